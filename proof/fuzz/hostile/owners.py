@@ -65,6 +65,7 @@ def cases() -> Iterator[Case]:
         ("resources", _resource(0x0404, b"") * 5000),
         ("length", struct.pack(">4sHHI", b"8BIM", 0x0404, 0, 2**32 - 1)),
         ("dataset-length", _resource(0x0404, b"\x1c\x02\x50\xff\xff" * 100)),
+        ("dataset-extended", _resource(0x0404, b"\x1c\x02\x50\x80\x04\0\0\0\0" * 5000 + b"\x1c\x02\x50\x80\x04\xff")),
         ("name", b"8BIM\x04\x04\xff" + b"a" * 20),
     ):
         segment = jpeg.segment(_APP13, b"Photoshop 3.0\0" + resources)

@@ -61,6 +61,22 @@ def iim(*texts: tuple[int, bytes], digest: bytes | None = None) -> bytes:
     )
 
 
+def exif_of(*texts: tuple[int, bytes], claims: dict[int, int] | None = None, entries: int | None = None) -> bytes:
+    """EXIF of these texts; `claims` has false lengths by their tags, `entries` is a false number of entries."""
+    at = 8 + 2 + 12 * len(texts) + 4
+    directory = data = b""
+    for tag, text in texts:
+        length = (claims or {}).get(tag, len(text) + 1)
+        directory += struct.pack(">HHI", tag, 2, length)
+        if length <= 4:
+            directory += (text + b"\0").ljust(4, b"\0")
+        else:
+            directory += struct.pack(">I", at + len(data))
+            data += text + b"\0"
+    count = len(texts) if entries is None else entries
+    return struct.pack(">2sHIH", b"MM", 42, 8, count) + directory + bytes(4) + data
+
+
 # ── Which place counts ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -103,9 +119,21 @@ def test_two_notices_of_exif_are_one_and_names_are_split_at_semicolons() -> None
     assert creators_of(artist_of(('"', 'a"b', ";"))) == ('"', 'a"b', ";")
 
 
-def test_text_is_utf_8_or_else_latin_1() -> None:
-    for name in ("Zoë".encode(), b"Zo\xeb"):
-        assert read_rights(jpeg_with(resources=iim((80, name), (80, b"Bo")))).rights.creators == ("Zoë", "Bo")
+@pytest.mark.parametrize(
+    "name",
+    ["Zoë", "Šimon Žák", "“Œuvre”", "Müller\u2019s", "€ … š ž Ÿ"],
+    ids=["latin-1", "letters", "quotes", "apostrophe", "others"],
+)
+def test_text_is_utf_8_or_else_windows_1252(name: str) -> None:
+    for text in (name.encode(), name.encode("cp1252")):
+        for body in (jpeg_with(exif=exif_of((0x013B, text))), jpeg_with(resources=iim((80, text), (80, b"Bo")))):
+            assert read_rights(body).rights.creators[0] == name
+        assert read_rights(png_with((b"tEXt", b"Author\0" + text))).rights.creators == (name,)
+
+
+def test_bytes_without_a_character_are_dropped_and_a_cut_character_too() -> None:
+    undefined = b"Zo\xeb\x81\x8d\x8f\x90\x9d!"
+    assert read_rights(jpeg_with(resources=iim((80, undefined)))).rights.creators == ("Zoë!",)
     # Software that knows no UTF-8 cuts at 32 bytes, within the last character.
     cut = ("é" * 2 + "x" * 27 + "ë").encode()[:32]
     assert read_rights(jpeg_with(resources=iim((110, cut)))).rights.credit == "é" * 2 + "x" * 27
@@ -119,10 +147,23 @@ def test_properties_of_xmp_have_several_forms_and_only_the_pictures_own_count() 
         "<dc:creator>\n <rdf:Seq>\n <rdf:li> Z<!-- -->oë </rdf:li>\n </rdf:Seq></dc:creator>",
     ):
         assert read_rights(jpeg_with(xmp=packet(inside))).rights == Rights(creators=("Zoë",)), inside
+    qualified = (
+        " rdf:parseType='Resource'><rdf:value>Zoë</rdf:value><r:role>x</r:role></",
+        "><rdf:Description><r:role>x</r:role><rdf:value>Zoë</rdf:value></rdf:Description></",
+        " r:role='x' rdf:value='Zoë'></",
+    )
+    for value in qualified:
+        for inside in (
+            f"<dc:creator{value}dc:creator>",
+            f"<dc:creator><rdf:Seq><rdf:li{value}rdf:li></rdf:Seq></dc:creator>",
+        ):
+            assert read_rights(jpeg_with(xmp=packet(inside))).rights == Rights(creators=("Zoë",)), inside
     languages = "<rdf:Alt><rdf:li xml:lang='de'>Alle</rdf:li><rdf:li xml:lang='{}'>All</rdf:li></rdf:Alt>"
     languages = f"<dc:rights>{languages}</dc:rights>"
     assert read_rights(jpeg_with(xmp=packet(languages.format("x-default")))).rights.copyright == "All"
     assert read_rights(jpeg_with(xmp=packet(languages.format("en")))).rights.copyright == "Alle"
+    whole = languages.replace("'>All<", "' rdf:parseType='Resource'><rdf:value>All</rdf:value><")
+    assert read_rights(jpeg_with(xmp=packet(whole.format("x-default")))).rights.copyright == "All"
 
 
 # ── Hostile text ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,6 +273,46 @@ def test_extents_without_bytes_are_counted_too() -> None:
     meta = box(b"meta", bytes(4), box(b"iinf", bytes(6)), box(b"iloc", bytes(6), table))
     found = read_rights(box(b"ftyp", b"avif", bytes(4), b"avif") + meta)
     assert (found.rights, found.notices) == (Rights(), (unreadable("metadata"),))
+
+
+def test_what_is_sound_in_a_damaged_block_counts() -> None:
+    artist, notice = (0x013B, b"Zo\xc3\xab M"), (0x8298, b"(c) Zo M")
+    name, words = {"creators": ("Zoë M",)}, {"copyright": "(c) Zo M"}
+    broken_length = iim((80, artist[1]), (116, notice[1]))[12:] + b"\x1c\x02\x6e\x7f\xff"
+    cut = struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(broken_length)) + broken_length
+    cut += bytes(len(broken_length) % 2)
+    for kind, block, found in (
+        ("EXIF", exif_of(artist, notice, entries=40), name | words),
+        ("EXIF", exif_of(notice, artist, claims={0x013B: 5000}), words),
+        ("EXIF", exif_of(artist, notice, claims={0x013B: 5000}), words),
+        ("EXIF", exif_of(artist, notice, claims={0x8298: 2**32 - 1}), name),
+        ("IPTC", cut, name | words),
+        ("IPTC", iim((80, artist[1]), (116, notice[1])) + struct.pack(">4sHHI", b"8BIM", 1, 0, 9), name | words),
+    ):
+        result = read_rights(jpeg_with(**{"exif" if kind == "EXIF" else "resources": block}))
+        assert result.rights == Rights(**found), (kind, found)
+        assert result.notices == (unreadable(kind, part=True),)
+    assert unreadable("EXIF", part=True) == (
+        "Author and copyright: part of the file's EXIF could not be read and was left out."
+    )
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 4])
+def test_an_extended_dataset_is_stepped_over_or_read(size: int) -> None:
+    def extended(number: int, text: bytes) -> bytes:
+        return struct.pack(">BBBH", 0x1C, 2, number, 0x8000 | size) + len(text).to_bytes(size) + text
+
+    data = extended(202, b"\x1c\x02\x50" * bool(size)) + extended(80, b"Bo" * bool(size))
+    data += struct.pack(">BBBH", 0x1C, 2, 116, 2) + b"(c"
+    resources = struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(data)) + data + bytes(len(data) % 2)
+    found = read_rights(jpeg_with(resources=resources))
+    assert (found.rights, found.notices) == (Rights(creators=("Bo",) * bool(size), copyright="(c"), ())
+
+
+def test_an_extended_dataset_with_a_longer_length_is_damage() -> None:
+    data = struct.pack(">BBBH", 0x1C, 2, 80, 2) + b"Bo" + struct.pack(">BBBH", 0x1C, 2, 202, 0x8005) + bytes(5)
+    found = read_rights(jpeg_with(resources=struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(data)) + data))
+    assert (found.rights, found.notices) == (Rights(creators=("Bo",)), (unreadable("IPTC", part=True),))
 
 
 def test_damage_at_any_place_costs_no_more_than_a_block() -> None:

@@ -14,30 +14,35 @@ _ASCII, _UTF_8 = 2, 129  # EXIF 3.0 added UTF-8
 _MAX_VALUE_BYTES = 65_535
 
 
-def rights_in_exif(exif: bytes) -> Rights:
-    """What the first directory says. Raises ValueError or struct.error if the block is broken."""
+def rights_in_exif(exif: bytes) -> tuple[Rights, bool]:
+    """What the first directory says, and whether all of it could be read."""
+    values: dict[int, bytes] = {}
     if exif[:4] not in (b"II*\0", b"MM\0*"):
-        raise ValueError("it is no TIFF file")
-    creators: tuple[str, ...] = ()
-    notice = ""
-    for entry in first_directory(exif):
-        if entry.kind not in (_ASCII, _UTF_8):
-            continue
-        if entry.tag == _ARTIST:
-            creators = creators_of(plain(decoded(_value(exif, entry).partition(b"\0")[0])))
-        elif entry.tag == _COPYRIGHT:
-            # The photographer's notice, then, after a zero byte, the editor's.
-            parts = [plain(decoded(part)) for part in _value(exif, entry).split(b"\0", 2)[:2]]
-            notice = "; ".join(filter(None, parts))
-    return Rights(creators=creators, copyright=notice)
+        return Rights(), not exif
+    whole = True
+    try:
+        for entry in first_directory(exif):
+            if entry.kind in (_ASCII, _UTF_8) and entry.tag in (_ARTIST, _COPYRIGHT):
+                value = _value(exif, entry)
+                if value is None:
+                    whole = False
+                else:
+                    values[entry.tag] = value
+    except struct.error:
+        whole = False
+    artist = values.get(_ARTIST, b"").partition(b"\0")[0]
+    # The photographer's notice, then, after a zero byte, the editor's.
+    notices = [plain(decoded(part)) for part in values.get(_COPYRIGHT, b"").split(b"\0", 2)[:2]]
+    return Rights(creators=creators_of(plain(decoded(artist))), copyright="; ".join(filter(None, notices))), whole
 
 
-def _value(exif: bytes, entry: Entry) -> bytes:
+def _value(exif: bytes, entry: Entry) -> bytes | None:
+    """An entry's text; None if it lies outside the block."""
     at = entry.at
     if entry.count > 4:
         (at,) = struct.unpack_from(f"{entry.endian}I", exif, at)
     if entry.count > _MAX_VALUE_BYTES or at + entry.count > len(exif):
-        raise ValueError("a text lies outside it")
+        return None
     return exif[at : at + entry.count]
 
 

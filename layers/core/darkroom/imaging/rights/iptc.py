@@ -12,33 +12,43 @@ from darkroom.imaging.rights.rights import Rights, decoded, plain
 _IIM, _IIM_DIGEST = 0x0404, 0x0425
 _CHARACTER_SET, _UTF_8 = (1, 90), b"\x1b%G"  # ISO 2022's escape sequence
 _VERSION, _BY_LINE, _CREDIT, _SOURCE, _COPYRIGHT = (2, 0), (2, 80), (2, 110), (2, 115), (2, 116)
+_EXTENDED, _MAX_LENGTH_BYTES = 0x8000, 4
+"""The flag of an extended dataset: the other bits of its length say how many bytes hold the actual length."""
+
 _MAX_BYTES = {_BY_LINE: 32, _CREDIT: 32, _SOURCE: 32, _COPYRIGHT: 128}
 """The most bytes of a text in IIM: what is longer is whole in XMP."""
 
 
-def rights_in_iptc(resources: bytes) -> tuple[Rights, bool]:
-    """What the image resources say, and whether IIM was changed by software that does not know XMP.
+def rights_in_iptc(resources: bytes) -> tuple[Rights, bool, bool]:
+    """What the image resources say, whether IIM was changed by software that does not know XMP, and whether the
+    resources are whole: what comes after damage is not read.
 
-    The resource 0x0425 is IIM's MD5 at the time when XMP had the same. Raises ValueError or struct.error if the
-    resources are broken.
+    The resource 0x0425 is IIM's MD5 at the time when XMP had the same.
     """
     iim, digest = b"", b""
-    for number, data in _resources(resources):
-        if number == _IIM and not iim:
-            iim = data
-        elif number == _IIM_DIGEST:
-            digest = data
     found: dict[tuple[int, int], list[str]] = {}
-    for name, text in _datasets(iim):
-        if name in _MAX_BYTES:
-            found.setdefault(name, []).append(plain(decoded(text)))
+    whole = True
+    try:
+        for number, data in _resources(resources):
+            if number == _IIM and not iim:
+                iim = data
+            elif number == _IIM_DIGEST:
+                digest = data
+    except (ValueError, struct.error):
+        whole = False
+    try:
+        for name, text in _datasets(iim):
+            if name in _MAX_BYTES:
+                found.setdefault(name, []).append(plain(decoded(text)))
+    except (ValueError, struct.error):
+        whole = False
     rights = Rights(
         creators=tuple(filter(None, found.get(_BY_LINE, ()))),
         copyright=found.get(_COPYRIGHT, [""])[0],
         credit=found.get(_CREDIT, [""])[0],
         source=found.get(_SOURCE, [""])[0],
     )
-    return rights, bool(digest) and digest != _digest(iim)
+    return rights, bool(digest) and digest != _digest(iim), whole
 
 
 def _resources(body: bytes) -> Iterator[tuple[int, bytes]]:
@@ -63,7 +73,13 @@ def _datasets(iim: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
             return
         record, number, length = struct.unpack_from(">BBH", iim, at + 1)
         at += 5
-        if at + length > len(iim):  # also an extended length, which no text of these needs
+        if length & _EXTENDED:
+            size = length & ~_EXTENDED
+            if size > _MAX_LENGTH_BYTES:
+                raise ValueError("a dataset has too long a length")
+            length = int.from_bytes(iim[at : at + size])
+            at += size
+        if at + length > len(iim):
             raise ValueError("a dataset is longer than the block")
         yield (record, number), iim[at : at + length]
         at += length

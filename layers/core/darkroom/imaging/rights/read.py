@@ -30,13 +30,14 @@ class Found:
     notices: tuple[str, ...] = ()
 
 
-def unreadable(kind: str) -> str:
-    """The notice of a block that could not be read."""
-    return f"Author and copyright: the file's {kind} could not be read and was left out."
+def unreadable(kind: str, *, part: bool = False) -> str:
+    """The notice of a block that could not be read, or of which a part could not."""
+    return f"Author and copyright: {'part of ' * part}the file's {kind} could not be read and was left out."
 
 
 def read_rights(original: bytes) -> Found:
-    """Whose picture it is. Damaged metadata never fails: it is left out, with a notice."""
+    """Whose picture it is. Damaged metadata never fails: it is left out, with a notice; what is sound beside it in
+    EXIF and IPTC counts."""
     notices: list[str] = []
 
     def tried[T](kind: str, read: Callable[[], T], otherwise: T) -> T:
@@ -48,12 +49,12 @@ def read_rights(original: bytes) -> Found:
 
     blocks = tried("metadata", lambda: blocks_in(original), Blocks())
     nothing = Rights()
-    exif = tried("EXIF", lambda: rights_in_exif(blocks.exif), nothing) if blocks.exif else nothing
-    iptc, iptc_is_newer = (
-        tried("IPTC", lambda: rights_in_iptc(blocks.resources), (nothing, False))
-        if blocks.resources
-        else (nothing, False)
-    )
+    exif, is_whole = tried("EXIF", lambda: rights_in_exif(blocks.exif), (nothing, True))
+    if not is_whole:
+        notices.append(unreadable("EXIF", part=exif != nothing))
+    iptc, iptc_is_newer, is_whole = tried("IPTC", lambda: rights_in_iptc(blocks.resources), (nothing, False, True))
+    if not is_whole:
+        notices.append(unreadable("IPTC", part=iptc != nothing))
     xmp = tried("XMP", lambda: rights_in_xmp(blocks.xmp), nothing) if blocks.xmp else nothing
     texts = {keyword: plain(decoded(text)) for keyword, text in blocks.texts.items()}
     author, notice = texts.get(b"Author", ""), texts.get(b"Copyright", "")

@@ -48,19 +48,22 @@ def plain(text: str) -> str:
 
 
 def decoded(text: bytes) -> str:
-    """Text whose encoding is not known for certain: UTF-8 if it is valid, otherwise Latin-1.
+    """Text whose encoding is not known for certain: UTF-8 if it is valid, otherwise Windows-1252.
 
     EXIF says ASCII and IPTC-IIM often nothing at all, while software writes either of these two (Metadata Working
-    Group, Guidelines for Handling Image Metadata 2.0, on text encodings).
+    Group, Guidelines for Handling Image Metadata 2.0, on text encodings). Windows-1252 is Latin-1 with letters and
+    quotation marks in place of control characters; the five bytes that it leaves undefined are dropped as such.
     """
     text = text[:_LONGEST_TEXT]
     try:
         return text.decode()
     except UnicodeDecodeError as error:
-        # Old software cuts a text after so many bytes: a character that ends too early is no sign of Latin-1, if there
-        # are whole ones before it.
+        # Old software cuts a text after so many bytes: a character that ends too early is no sign of another
+        # encoding, if there are whole ones before it.
         whole = text[: error.start].decode()
-        return whole if error.reason == "unexpected end of data" and not whole.isascii() else text.decode("latin-1")
+        if error.reason == "unexpected end of data" and not whole.isascii():
+            return whole
+        return text.decode("cp1252", "ignore")
 
 
 def bounded(rights: Rights) -> tuple[Rights, bool]:

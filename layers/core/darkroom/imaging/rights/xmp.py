@@ -34,7 +34,15 @@ _PROPERTIES = {
 }
 _LICENSOR, _LICENSOR_URL = f"{_PLUS} Licensor", f"{_PLUS} LicensorURL"
 _ROOT, _DESCRIPTION, _RESOURCE = f"{_RDF} RDF", f"{_RDF} Description", f"{_RDF} resource"
-_ARRAYS, _ITEM = (f"{_RDF} Seq", f"{_RDF} Bag", f"{_RDF} Alt"), f"{_RDF} li"
+_VALUE = f"{_RDF} value"
+_PLACES = frozenset(
+    (*array, *qualified)
+    for array in ((), *((f"{_RDF} {kind}", f"{_RDF} li") for kind in ("Seq", "Bag", "Alt")))
+    for qualified in ((), (_VALUE,), (_DESCRIPTION, _VALUE))
+)
+"""Where a property has its value: in itself or in an array's item, and there beside qualifiers if it has any (ISO
+16684-1, 7.8)."""
+
 _LANGUAGE, _DEFAULT = "http://www.w3.org/XML/1998/namespace lang", "x-default"
 
 
@@ -68,7 +76,7 @@ class _Found:
     def __init__(self) -> None:
         self._path: list[str] = []
         self._values: dict[str, list[tuple[str, str]]] = {}
-        self._language = ""
+        self._languages = [""]  # an element has that of the one around it if it says none
         self._text: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -77,12 +85,12 @@ class _Found:
         if len(self._path) > _MAX_DEPTH:
             raise ValueError("it is too deep")
         self._text.clear()
-        self._language = attributes.get(_LANGUAGE, "")
+        self._languages.append(attributes.get(_LANGUAGE, self._languages[-1]))
         below = self._below_rdf()
         if below == [_DESCRIPTION]:
             for attribute, value in attributes.items():
                 self._take(_PROPERTIES.get(attribute), value)
-        self._take(self._property(), attributes.get(_RESOURCE, ""))
+        self._take(self._property(), attributes.get(_RESOURCE, attributes.get(_VALUE, "")))
         if _LICENSOR in below[1:2] and len(below) > 2:
             self._take("licensor_url", attributes.get(_LICENSOR_URL, ""))
 
@@ -94,7 +102,7 @@ class _Found:
         """An element ends: if it has a value, that is its text."""
         self._take(self._property(), "".join(self._text))
         self._text.clear()
-        self._language = ""
+        self._languages.pop()
         self._path.pop()
 
     def rights(self) -> Rights:
@@ -119,9 +127,7 @@ class _Found:
         """The field whose value the current element is, if it is one: in other places the same names mean other
         things, such as the picture's that was made into this one."""
         match self._below_rdf():
-            case [description, name] if description == _DESCRIPTION:
-                return _PROPERTIES.get(name)
-            case [description, name, array, item] if description == _DESCRIPTION and array in _ARRAYS and item == _ITEM:
+            case [description, name, *place] if description == _DESCRIPTION and tuple(place) in _PLACES:
                 return _PROPERTIES.get(name)
             case [description, name, *_, last] if (
                 description == _DESCRIPTION and name == _LICENSOR and last == _LICENSOR_URL
@@ -133,7 +139,7 @@ class _Found:
         if name is not None and (text := plain(value)):
             values = self._values.setdefault(name, [])
             if len(values) < _MAX_VALUES:
-                values.append((self._language, text))
+                values.append((self._languages[-1], text))
 
 
 def xmp_with(rights: Rights) -> bytes:
