@@ -192,6 +192,35 @@ def test_a_small_region_is_one_colour() -> None:
     assert np.abs(found[20:30, 30:45] - samples[20:30, 30:45].mean(axis=(0, 1))).max() <= 0.51
 
 
+@pytest.mark.parametrize("effect", ["pixelate", "blur"])
+@pytest.mark.parametrize(
+    ("hidden", "rows", "columns"),
+    [
+        ((0.5, 0.5, 0.01, 0.01), slice(47, 55), slice(47, 55)),  # one pixel
+        ((0, 0.98, 0.01, 0.02), slice(92, 100), slice(0, 8)),  # in a corner
+        ((0.5, 0, 0.04, 1), slice(0, 100), slice(48, 56)),  # a narrow strip
+    ],
+)
+def test_a_region_of_few_pixels_is_widened_to_what_hides_them(
+    hidden: tuple[float, float, float, float], rows: slice, columns: slice, effect: str
+) -> None:
+    samples = noise(100, 100)
+    found = pixels(file(samples), regions=[region(*hidden, effect)])
+    part = samples[rows, columns]
+    assert (found[rows, columns] == found[rows, columns][:, :1]).all()
+    if effect == "pixelate" or len(part) == 8:  # a strip that is blurred goes smoothly from cell to cell
+        assert np.abs(found[rows, columns] - cell_means(part, max(1, len(part) // 13), 1)).max() <= 0.51
+    outside = np.ones((100, 100), bool)
+    outside[rows, columns] = False
+    assert np.array_equal(found[outside], samples[outside])
+
+
+def test_a_picture_smaller_than_a_cell_is_one_colour() -> None:
+    samples = noise(5, 30)
+    found = pixels(file(samples), regions=[region(0.5, 0.5, 0.01, 0.01)])
+    assert np.abs(found[12:20] - samples[12:20].mean(axis=(0, 1))).max() <= 0.51
+
+
 def test_a_blurred_region_is_smooth_and_shows_no_more_than_its_cells_means() -> None:
     samples = noise(160, 160)
     samples[:80] //= 2
@@ -212,16 +241,17 @@ def test_what_is_filled_is_in_no_other_regions_means_whichever_comes_first() -> 
 
 
 def test_a_region_is_rounded_outwards_as_the_picture_is_upright_and_kept_within_it() -> None:
-    def box(orientation: int, *sides: float) -> Box:
+    def box(orientation: int, *sides: float, effect: str = "blur") -> Box:
         exif = Image.Exif()
         exif[0x0112] = orientation
         source = open_original(file(noise(100, 40), exif=exif), Limits())
         x, y, width, height = sides
-        return box_of(Region(x=x, y=y, width=width, height=height, effect="blur"), source, (100, 40))
+        return box_of(Region.model_validate(region(x, y, width, height, effect)), source, (100, 40))
 
     assert box(1, 0.101, 0.1, 0.2, 0.26) == (10, 4, 21, 11)
     assert box(1, 0.1, 0.1, 0.2, 0.2) == (10, 4, 20, 8)  # 0.1 + 0.2 is more than 0.3, and yet 30 pixels
-    assert box(1, 0.999999999, 0.5, 1, 1) == (99, 20, 1, 20)
+    assert box(1, 0.999999999, 0.5, 1, 1) == (92, 20, 8, 20)
+    assert box(1, 0.999999999, 0.5, 1, 1, effect="fill") == (99, 20, 1, 20)
     assert box(3, 0.1, 0.1, 0.2, 0.2) == (70, 28, 20, 8)
     assert box(2, 0.1, 0.1, 0.2, 0.2) == (70, 4, 20, 8)
     # Upright, these are 40 wide and 100 high.

@@ -161,7 +161,8 @@ class Region(_Model):
     """A part of the picture that no output shows, in fractions of the upright picture before any other edit.
 
     It is rounded outwards to whole pixels, and what reaches beyond the picture is cut off. `pixelate` and `blur` leave
-    at most 8 by 8 mean colours of it, as squares or smoothed; `fill` leaves nothing: it is black.
+    at most 8 by 8 mean colours of it, as squares or smoothed, each of at least 8 by 8 pixels: a smaller region is
+    widened to that. `fill` leaves nothing: it is black.
     """
 
     x: Annotated[float, Strict(), Field(ge=0, lt=1)]
