@@ -30,7 +30,7 @@ from darkroom.domain.recipes import (
 )
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.attention import attention_of, small_size
-from darkroom.imaging.best import equal_qualities
+from darkroom.imaging.best import HIGHEST_COMPARED, equal_qualities
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, from_memory, open_original
@@ -504,7 +504,11 @@ def _quality(spec: VariantSpec, file_format: OutputFormat) -> int:
 
 
 def _sharpened(quality: int, file_format: OutputFormat, share: float) -> float:
-    return quality if quality >= 95 else quality + quality_steps(file_format, share)
+    raised = quality + quality_steps(file_format, share)
+    # A step that also doubles the resolution of a JPEG's colours makes a file three quarters larger.
+    if quality >= 95 or (file_format == "jpeg" and quality <= HIGHEST_COMPARED < raised):
+        return quality
+    return raised
 
 
 def _encoded(
