@@ -229,11 +229,11 @@ class VariantSpec(_Model):
     through transparency if the format has none; `edge` is the median colour of the picture's sides that meet the fill.
     `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
     unsharp mask takes away; the picture is blurred first, and the fill never. `overlays` are laid over all that, each
-    over those before it. `format` `auto` is PNG if something in the variant is transparent, otherwise JPEG; `best` is
-    the smallest of JPEG, WebP and AVIF that look alike, without JPEG if something is transparent. `quality` is on the
-    encoder's own scale, and on JPEG's for `best`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore it.
-    `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then
-    the size.
+    over those before it. `format` `auto` is PNG if something in the whole picture or its fill is transparent, otherwise
+    JPEG; `best` is the smallest of JPEG, WebP and AVIF that look alike, without JPEG where `auto` is PNG. `quality` is
+    on the encoder's own scale, and on JPEG's for `best`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore
+    it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it,
+    then the size.
 
     `animation` says what becomes of an animated GIF, WebP or PNG: `first` is its first frame, `poster` its first frame
     that is not one colour, `keep` an animation, for which `auto` is WebP. A still is the same with each of them.
