@@ -370,6 +370,53 @@ def test_what_is_measured_on_the_first_frame_holds_for_all() -> None:
     assert (crop.width, crop.height) == (10, 10)
 
 
+def late(make: Any) -> bytes:
+    """An animation that begins with a blank frame; in the others something stands out, each time elsewhere."""
+    steps = [Step(samples=block(60, 30, GREEN))]
+    for left, top in ((44, 6), (6, 14)):
+        samples = block(60, 30, GREEN)
+        samples[top : top + 10, left : left + 10] = RED
+        steps.append(Step(samples=samples))
+    return make((60, 30), steps)  # type: ignore[no-any-return]
+
+
+MEASURED: dict[str, dict[str, Any]] = {
+    "crop": {"width": 20, "height": 20, "fit": "cover", "gravity": "attention"},
+    "whole": {"width": 60},
+}
+
+
+@pytest.mark.parametrize("make", [animations.gif, animations.apng, animations.webp])
+@pytest.mark.parametrize("asked", [("poster", "keep", "first"), ("keep", "first"), ("poster", "first"), ("keep",)])
+def test_crops_are_those_around_the_one_point_that_is_told(asked: Sequence[str], make: Any) -> None:
+    body, variants = late(make), [{**MEASURED["crop"], "format": "webp", "animation": kind} for kind in asked]
+    made = developed(body, *variants)
+    assert made.attention is not None
+    assert (made.attention.x > 0.6) == ("poster" in asked)  # what stands out there is not in the first frame
+    again = developed(body, *({**variant, "gravity": made.attention} for variant in variants))
+    assert again.variants == made.variants
+
+
+@pytest.mark.parametrize("asked", [("whole", "crop"), ("crop", "whole")])
+def test_the_posters_point_is_told_whichever_variant_asks_for_one(asked: Sequence[str]) -> None:
+    body = late(animations.gif)
+    moving, still = (
+        {**MEASURED[name], "animation": kind} for name, kind in zip(asked, ("keep", "poster"), strict=True)
+    )
+    moved, posed = developed(body, moving, still), developed(body, still, moving)
+    assert moved.attention == posed.attention
+    assert moved.attention is not None and moved.attention.x > 0.6
+    assert moved.variants[0].body == posed.variants[1].body
+
+
+def test_an_animation_is_trimmed_as_its_poster_is() -> None:
+    variants = [{"name": kind, "width": 60, "animation": kind} for kind in ("keep", "poster", "first")]
+    made = develop(late(animations.gif), Recipe.model_validate({"variants": variants, "trim": 10})).variants
+    assert [(one.width, one.height) for one in made] == [(10, 10)] * 3
+    made = develop(late(animations.gif), Recipe.model_validate({"variants": variants[::2], "trim": 10})).variants
+    assert [(one.width, one.height) for one in made] == [(60, 30)] * 2
+
+
 def test_a_webp_carries_the_rights_and_a_gif_does_not() -> None:
     exif = Image.Exif()
     exif[0x8298] = "Somebody's"

@@ -111,3 +111,17 @@ def test_only_a_variant_that_shrinking_softened_has_the_raised_quality() -> None
     plain = quality_of(body, 700)  # needs the whole picture
     assert quality_of(body, 260) != plain
     assert quality_of(body, 200) == plain
+
+
+def sampling_of(body: bytes, width: int, quality: int) -> list[tuple[int, int]]:
+    """How many samples of each colour a JPEG has, across and down."""
+    recipe = Recipe(variants=(VariantSpec(name="one", width=width, quality=quality),))
+    return [layer[1:3] for layer in opened(develop(body, recipe).variants[0].body).layer]  # type: ignore[attr-defined]
+
+
+def test_a_raised_quality_does_not_double_the_resolution_of_colours() -> None:
+    body = jpeg(800, 600)
+    halved, whole = 260, 700
+    for quality in (88, 89):
+        assert sampling_of(body, halved, quality) == sampling_of(body, whole, quality) == [(2, 2), (1, 1), (1, 1)]
+    assert sampling_of(body, halved, 90) == sampling_of(body, whole, 90) == [(1, 1)] * 3

@@ -169,7 +169,7 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
         ({"format": "auto"}, 50),
         ({"format": "jpeg"}, 25),
         ({"format": "avif"}, 200),
-        ({"format": "gif", "animation": "keep"}, 25),
+        ({"format": "gif", "animation": "keep"}, 50),
         ({"format": "best"}, 325),
         ({"format": "webp", "effort": "small"}, 800),
         ({"format": "webp", "effort": "fast"}, 100),

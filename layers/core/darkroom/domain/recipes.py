@@ -44,15 +44,16 @@ MAX_SIDE_PIXELS = 8192
 MAX_WORK_PIXELS = 4096 * 4096
 """The most work of one recipe's variants, each counted by `VariantSpec.work_pixels`: one WebP of 4096 a side.
 
-The worker has 60 s and 2 GB. Measured on one core, with the most work that is allowed: a photo takes 2 to 5 s in every
-format and effort; noise under a noisy alpha, the worst possible picture, takes at most 25 s (AVIF) and 1.1 GB (WebP).
+The worker has 60 s and 1769 MB. Measured on one core, with the most work that is allowed: a photo takes 2 to 5 s in
+every format and effort; noise under a noisy alpha, the worst possible picture, takes at most 25 s (AVIF) and 1.1 GB
+(WebP, and GIF, whose pixels are cheap but of which there may be twice as many).
 """
 
 _WORK_OF_FORMAT: dict[str, float] = {
     "jpeg": 0.25,
-    "gif": 0.25,
     "auto": 0.5,
     "png": 0.5,
+    "gif": 0.5,
     "webp": 1,
     "avif": 2,
     "best": 3.25,
@@ -67,8 +68,8 @@ _WORK_OF_CEILING = 4
 """Up to eight encodings, each coarser or smaller than the previous one and so less work."""
 
 COUNTED_AS = (
-    f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG "
-    "and GIF, a half for PNG and auto, 1 for WebP, 2 for AVIF, 3.25 for best; "
+    f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG, "
+    "a half for PNG, GIF and auto, 1 for WebP, 2 for AVIF, 3.25 for best; "
     f"effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by {_WORK_OF_CEILING}. "
     "Sharpen and blur add an eighth of the pixels each, and each overlay a half times its scale, or times 1 with tile; "
     "trim adds 2 megapixels, and so do regions, with half a megapixel for each, and each image that is an overlay."
@@ -160,7 +161,8 @@ class Region(_Model):
     """A part of the picture that no output shows, in fractions of the upright picture before any other edit.
 
     It is rounded outwards to whole pixels, and what reaches beyond the picture is cut off. `pixelate` and `blur` leave
-    at most 8 by 8 mean colours of it, as squares or smoothed; `fill` leaves nothing: it is black.
+    at most 8 by 8 mean colours of it, as squares or smoothed, each of at least 8 by 8 pixels: a smaller region is
+    widened to that. `fill` leaves nothing: it is black.
     """
 
     x: Annotated[float, Strict(), Field(ge=0, lt=1)]
@@ -227,11 +229,11 @@ class VariantSpec(_Model):
     through transparency if the format has none; `edge` is the median colour of the picture's sides that meet the fill.
     `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
     unsharp mask takes away; the picture is blurred first, and the fill never. `overlays` are laid over all that, each
-    over those before it. `format` `auto` is PNG if something in the variant is transparent, otherwise JPEG; `best` is
-    the smallest of JPEG, WebP and AVIF that look alike, without JPEG if something is transparent. `quality` is on the
-    encoder's own scale, and on JPEG's for `best`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore it.
-    `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then
-    the size.
+    over those before it. `format` `auto` is PNG if something in the whole picture or its fill is transparent, otherwise
+    JPEG; `best` is the smallest of JPEG, WebP and AVIF that look alike, without JPEG where `auto` is PNG. `quality` is
+    on the encoder's own scale, and on JPEG's for `best`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore
+    it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it,
+    then the size.
 
     `animation` says what becomes of an animated GIF, WebP or PNG: `first` is its first frame, `poster` its first frame
     that is not one colour, `keep` an animation, for which `auto` is WebP. A still is the same with each of them.

@@ -30,7 +30,7 @@ from darkroom.domain.recipes import (
 )
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.attention import attention_of, small_size
-from darkroom.imaging.best import equal_qualities
+from darkroom.imaging.best import HIGHEST_COMPARED, equal_qualities
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, from_memory, open_original
@@ -202,8 +202,8 @@ class _Picture:
     alpha not premultiplied.
 
     `halved_width` is the upright width that the decoder shrank it to, if that was a half. `notice` is what its owner
-    should know about its colours. `box` is what is left of it by a trim, and `point` what its crops by attention keep;
-    `attention` is that point before the edits.
+    should know about its colours. `box` is what is left of it by a trim, and `point` what crops by attention keep, if
+    it was measured; `attention` is that point before the edits.
     """
 
     image: pyvips.Image
@@ -256,20 +256,25 @@ def _opened(
     if timeline is None:
         stills = [_picture(source, recipe, limits)]
     else:
+        # What is measured on a picture is measured once: on the poster if there is one, as a first frame may be blank.
+        poster = None
+        if "poster" in parts:
+            still = _poster(source, timeline, limits)
+            poster = _picture(still, parts["poster"], limits, for_others=_asks_for_attention(recipe))
+        first = _picture(source, parts["first"], limits, like=poster) if "first" in parts else None
+        stills = [picture for picture in (first, poster) if picture is not None]  # the placeholder is the last one's
         if "keep" in parts:
-            moving, whole, first = _animated(
+            moving, whole, moved = _animated(
                 source,
                 timeline,
                 parts["keep"],
                 limits,
+                like=first or poster,
                 effort=effort,
                 carriers=carriers,
                 overlays_for=overlays_for,
             )
-            pictures.append(first)
-        stills = [_picture(source, parts["first"], limits)] if "first" in parts else []
-        if "poster" in parts:  # at the end: the placeholder is the poster's
-            stills.append(_picture(_poster(source, timeline, limits), parts["poster"], limits))
+            pictures.append(moved)
     pictures += stills
     unmoved = recipe.variants if timeline is None else parts["first"].variants if "first" in parts else ()
     notices = [
@@ -324,6 +329,7 @@ def _animated(
     recipe: Recipe,
     limits: Limits,
     *,
+    like: _Picture | None,
     effort: Effort,
     carriers: dict[str, Carriers],
     overlays_for: Callable[[Sequence[_Job]], _OverlayPictures],
@@ -331,7 +337,8 @@ def _animated(
     """The recipe's variants, each an animation, by their names; the whole picture that the smallest one's first frame
     comes from; and the first frame. One frame at a time is in memory.
 
-    What is measured on a picture, a trim and a point of attention, is measured on the first one."""
+    What was measured on `like`, a trim and a point of attention, holds for all frames; what was not, or without it, is
+    measured on the first one."""
     from darkroom.imaging.animation import animation_writer, composed, require_little_work  # noqa: PLC0415  as above
 
     writers: dict[int, AnimationWriter] = {}
@@ -339,7 +346,7 @@ def _animated(
     overlays: _OverlayPictures = {}
     first = smallest = None
     for frame, canvas in zip(timeline.frames, composed(timeline, limits), strict=True):
-        picture = _picture(_still_of(canvas, source), recipe, limits, like=first)
+        picture = _picture(_still_of(canvas, source), recipe, limits, like=first or like)
         if first is None:
             require_little_work(timeline, recipe, picture.jobs)  # a trim may leave another shape
             overlays = overlays_for(picture.jobs)
@@ -401,11 +408,14 @@ def _still_of(canvas: Image.Image, source: Original) -> Original:
     )
 
 
-def _picture(source: Original, recipe: Recipe, limits: Limits, *, like: _Picture | None = None) -> _Picture:
+def _picture(
+    source: Original, recipe: Recipe, limits: Limits, *, like: _Picture | None = None, for_others: bool = False
+) -> _Picture:
     """Decodes one picture, of a still or of a frame, and makes the recipe's edits; `cascade` then makes each variant.
 
     Both are the only way from a frame to a variant's picture, so that every frame gets what a still gets. `like` is
-    another frame of the animation, from which what was measured there is taken.
+    another frame of the animation, from which what was measured there is taken; `for_others` is whether another frame
+    will need this one's point of attention.
     """
     source, recipe, before, box = edited(
         source, recipe, max_aspect=limits.max_aspect, box=None if like is None else like.box
@@ -414,7 +424,8 @@ def _picture(source: Original, recipe: Recipe, limits: Limits, *, like: _Picture
     width, height = _turned((source.width, source.height), is_turned)
     jobs = tuple((spec, place(spec, width, height)) for spec in recipe.variants)
     placements = [placement for _, placement in jobs]
-    if _asks_for_attention(recipe):  # the point of a picture hardly depends on what else is made of it
+    attends = for_others or _asks_for_attention(recipe)
+    if attends:  # the point of a picture hardly depends on what else is made of it
         placements.append(small_size(width, height))
     size = _turned(base_size(placements, width, height), is_turned)
     shrink = source.shrink_for(size)
@@ -429,9 +440,11 @@ def _picture(source: Original, recipe: Recipe, limits: Limits, *, like: _Picture
         image = image.copy_memory()
     base, notice = to_srgb(upright(image, source.orientation), source.icc_profile)
     base = base.copy_memory()
-    point = attention = None
-    if _asks_for_attention(recipe):
-        point = attention_of(base) if like is None or like.point is None else like.point
+    point = None if like is None else like.point
+    if point is None and attends:
+        point = attention_of(base)
+    attention = None
+    if point is not None:
         jobs = tuple(_attending(job, point, (width, height)) for job in jobs)
         attention = before(point)
     return _Picture(
@@ -504,7 +517,11 @@ def _quality(spec: VariantSpec, file_format: OutputFormat) -> int:
 
 
 def _sharpened(quality: int, file_format: OutputFormat, share: float) -> float:
-    return quality if quality >= 95 else quality + quality_steps(file_format, share)
+    raised = quality + quality_steps(file_format, share)
+    # A step that also doubles the resolution of a JPEG's colours makes a file three quarters larger.
+    if quality >= 95 or (file_format == "jpeg" and quality <= HIGHEST_COMPARED < raised):
+        return quality
+    return raised
 
 
 def _encoded(

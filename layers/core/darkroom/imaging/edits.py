@@ -25,7 +25,8 @@ _HELD_BYTES = 64_000_000
 """A picture of at most this many bytes is decoded once, and kept for all steps: 21 megapixels of RGB."""
 
 _MOST_CELLS, _LEAST_CELL = 8, 8
-"""A hidden region keeps at most so many mean colours along its longer side, each of at least so many pixels a side."""
+"""A hidden region keeps at most so many mean colours along its longer side, each of at least so many pixels a side: the
+mean of a single pixel would be the pixel. So a region that is smaller is widened to one cell."""
 
 _REACH = 4
 """How far, in pixels, a file with fewer samples of colour than of light may carry a colour: JPEG's samples cover up to
@@ -195,8 +196,8 @@ def _hidden(
 
 
 def box_of(region: Region, source: Original, decoded: tuple[int, int]) -> Box:
-    """The region of the decoded picture, as stored: rounded outwards to whole pixels, and by as much further as the
-    file carries colours."""
+    """The region of the decoded picture, as stored: rounded outwards to whole pixels, by as much further as the file
+    carries colours, and to a whole cell if it is not filled."""
     turns, mirrored = _TURNS.get(source.orientation, _TURNS[1])
     width, height = (source.height, source.width) if turns % 2 else (source.width, source.height)
     left, right = _rounded_outwards(region.x, region.width, width)
@@ -209,6 +210,9 @@ def box_of(region: Region, source: Original, decoded: tuple[int, int]) -> Box:
     reach = _REACH if source.mixes_neighbours else 0
     left, right = _scaled_outwards(left - reach, right + reach, source.width, decoded[0])
     top, bottom = _scaled_outwards(top - reach, bottom + reach, source.height, decoded[1])
+    if region.effect != "fill":
+        left, right = _widened(left, right, least=min(_LEAST_CELL, decoded[0]), most=decoded[0])
+        top, bottom = _widened(top, bottom, least=min(_LEAST_CELL, decoded[1]), most=decoded[1])
     return Box(left, top, right - left, bottom - top)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import exp, floor, log, sqrt
+
 import pyvips
 
 from darkroom.domain.recipes import VariantSpec
@@ -10,6 +13,11 @@ from darkroom.imaging.geometry import Placement
 
 _LEAST_WEIGHT = 0.02
 """A Gaussian's mask ends where its weight, next to that of the middle, is less: at 2.8 standard deviations."""
+
+_MOST_WEIGHT = 64
+"""With SIMD libvips convolves by whole weights of which the largest is at most this, and more than half of it (convi.c,
+vips_convi_intize). It rounds other masks to such weights, and their sum, which is the brightness of the picture, moves.
+"""
 
 
 def filtered(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
@@ -29,7 +37,26 @@ def filtered(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
 
 
 def _soft(image: pyvips.Image, sigma: float) -> pyvips.Image:
-    return unpremultiplied(premultiplied(image).gaussblur(sigma, min_ampl=_LEAST_WEIGHT))
+    weights, total = gaussian_mask(sigma)
+    mask = pyvips.Image.new_from_array([weights], scale=total)
+    return unpremultiplied(premultiplied(image).convsep(mask, precision="integer"))
+
+
+def gaussian_mask(sigma: float) -> tuple[list[int], int]:
+    """The weights of a Gaussian along one axis, whole numbers, and their sum, which is a power of two.
+
+    libvips's `gaussblur` rounds each weight by itself, so that white becomes 247 at some standard deviations. Here
+    the sums of the weights from either end are rounded: the error is passed on inwards, and a flat picture stays as it
+    is, to the level.
+    """
+    shares = [exp(-(x**2) / (2 * sigma**2)) for x in range(floor(sigma * sqrt(-2 * log(_LEAST_WEIGHT))) + 1)]
+    shares = [share / (2 * sum(shares) - shares[0]) for share in shares]
+    total = 1
+    while 2 * total * shares[0] < _MOST_WEIGHT - 1:  # rounding may add one to the middle
+        total *= 2
+    ends = [round(total * sum(shares[x:])) for x in range(1, len(shares) + 1)]
+    side = [end - beyond for end, beyond in pairwise(ends)]
+    return [*reversed(side), total - 2 * sum(side), *side], total
 
 
 def edge_colour(image: pyvips.Image, placement: Placement) -> tuple[int, int, int, int]:
