@@ -18,6 +18,7 @@ from checks.report import ROOT
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import to_item
+from darkroom.aws.objects import CACHE_CONTROL
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
 from darkroom.domain.endpoint import Endpoint
@@ -127,7 +128,13 @@ def plant(stack: LocalStack, images: Iterable[Image]) -> None:
     """Writes the rows, and the thumbnails that they name."""
     s3, bucket = stack.client("s3"), stack.outputs["OutputsBucketName"]
     for number in range(PICTURES):
-        s3.put_object(Bucket=bucket, Key=thumbnail(number).key, Body=_thumbnail(number), ContentType="image/jpeg")
+        s3.put_object(
+            Bucket=bucket,
+            Key=thumbnail(number).key,
+            Body=_thumbnail(number),
+            ContentType="image/jpeg",
+            CacheControl=CACHE_CONTROL,
+        )
     dynamodb, table = stack.client("dynamodb"), stack.outputs["ImagesTableName"]
 
     def write(rows: Sequence[Image]) -> None:

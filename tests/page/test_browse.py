@@ -177,6 +177,8 @@ def test_an_image_has_the_name_of_its_file(visitor: Visitor) -> None:
     expect(without_picture.locator(".tile")).to_contain_text("This file is no image of a known format.")
     gallery(page).get_by_role("link", name="sunset.jpg").click()
     expect(page.get_by_role("heading", level=1, name="sunset.jpg")).to_be_visible()
+    # It is fetched although the browser has it already, as an answer that allows no other origin.
+    expect(page.get_by_role("img").first).to_have_js_property("complete", True)
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download thumb").click()
     assert saved.value.suggested_filename.startswith("sunset-thumb.")
