@@ -60,16 +60,16 @@ class Account:
     key: str
 
 
-def planted_account(stack: LocalStack) -> Account:
-    """A new tenant that may do whatever it likes, and its key."""
+def planted_account(stack: LocalStack, *, requests_per_second: int = 1000, burst: int = 5000) -> Account:
+    """A new tenant, which usually may do as much as it likes, and its key."""
     tenant_id = f"visitor-{secrets.token_hex(6)}"
     tenants = TenantsTable(stack.client("dynamodb"), stack.physical_id("TenantsTable"))
     add_tenant(
         TenantPorts(tenants=tenants, clock=clock, audit=trail_of()),
         tenant_id,
         tier=Tier.PAID,
-        requests_per_second=1000,
-        burst=5000,
+        requests_per_second=requests_per_second,
+        burst=burst,
     )
     ports = KeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=trail_of())
     key, _ = create_key(ports, tenant_id, label="the page's tests")
