@@ -18,6 +18,7 @@ from checks.report import ROOT
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import to_item
+from darkroom.aws.objects import CACHE_CONTROL
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
 from darkroom.domain.endpoint import Endpoint
@@ -59,16 +60,16 @@ class Account:
     key: str
 
 
-def planted_account(stack: LocalStack) -> Account:
-    """A new tenant that may do whatever it likes, and its key."""
+def planted_account(stack: LocalStack, *, requests_per_second: int = 1000, burst: int = 5000) -> Account:
+    """A new tenant, which usually may do as much as it likes, and its key."""
     tenant_id = f"visitor-{secrets.token_hex(6)}"
     tenants = TenantsTable(stack.client("dynamodb"), stack.physical_id("TenantsTable"))
     add_tenant(
         TenantPorts(tenants=tenants, clock=clock, audit=trail_of()),
         tenant_id,
         tier=Tier.PAID,
-        requests_per_second=1000,
-        burst=5000,
+        requests_per_second=requests_per_second,
+        burst=burst,
     )
     ports = KeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=trail_of())
     key, _ = create_key(ports, tenant_id, label="the page's tests")
@@ -127,7 +128,13 @@ def plant(stack: LocalStack, images: Iterable[Image]) -> None:
     """Writes the rows, and the thumbnails that they name."""
     s3, bucket = stack.client("s3"), stack.outputs["OutputsBucketName"]
     for number in range(PICTURES):
-        s3.put_object(Bucket=bucket, Key=thumbnail(number).key, Body=_thumbnail(number), ContentType="image/jpeg")
+        s3.put_object(
+            Bucket=bucket,
+            Key=thumbnail(number).key,
+            Body=_thumbnail(number),
+            ContentType="image/jpeg",
+            CacheControl=CACHE_CONTROL,
+        )
     dynamodb, table = stack.client("dynamodb"), stack.outputs["ImagesTableName"]
 
     def write(rows: Sequence[Image]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -325,6 +326,42 @@ def test_cors_may_be_configured_beside_the_body(emulator: EmulatorServer, http: 
     with stack(emulator, echo_api({"$default": {}}, CorsConfiguration=configuration)):
         answer = http.options(f"{emulator.front_url}/images", headers=PREFLIGHT)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+# bucket_cors
+
+
+def presigned(server: EmulatorServer, origin: str) -> str:
+    """The address of an object, which pages of one origin may read."""
+    s3, name = server.client("s3"), f"bucket-{uuid4()}"
+    s3.create_bucket(Bucket=name)
+    rule = {"AllowedOrigins": [origin], "AllowedMethods": ["GET"], "AllowedHeaders": ["*"]}
+    s3.put_bucket_cors(Bucket=name, CORSConfiguration={"CORSRules": [rule]})
+    s3.put_object(Bucket=name, Key="one", Body=b"one")
+    address: str = s3.generate_presigned_url("get_object", Params={"Bucket": name, "Key": "one"})
+    return address
+
+
+def test_gap_stock_allows_every_origin_to_read_a_bucket(stock: EmulatorServer, http: httpx.Client) -> None:
+    answer = http.get(presigned(stock, "https://app.example"))
+    assert answer.headers["access-control-allow-origin"] == "*"
+
+
+def test_a_bucket_allows_the_origins_of_its_configuration_if_one_asks(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    own = emulator.front_url
+    address = presigned(emulator, own)
+    silent = http.get(address)
+    assert (silent.status_code, [name for name in silent.headers if name.startswith("access-control-")]) == (200, [])
+    asked = http.get(address, headers={"Origin": own})
+    assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (200, own)
+    assert "Origin" in asked.headers["vary"]
+    other = http.get(presigned(emulator, "https://app.example"), headers={"Origin": own})
+    assert (other.status_code, "access-control-allow-origin" in other.headers) == (200, False)
+    for method, status in (("GET", 200), ("PUT", 403)):
+        preflight = {"Origin": own, "Access-Control-Request-Method": method}
+        assert http.options(address, headers=preflight).status_code == status
 
 
 # http_api_integration

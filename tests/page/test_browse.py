@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -76,6 +77,10 @@ def test_an_image_is_deleted_after_a_question(visitor: Visitor) -> None:
     gallery(page).get_by_role("link").first.click()
     page.get_by_role("button", name="Delete image…").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Delete image…").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("button", name="Delete image…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
@@ -177,6 +182,8 @@ def test_an_image_has_the_name_of_its_file(visitor: Visitor) -> None:
     expect(without_picture.locator(".tile")).to_contain_text("This file is no image of a known format.")
     gallery(page).get_by_role("link", name="sunset.jpg").click()
     expect(page.get_by_role("heading", level=1, name="sunset.jpg")).to_be_visible()
+    # It is fetched although the browser has it already, as an answer that allows no other origin.
+    expect(page.get_by_role("img").first).to_have_js_property("complete", True)
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download thumb").click()
     assert saved.value.suggested_filename.startswith("sunset-thumb.")
@@ -288,3 +295,87 @@ def test_on_a_phone_the_statuses_are_folded_away_and_can_be_chosen(visitor: Visi
     page.get_by_text("Show only").click()
     failed.click()
     expect(page.get_by_text("That is all: 2 images.")).to_be_visible()
+
+
+_LIST = """async () => {
+    const { ImageList } = await import(
+        new URL("screens/browse/list.js", document.querySelector("script[type=module]").src));
+    const image = (number, status = "done") => (
+        { id: `i${number}`, created_at: String(1000 - number), status, run: 1, variants: [], thumb: null });
+    const asked = []; // cursors of pages, ids of images
+    const answers = { "": { images: [image(5), image(6)], next: "second" },
+        second: { images: [image(7, "processing"), image(8)], next: null } };
+    window.fetch = async (address) => {
+        const { pathname, searchParams } = new URL(address, location);
+        const name = pathname === "/images" ? (searchParams.get("cursor") ?? "") : pathname.split("/").at(-1);
+        asked.push(name);
+        const answer = await answers[name];
+        if (answer === undefined) throw new TypeError("nothing answers");
+        return new Response(JSON.stringify(answer), { status: answer.status > 400 ? answer.status : 200 });
+    };
+    const list = new ImageList("");
+    await list.more();
+    SCENE
+}"""
+
+
+def scene(visitor: Visitor, script: str) -> Any:
+    """What comes of a list of two pages, of which the first is read."""
+    page = visitor.tab()
+    return page.evaluate(_LIST.replace("SCENE", script))
+
+
+def test_pages_are_looked_at_in_turn_and_a_refused_one_is_the_next_again(visitor: Visitor) -> None:
+    script = """
+    await list.more();
+    const visible = list.images;
+    await list.look(visible, false);
+    const second = answers.second;
+    answers.second = { status: 429, code: "too_many_requests" };
+    await list.look(visible, false).catch(() => asked.push("refused"));
+    answers.second = second;
+    for (const _ of [1, 2]) await list.look(visible, false);
+    return asked;
+    """
+    assert scene(visitor, script) == ["", "second", "", "second", "refused", "second", ""]
+
+
+def test_an_image_in_view_that_has_ended_is_not_asked_for_any_more(visitor: Visitor) -> None:
+    script = """
+    answers[""] = { images: [image(5, "processing")], next: null };
+    await list.refresh(list.pages[0]);
+    const visible = [...list.images];
+    answers[""] = { images: [image(1), image(2)], next: "second" };
+    answers.i5 = image(5);
+    for (const _ of [1, 2, 3]) await list.look(visible, false);
+    return asked.filter((name) => name === "i5");
+    """
+    assert scene(visitor, script) == ["i5"]
+
+
+def test_older_images_that_come_after_the_list_has_begun_again_leave_no_hole(visitor: Visitor) -> None:
+    script = """
+    const { promise, resolve } = Promise.withResolvers();
+    const second = answers.second;
+    answers.second = promise;
+    const older = list.more();
+    answers[""] = { images: [image(1), image(2)], next: "between" };
+    await list.refresh(list.pages[0]);
+    await list.showFresh();
+    resolve(second);
+    await older;
+    answers.between = { images: [image(3), image(5)], next: "second" };
+    await list.more();
+    return list.images.map(({ id }) => id);
+    """
+    assert scene(visitor, script) == ["i1", "i2", "i3", "i5"]
+
+
+def test_an_address_that_could_not_be_renewed_is_asked_for_again(visitor: Visitor) -> None:
+    script = """
+    for (const _ of [1, 2]) await list.renew(list.images[0]);
+    answers.i5 = image(5);
+    for (const _ of [1, 2]) await list.renew(list.images[0]);
+    return asked.filter((name) => name === "i5").length;
+    """
+    assert scene(visitor, script) == 3

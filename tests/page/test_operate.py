@@ -124,6 +124,42 @@ def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stop
         assert axe.findings(page) == []
 
 
+def test_a_new_key_is_there_until_its_dialog_is_closed_on_purpose(visitor: Visitor) -> None:
+    answer = {"action": "rotate_key", "dry_run": False, "complete": True, "says": [], "notes": [], "count": 1}
+    answer |= {"ids": [], "key": "dr_the_new_one"}
+    held: list[Route] = []
+
+    def of_rotations(route: Route) -> None:
+        is_dry = json.loads(route.request.post_data or "{}")["dry_run"]
+        route.continue_() if is_dry else held.append(route)
+
+    def escape_often(page: Page) -> None:
+        for _ in range(3):  # a browser lets a page prevent it once
+            page.keyboard.press("Escape")
+
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address)
+        page.route("**/operate/api/rotate_key", of_rotations)
+        page.goto(f"{page.url.partition('#')[0]}#/operate/tenants/{visitor.account.tenant_id}")
+        rotate, dialog = page.get_by_role("button", name="Rotate"), page.get_by_role("dialog")
+        rotate.click()
+        dialog.get_by_role("button", name="Replace it").click()
+        expect(dialog).to_contain_text("Doing it…")
+        escape_often(page)
+        expect(dialog.get_by_role("button", name="Close")).to_be_disabled()
+        held[0].fulfill(json=answer)
+        key = dialog.get_by_text("dr_the_new_one")
+        expect(key).to_be_visible()
+        escape_often(page)
+        expect(key).to_be_visible()
+        dialog.get_by_role("button", name="Close").click()
+        expect(dialog).to_have_count(0)
+        rotate.click()
+        expect(dialog).to_contain_text("Nothing was changed yet.")
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+
+
 def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
     tenant, at = visitor.account.tenant_id, clock() + 5 * 86_400_000
     ends: dict[str, Any] = {"completed_at": None, "completed_version": None}

@@ -15,7 +15,10 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 
 from browser import axe
 from browser.layout import settle
+from darkroom.domain.instants import rfc3339
 from proof.fakes.pictures import encoded, jpeg, opened, picture
+from proof.page.planted import image as planted_image
+from proof.page.planted import plant, planted_account
 from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
 from tests.unit.egress.servers import answering, serving
@@ -61,6 +64,56 @@ def test_a_dropped_folder_of_fifty_photos_is_developed(visitor: Visitor, tmp_pat
     images = images_of(visitor)
     assert len(images) == FOLDER
     assert {image["status"] for image in images} == {"done"}
+
+
+def test_more_photos_than_a_page_of_the_list_are_followed_without_a_refusal_by_a_tenant_with_few_reads(
+    visitor: Visitor,
+) -> None:
+    visitor.account = planted_account(visitor.stack, requests_per_second=20, burst=20)  # a page counts as 16
+    page = visitor.tab()
+    rows = [planted_image(visitor.account.tenant_id, number) for number in range(110)]
+    plant(visitor.stack, rows)
+    unsent = iter(rows)
+
+    def accept(route: Route) -> None:
+        row = next(unsent)
+        document = {"id": row.image_id, "created_at": rfc3339(row.created_at), "status": "pending", "attempt": 0}
+        route.fulfill(status=202, json={**document, "variants": [], "notices": [], "placeholder": None, "error": None})
+
+    page.route(is_submission(page), lambda route: accept(route) if route.request.method == "POST" else route.fallback())
+    choose(page, [photo(number) for number in range(len(rows))])
+    send(page)
+    all_done(page, len(rows))
+
+
+def test_pages_of_the_list_that_hold_no_watched_image_are_not_read_again(visitor: Visitor) -> None:
+    page = visitor.tab()
+    page.evaluate(_WATCHING)
+    page.clock.install()
+    for asked in (["", "second"], ["", "second", "second"]):
+        page.evaluate("() => lookAgain()")
+        for _ in range(4):
+            page.clock.fast_forward(5_000)
+        page.wait_for_function("() => items.every((item) => !item.isStale)")
+        assert page.evaluate("() => asked") == asked
+
+
+# Six images that are watched, all of them on the second page of the list.
+_WATCHING = """async () => {
+    const at = document.querySelector("script[type=module]").src;
+    const { items } = await import(new URL("screens/upload/queue.js", at));
+    const { lookAgain } = await import(new URL("screens/upload/watch.js", at));
+    const page = (from, next) => ({ next, images: Array.from({ length: 6 }, (_, number) => ({ id: `i${from + number}`,
+        created_at: String(100 - from - number), status: "done", variants: [], notices: [], thumb: null })) });
+    const pages = { "": page(10, "second"), second: page(20, null) };
+    Object.assign(window, { items, lookAgain, asked: [] });
+    window.fetch = async (address) => {
+        const cursor = new URL(address, location).searchParams.get("cursor") ?? "";
+        asked.push(cursor);
+        return new Response(JSON.stringify(pages[cursor]), { headers: { ETag: cursor } });
+    };
+    for (const image of pages.second.images) items.push({ stage: "accepted", image });
+}"""
 
 
 def test_a_chosen_folder_is_sent_too(visitor: Visitor, tmp_path: Path) -> None:

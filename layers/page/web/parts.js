@@ -34,16 +34,13 @@ export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
             before?.focus?.();
         };
     }, []);
-    const answer = (act) => (event) => {
-        event.preventDefault();
-        act();
-    };
-    return html`<dialog ref=${dialog} aria-labelledby="question" onCancel=${answer(onNo)}>
+    // It is also closed when it goes away, and nobody has said no then.
+    return html`<dialog ref=${dialog} aria-labelledby="question" onClose=${() => dialog.current && onNo()}>
         <h2 id="question">${title}</h2>
         ${children}
         <div class="buttons">
-            <button type="button" onClick=${answer(onNo)}>Cancel</button>
-            <button type="button" class=${isGrave ? "grave" : "main"} onClick=${answer(onYes)}>${yes}</button>
+            <button type="button" onClick=${() => onNo()}>Cancel</button>
+            <button type="button" class=${isGrave ? "grave" : "main"} onClick=${() => onYes()}>${yes}</button>
         </div>
     </dialog>`;
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
@@ -44,11 +44,20 @@ HEADERS = {
 """Of every answer."""
 
 
-def application(*, parts: Parts, actions: Actions, shell: Shell, token: str, port: int, is_writable: bool) -> ASGIApp:
-    """What the port serves."""
+def application(
+    *,
+    about: Mapping[str, Any],
+    parts: Parts,
+    actions: Actions,
+    shell: Shell,
+    token: str,
+    port: int,
+    is_writable: bool,
+) -> ASGIApp:
+    """What the port serves; `about` says which stack it is."""
+    settings = {**about, "operate": True, "write": is_writable}
 
     def index(_: Request) -> Response:
-        settings = parts.about() | {"operate": True, "write": is_writable}
         return Response(shell.index(settings), media_type="text/html")
 
     def file(request: Request) -> Response:

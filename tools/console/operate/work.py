@@ -27,8 +27,10 @@ _LEAVE_SECONDS = 3
 
 
 def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
-    """`operate`: until it is interrupted. Raises ApiError if the port is taken or the page's files are not there."""
-    shell = Shell(PAGE)
+    """`operate`: until it is interrupted. Raises ApiError if the port is taken, the page's files are not there or the
+    stack does not answer."""
+    shell, parts, actions = Shell(PAGE), Parts(stack), Actions(stack)
+    about = parts.about()
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -36,8 +38,10 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
             f"Port {port} of this machine cannot be used ({error}). Choose another: --port N. Without it, a free one "
             "is used."
         ) from error
-    token, chosen, actions = secrets.token_urlsafe(32), listener.getsockname()[1], Actions(stack)
-    served = application(parts=Parts(stack), actions=actions, shell=shell, token=token, port=chosen, is_writable=write)
+    token, chosen = secrets.token_urlsafe(32), listener.getsockname()[1]
+    served = application(
+        about=about, parts=parts, actions=actions, shell=shell, token=token, port=chosen, is_writable=write
+    )
     url = f"http://127.0.0.1:{chosen}/app/#token={token}"
     out = display.output()
     display.line(out, f"{stack.name}: {url}")

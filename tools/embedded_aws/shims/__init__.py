@@ -40,6 +40,7 @@ SHIMS = (
     "execution_metrics",
     "http_api_metrics",
     "form_fields",
+    "bucket_cors",
     "service_quotas",
     "role_credentials",  # these nine matter only when IAM is evaluated
     "secure_transport",

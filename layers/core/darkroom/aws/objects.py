@@ -146,6 +146,9 @@ class _Stored:
     made_for: str
 
 
+CACHE_CONTROL = "private, max-age=31536000, immutable"
+"""Of every object: a key's bytes never change, and a cache that several people share must not keep them."""
+
 _MADE_FOR = "made-for"
 """The name of the metadata of an object that says for what it was put."""
 
@@ -169,8 +172,7 @@ def _put_if_absent(
                 Key=key,
                 Body=body,
                 ContentType=media_type,
-                # A key's bytes never change; a cache that several people share must not keep them.
-                CacheControl="private, max-age=31536000, immutable",
+                CacheControl=CACHE_CONTROL,
                 IfNoneMatch="*",
                 ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=_base64_of(sha256),

@@ -297,7 +297,13 @@ function Download({ variant, name }) {
     const download = async () => {
         setState("busy");
         try {
-            const response = await fetch(variant.url, { credentials: "omit", referrerPolicy: "no-referrer" });
+            // The picture that is shown was asked for without an Origin, and S3 allows none in an answer to that: its
+            // copy in the browser's cache is of no use here.
+            const response = await fetch(variant.url, {
+                cache: "no-store",
+                credentials: "omit",
+                referrerPolicy: "no-referrer",
+            });
             if (!response.ok) throw new Error(String(response.status));
             const url = URL.createObjectURL(await response.blob());
             const link = document.createElement("a");

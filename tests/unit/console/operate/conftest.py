@@ -100,8 +100,15 @@ def serving(stack: FakeStack, folder: Path, *, is_writable: bool) -> Iterator[Se
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         its: Any = stack
+        parts = Parts(its)
         served = application(
-            parts=Parts(its), actions=Actions(its), shell=Shell(folder), token=TOKEN, port=port, is_writable=is_writable
+            about=parts.about(),
+            parts=parts,
+            actions=Actions(its),
+            shell=Shell(folder),
+            token=TOKEN,
+            port=port,
+            is_writable=is_writable,
         )
         server = server_of(served)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

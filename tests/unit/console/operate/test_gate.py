@@ -6,13 +6,18 @@ import html
 import json
 import re
 import socket
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from botocore.exceptions import ClientError
 
+from console.api.client import ApiError
 from console.operate.server import HEADERS, MAX_BODY_BYTES
-from tests.unit.console.operate.conftest import TOKEN, Served
+from console.operate.work import serve
+from tests.unit.console.operate.conftest import TOKEN, FakeStack, Served, serving, write_page
 
 EVERYTHING = pytest.mark.parametrize("path", ["/", "/app/", "/app/x/main.js", "/operate/api/overview", "/nothing"])
 
@@ -118,23 +123,40 @@ def test_every_answer_forbids_what_the_page_does_not_need(reading: Served, path:
         assert "server" not in answer.headers
 
 
-def test_the_page_is_told_what_it_serves_and_nothing_can_leave_its_attribute(
-    reading: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading.stack, "name", '"><script>alert(1)</script>{tree}{settings}')
-    text = reading.client.get("/app/").text
+def test_the_page_is_told_what_it_serves_and_nothing_can_leave_its_attribute(tmp_path: Path) -> None:
+    stack = FakeStack(name='"><script>alert(1)</script>{tree}{settings}')
+    with serving(stack, write_page(tmp_path / "web"), is_writable=False) as served:
+        text = served.client.get("/app/").text
+        script = re.findall(r'src="([^"]*)"', text)[0]
+        answer = served.client.get(script)
     assert "<script>alert" not in text
     (content,) = re.findall(r'content="([^"]*)"', text)
     settings: dict[str, Any] = json.loads(html.unescape(content))
-    assert settings["stack"] == reading.stack.name
+    assert settings["stack"] == stack.name
     assert (settings["operate"], settings["write"], settings["production"]) == (True, False, True)
     assert TOKEN not in text
-    script = re.findall(r'src="([^"]*)"', text)[0]
-    answer = reading.client.get(script)
     assert (answer.text, answer.headers["content-type"]) == (
         "export const one = 1;\n",
         "text/javascript; charset=utf-8",
     )
+
+
+class Unreachable(FakeStack):
+    """A stack that the operator may not ask any more."""
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "It has expired."}}, "DescribeStacks")
+
+    @parameters.setter
+    def parameters(self, _: Mapping[str, str]) -> None: ...
+
+
+def test_no_page_is_served_of_a_stack_that_does_not_answer() -> None:
+    stack: Any = Unreachable()
+    refused = pytest.raises(ApiError, match=r"AWS refuses DescribeStacks .* \(ExpiredToken\)")
+    with socket.create_server(("127.0.0.1", 0)) as taken, refused:  # the port is taken, so that it ends in any case
+        serve(stack, write=False, port=taken.getsockname()[1], open_it=False)
 
 
 def test_the_root_leads_to_the_page(reading: Served) -> None:

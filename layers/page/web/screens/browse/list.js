@@ -1,5 +1,6 @@
 // The caller's images as a list, newest first: read page by page, kept up to date, remembered while other screens show.
 import { call, listenToSession, nameOf } from "../../core.js";
+import { secondsPerRead } from "../allowance.js";
 
 /** Statuses by which the list can be filtered, in the order of an image's life. */
 export const STATUSES = [
@@ -11,8 +12,7 @@ const ENDED = new Set(["done", "failed", "expired", "cancelled"]);
 const PAGE_IMAGES = 100;
 const IDLE_SECONDS = 30;
 const USUAL_SECONDS = 3;
-const MOST_PAGES = 3; // that one look reads
-const MOST_SINGLES = 5; // images outside of those pages that one look reads
+const MOST_SINGLES = 5; // images outside of all pages that one look reads
 const REST_SECONDS = 5; // what was read so lately is not read again
 const FRESH_MILLISECONDS = 10 * 60_000; // presigned addresses are valid for 15 minutes
 
@@ -37,6 +37,7 @@ export class ImageList {
         Object.assign(this, { old, statuses, images: [], fresh: [], hasGap: false, next: null, isStarted: false });
         Object.assign(this, { scroll: 0, opened: null, isHeld: false, readAt: 0 });
         this.pages = [];
+        this.round = []; // the pages that are to be looked at again, one at each look
         this.pageOf = new Map();
         this.known = new Map();
         this.renewed = new Map();
@@ -86,6 +87,7 @@ export class ImageList {
         if (this.isWhole) return;
         const page = { cursor: this.next, etag: null, signedAt: Date.now() };
         const { document } = await this.#read(page);
+        if (this.next !== page.cursor) return; // the list has begun again meanwhile
         this.pages.push(page);
         const added = document.images.filter((image) => !this.known.has(image.id));
         document.images.forEach((image) => this.pageOf.set(image.id, page));
@@ -99,7 +101,7 @@ export class ImageList {
         const query = { urls: "thumb", limit: PAGE_IMAGES, status: this.statuses || null, cursor: page.cursor };
         const answer = await call("GET", "/images", { query, etag: isForced ? null : page.etag });
         page.etag = answer.etag ?? page.etag;
-        page.dearness = secondsPerRead(answer.headers);
+        page.dearness = Math.max(USUAL_SECONDS, secondsPerRead(answer.headers));
         page.retryAfter = answer.retryAfter;
         this.readAt = Date.now();
         if (isForced) page.signedAt = Date.now();
@@ -107,20 +109,23 @@ export class ImageList {
     }
 
     /**
-     * Reads again what may have changed: the first page, the pages of `visible` images that are unfinished, and with
-     * `isWhole` the pages of all visible ones. Returns the seconds until the next look.
+     * Reads again what may have changed, one page at each look, because a page costs many reads: in turn the first page,
+     * the pages of `visible` images that are unfinished, and with `isWhole` the pages of all visible ones. Returns the
+     * seconds until the next look.
      */
     async look(visible, isWhole) {
         if (!this.isStarted) await this.more();
-        const changing = visible.filter((image) => isWhole || !hasEnded(image));
-        const pages = new Set([this.pages[0], ...changing.map((image) => this.pageOf.get(image.id)).filter(Boolean)]);
-        const looked = [...pages].slice(0, MOST_PAGES);
-        for (const page of looked) await this.refresh(page);
+        const current = visible.map(({ id }) => this.known.get(id)).filter(Boolean);
+        const changing = current.filter((image) => isWhole || !hasEnded(image));
+        const due = new Set([this.pages[0], ...changing.map((image) => this.pageOf.get(image.id)).filter(Boolean)]);
+        if (isWhole || this.round.length === 0) this.round = [...due];
+        const [page] = this.round;
+        await this.refresh(page);
+        this.round = this.round.filter((one) => one !== page);
         const singles = changing.filter((image) => !this.pageOf.has(image.id) && !hasEnded(image));
         for (const image of singles.slice(0, MOST_SINGLES)) await this.#readOne(image.id);
-        const asked = looked.map((page) => page.retryAfter).filter((seconds) => seconds !== null);
-        const dearness = looked.reduce((sum, page) => sum + page.dearness, 0);
-        return Math.max(dearness, asked.length ? Math.min(...asked, IDLE_SECONDS) : IDLE_SECONDS);
+        const asked = Math.min(...Array.from(due, ({ retryAfter }) => retryAfter ?? IDLE_SECONDS), IDLE_SECONDS);
+        return Math.max(page.dearness, this.round.length > 0 ? 0 : asked);
     }
 
     /** Reads `page` again, and notes what is new, changed or gone. `isForced` replaces its pictures' addresses. */
@@ -195,7 +200,8 @@ export class ImageList {
         }
         const page = { cursor: null, etag: null, signedAt: Date.now() };
         const { document } = await this.#read(page); // until it is read, what was there stays
-        Object.assign(this, { images: document.images, fresh: [], hasGap: false, next: document.next, pages: [page] });
+        Object.assign(this, { images: document.images, fresh: [], hasGap: false, next: document.next });
+        Object.assign(this, { pages: [page], round: [] });
         this.known = new Map(document.images.map((image) => [image.id, image]));
         this.pageOf = new Map(document.images.map((image) => [image.id, page]));
         this.changed();
@@ -222,7 +228,7 @@ export class ImageList {
                 await this.#readOne(image.id);
             }
         } catch {
-            // Its placeholder stays.
+            this.renewed.delete(image.id); // its placeholder stays until it is tried again
         }
     }
 
@@ -238,15 +244,6 @@ export class ImageList {
         this.#replace({ ...document, thumb }, null, true);
         this.changed();
     }
-}
-
-/** How long one such read must last so that looking uses half of the caller's allowance of reads at most. */
-function secondsPerRead(headers) {
-    const policy = headers.get("RateLimit-Policy") ?? "";
-    const figure = (name) => Number(new RegExp(`;\\s*${name}=(\\d+)`).exec(policy)?.[1]);
-    const [quota, window, cost] = [figure("q"), figure("w"), figure("cost")];
-    if (!quota || !window || !cost) return USUAL_SECONDS;
-    return Math.max(USUAL_SECONDS, (2 * Math.min(cost, quota) * window) / quota);
 }
 
 const MOST_LISTS = 4;

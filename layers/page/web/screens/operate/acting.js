@@ -120,15 +120,19 @@ function Question({ action, body, title, what, yes, isGrave = false, run = null,
     }, []);
     const isTried = state.name === "done" || state.name === "failed";
     const isUnderWay = state.name === "doing" || state.name === "stopping";
-    const close = (event) => {
-        event.preventDefault();
-        onClose(isTried || isUnderWay);
-    };
+    const close = () => onClose(isTried || isUnderWay);
     const isOpen = ["asking", "foreseen"].includes(state.name);
     const isNothing = state.name === "foreseen" && state.answer.count === 0;
-    // A key that is shown once does not go by a slip of the hand.
-    const cancel = (event) => (state.answer?.key ? event.preventDefault() : close(event));
-    return html`<dialog ref=${dialog} class="wide" aria-labelledby="question" onCancel=${cancel}>
+    // An answer comes once: it must find its dialog while its run is not in the list yet, and if it may have a key.
+    const isHeld = isUnderWay && (state.run === null || state.run.action === "rotate_key");
+    // Nor does a key go by a slip of the hand. A browser closes a dialog at the second Escape, whatever its page says to
+    // that, so it is opened again.
+    const closed = () => {
+        if (!dialog.current) return; // it has gone away
+        if (isHeld || state.answer?.key) dialog.current.showModal();
+        else close();
+    };
+    return html`<dialog ref=${dialog} class="wide" aria-labelledby="question" onClose=${closed}>
         <h2 id="question">${title}</h2>
         <p>${what}</p>
         <p class="quiet" role="status">${STATES[state.name]}</p>
@@ -140,7 +144,7 @@ function Question({ action, body, title, what, yes, isGrave = false, run = null,
             ${isUnderWay && state.run && html`<${Progress} run=${state.run} />`}
         </div>
         <div class="buttons">
-            <button type="button" class=${isOpen ? undefined : "main"} onClick=${close}>
+            <button type="button" class=${isOpen ? undefined : "main"} disabled=${isHeld} onClick=${close}>
                 ${isOpen ? "Cancel" : isUnderWay ? "Close; it goes on" : "Close"}</button>
             ${isUnderWay &&
             html`<button type="button" class="grave" disabled=${state.run === null || state.name === "stopping"}

@@ -244,7 +244,7 @@ function Shown({ item, variants, edits, onAdjust }) {
         const renew = () => {
             if (isTired) return;
             setTired(true);
-            refresh(item.twin ?? item).catch(() => {});
+            refresh(item.twin ?? item).catch(() => setTired(false));
         };
         // Its place has the picture's shape from the first moment on, and the file's own shape while that is unknown.
         const { width, height } = thumb ?? item.preview ?? { width: 1, height: 1 };

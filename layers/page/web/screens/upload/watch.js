@@ -1,18 +1,18 @@
 // Follows the images that the service has accepted, until each has ended: few one by one, many by one list.
 import { call, credential, listenToSession, mayPass, poll, Problem } from "../../core.js";
+import { secondsPerRead } from "../allowance.js";
 import { items, listenToAccepted, touch } from "./queue.js";
 
 const FEW = 4; // looks at single images, which cost one read each
-const PAGE = 100; // of the list, which costs 15 reads: more than twice a second is refused
+const PAGE = 100; // images of the list, which cost 16 reads
 const LIST_SECONDS = 2;
 const LONGEST_LIST_SECONDS = 30;
-const MOST_PAGES = 3;
+const MOST_PAGES = 10; // images that are older than those are looked at one by one
 const SOON_MILLISECONDS = 2000;
 const LONGEST_SLEEP_SECONDS = 600;
 
 let running = null; // the controller of the loop that runs
 let nextLook = 0;
-const pages = new Map(); // of the list as they were last seen, with their entity tags, by their cursors
 
 /** Why nothing is seen at the moment: null, an error that may pass, or one that ended the watching. */
 export let trouble = null;
@@ -128,38 +128,67 @@ async function lookAtOne(id, group) {
     return answer.retryAfter;
 }
 
-/** Asks for the newest images at once, then for watched ones that are not among them. */
+// The list's pages as they were last seen, from the newest images on; each with its entity tag and the ids on it.
+let pages = [];
+let latest = -1; // the index of the page that was read last
+let nextList = 0; // no page is read before that: the caller's other programs have the same allowance
+let turn = 0;
+listenToSession(() => (pages = [])); // another caller has other images
+
+/** Asks for one page of the list, in turn, and for a few images that are on none. */
 async function lookAtList(groups) {
+    if (nextList > Date.now()) return (nextList - Date.now()) / 1000;
     const missing = new Map(groups);
+    const due = new Set(Array.from(groups.values(), ([{ image }]) => placeOf(image)));
+    due.delete(NOWHERE);
+    const places = [...due].sort((one, other) => one - other);
+    const at = places.find((place) => place > latest) ?? places[0] ?? NOWHERE;
     let wait = LIST_SECONDS;
-    let cursor = null;
-    for (let page = 0; page < MOST_PAGES && missing.size > FEW; page += 1) {
-        const answer = await call("GET", "/images", {
-            query: { urls: "thumb", limit: PAGE, cursor },
-            etag: pages.get(cursor)?.etag ?? null,
-        });
-        if (page === 0) wait = Math.min(Math.max(LIST_SECONDS, answer.retryAfter ?? 0), LONGEST_LIST_SECONDS);
-        // 304: the page is as it was. It may still be new to a file that was accepted since.
-        const seen = answer.document ? { etag: answer.etag, ...answer.document } : pages.get(cursor);
-        if (pages.size > MOST_PAGES) pages.clear(); // pages under cursors that nobody follows any more
-        pages.set(cursor, seen);
-        for (const image of seen.images) {
+    if (at !== NOWHERE) {
+        const { images, retryAfter, headers } = await readPage(at);
+        const pace = Math.max(LIST_SECONDS, secondsPerRead(headers));
+        nextList = Date.now() + pace * 1000;
+        wait = Math.max(pace, Math.min(retryAfter ?? 0, LONGEST_LIST_SECONDS) / places.length);
+        for (const image of images) {
             if (missing.has(image.id)) show(missing.get(image.id), image);
             missing.delete(image.id);
         }
-        cursor = seen.next;
-        if (cursor === null) break;
     }
-    // Reads have a limit: what is still missing waits its turn.
-    const rest = Array.from(missing);
-    if (rest.length > 0) {
-        turn = (turn + FEW) % rest.length;
-        await lookAtEach(new Map([...rest.slice(turn), ...rest.slice(0, turn)].slice(0, FEW)));
+    const alone = Array.from(missing).filter(([, [{ image }]]) => [at, NOWHERE].includes(placeOf(image)));
+    if (alone.length > 0) {
+        turn = (turn + FEW) % alone.length;
+        await lookAtEach(new Map([...alone.slice(turn), ...alone.slice(0, turn)].slice(0, FEW)));
     }
     return wait;
 }
 
-let turn = 0;
+async function readPage(at) {
+    const known = pages;
+    const answer = await call("GET", "/images", {
+        query: { urls: "thumb", limit: PAGE, cursor: at === 0 ? null : known[at - 1].next },
+        etag: known[at]?.etag ?? null,
+    });
+    latest = at;
+    // 304: the page is as it was. It may still be new to a file that was accepted since.
+    if (answer.document) {
+        const { images, next } = answer.document;
+        if (next !== known[at]?.next) known.length = at; // those after it begin elsewhere now
+        known[at] = { etag: answer.etag, images, next, ids: new Set(images.map(({ id }) => id)) };
+    }
+    return { ...answer, images: known[at].images };
+}
+
+const NOWHERE = -1;
+
+/** The index of the page that shows an image, or may show it when it is read; NOWHERE if it was deleted or is too old. */
+function placeOf({ id, created_at }) {
+    const at = pages.findIndex(({ ids }) => ids.has(id));
+    if (at >= 0) return at;
+    const last = pages.at(-1);
+    if (!last || created_at > (pages[0].images[0]?.created_at ?? "")) return 0;
+    const isOlder = !(created_at >= last.images.at(-1)?.created_at);
+    return isOlder && last.next !== null && pages.length < MOST_PAGES ? pages.length : NOWHERE;
+}
 
 /** Shows what was read of an image; `again` is after how many seconds it may have changed, if it is scheduled. */
 function show(group, image, again = null) {
