@@ -21,7 +21,9 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from browser import axe
 from tests.local.local_stack import LocalStack
+from tests.page.uploads import all_done, choose, photo, send
 from tests.page.visitor import Visitor
 
 CLIENT = "the-page"
@@ -151,6 +153,41 @@ def test_an_answer_that_this_tab_has_not_asked_for_is_not_taken(visitor: Visitor
     page = visitor.tab(f"?code={CODE}&state=another", is_signed_in=False)
     expect(page.get_by_role("alert")).to_contain_text("The answer does not belong to this tab")
     assert (page.url, issuer.exchanges) == (visitor.address, 0)
+
+
+def with_an_expired_token(visitor: Visitor) -> Page:
+    """A tab that has two photos to send when its token is refused."""
+    page = visitor.tab()
+    choose(page, [photo(0), photo(1)])
+    refused = {"status": 401, "content_type": "application/json", "body": '{"message":"Unauthorized"}'}
+    page.route("**/images?*", lambda route: route.fulfill(**refused), times=2)
+    with visitor.watch.expecting("status of 401"):
+        send(page)
+        expect(page.get_by_text("or it has expired. Sign in again.")).to_be_visible()
+    assert axe.findings(page) == []
+    return page
+
+
+def test_files_that_wait_for_a_new_token_are_sent_with_it(visitor: Visitor, issuer: Issuer) -> None:
+    page = with_an_expired_token(visitor)
+    issuer.error = "access_denied"
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("The issuer did not sign you in")
+    issuer.error = None
+    page.get_by_role("button", name="Sign in").click()
+    all_done(page, 2)
+    assert page.context.pages == [page], "both windows have closed themselves"
+    assert issuer.exchanges == 1
+
+
+def test_whose_browser_blocks_the_window_is_told_what_signing_in_here_costs(visitor: Visitor, issuer: Issuer) -> None:
+    page = with_an_expired_token(visitor)
+    page.evaluate("() => { window.open = () => null; }")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("If you sign in here instead, add 2 files again afterwards.")
+    assert axe.findings(page) == []
+    page.get_by_role("button", name="Sign in here").click()
+    expect(page.get_by_role("button", name="Choose photos")).to_be_visible()
 
 
 def test_with_signed_requests_the_page_says_that_it_cannot_be_used(visitor: Visitor, stack: LocalStack) -> None:

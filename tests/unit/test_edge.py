@@ -34,8 +34,12 @@ def test_addresses_and_credentials_are_limited_by_parameter_before_they_cost_any
     assert DISTRIBUTION["WebACLId"] == {"Fn::GetAtt": ["WebAcl", "Arn"]}
     assert (ACL["Scope"], ACL["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
     limits = {rule["Name"]: rule["Statement"].get("RateBasedStatement") for rule in ACL["Rules"]}
-    blocking = {rule["Name"] for rule in ACL["Rules"] if rule.get("Action") == {"Block": {}}}
-    assert blocking == {"OneAddress", "OneCredential"} == {name for name, limit in limits.items() if limit}
+    answers = {rule["Name"]: rule["Action"]["Block"]["CustomResponse"] for rule in ACL["Rules"] if "Action" in rule}
+    assert set(answers) == {"OneAddress", "OneCredential"} == {name for name, limit in limits.items() if limit}
+    # A client that gets this waits, and does not take its key for refused.
+    assert {answer["ResponseCode"] for answer in answers.values()} == {429}
+    assert all(answer["ResponseHeaders"] == [{"Name": "Retry-After", "Value": "60"}] for answer in answers.values())
+    assert {answer["CustomResponseBodyKey"] for answer in answers.values()} == set(ACL["CustomResponseBodies"])
     address, credential = limits["OneAddress"], limits["OneCredential"]
     assert (address["AggregateKeyType"], address["Limit"]) == ("IP", {"Ref": "RequestsOfOneAddress"})
     assert credential["Limit"] == {"Ref": "RequestsOfOneCredential"}

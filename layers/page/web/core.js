@@ -24,13 +24,66 @@ export const settings = JSON.parse(document.querySelector("meta[name=darkroom]")
 /** Whether the window is as narrow as a phone's: `matches`, and the event "change". */
 export const phone = matchMedia("(max-width: 40rem)");
 
+// ── Storage: what the browser keeps for this tab, or for later visits too.
+
+/** One of the browser's stores. Where the browser forbids it or it is full, what is set lasts as long as the page. */
+class Store {
+    #storage = null;
+    #unwritten = new Map();
+
+    constructor(name) {
+        try {
+            this.#storage = globalThis[name];
+        } catch {
+            // The browser blocks the site's data.
+        }
+    }
+
+    /** The text at this place; null if there is none. */
+    get(place) {
+        return this.#unwritten.has(place) ? this.#unwritten.get(place) : (this.#storage?.getItem(place) ?? null);
+    }
+
+    /** Keeps the text at this place; null removes what is there. */
+    set(place, text) {
+        try {
+            if (text === null) this.#storage.removeItem(place);
+            else this.#storage.setItem(place, text);
+            this.#unwritten.delete(place);
+        } catch {
+            this.#unwritten.set(place, text);
+        }
+    }
+
+    /** The object or array at this place, which was set as JSON; `otherwise` if there is none. */
+    read(place, otherwise = null) {
+        try {
+            const found = JSON.parse(this.get(place));
+            return found !== null && typeof found === "object" ? found : otherwise;
+        } catch {
+            return otherwise;
+        }
+    }
+
+    /** Keeps an object or array. */
+    write(place, value) {
+        this.set(place, JSON.stringify(value));
+    }
+}
+
+/** What is gone when the tab is closed. */
+export const ofTab = new Store("sessionStorage");
+
+/** What is still there at the next visit. */
+export const ofBrowser = new Store("localStorage");
+
 // ── The session: the caller's credential. It stays in this tab's session: never in an address, and gone when the tab is closed.
 
 const PLACE = settings.operate ? "darkroom.token" : "darkroom.credential";
 const listeners = new Set();
 
 /** The API key or token; null while the caller has not given one. */
-export const credential = () => sessionStorage.getItem(PLACE);
+export const credential = () => ofTab.get(PLACE);
 
 /** Whether the API asks for a credential that is not here yet. */
 export const needsCredential = () =>
@@ -38,16 +91,16 @@ export const needsCredential = () =>
 
 /** Keeps `text` as the credential of this tab. */
 export function keep(text) {
-    sessionStorage.setItem(PLACE, text);
+    ofTab.set(PLACE, text);
     listeners.forEach((listen) => listen(null));
 }
 
 /** Forgets the credential; `reason` tells the caller why, if it was refused. Without one the caller leaves on purpose, and
  *  the names and pictures of their files go too. */
 export function forget(reason = null) {
-    sessionStorage.removeItem(PLACE);
+    ofTab.set(PLACE, null);
     if (reason === null) {
-        forgetNames();
+        ofBrowser.set(NAMES_PLACE, null);
         forgetPictures();
     }
     listeners.forEach((listen) => listen(reason));
@@ -63,7 +116,6 @@ export function listenToSession(listen) {
 
 const NAMES_PLACE = "darkroom.names";
 const MOST_NAMES = 500;
-let unwritten = new Map(); // the names, where storage is full or forbidden: known until the page is closed
 
 /** The name of the file that the image with this id was made of; null unless it was sent from this browser. */
 export const nameOf = (id) => names().get(id) ?? null;
@@ -73,32 +125,18 @@ export function rememberName(id, name) {
     const known = names();
     known.delete(id); // the newest is last
     known.set(id, name);
-    unwritten = new Map(Array.from(known).slice(-MOST_NAMES));
-    try {
-        localStorage.setItem(NAMES_PLACE, JSON.stringify(Array.from(unwritten)));
-        unwritten = new Map();
-    } catch {
-        // They stay in `unwritten`.
-    }
+    ofBrowser.write(NAMES_PLACE, Array.from(known).slice(-MOST_NAMES));
 }
 
 function names() {
-    if (unwritten.size > 0) return new Map(unwritten);
-    try {
-        return new Map(JSON.parse(localStorage.getItem(NAMES_PLACE) ?? "[]"));
-    } catch {
-        return new Map();
-    }
+    const kept = ofBrowser.read(NAMES_PLACE, []);
+    return new Map(Array.isArray(kept) ? kept.filter(Array.isArray) : []);
 }
 
-function forgetNames() {
-    unwritten = new Map();
-    try {
-        localStorage.removeItem(NAMES_PLACE);
-    } catch {
-        // Nothing was kept.
-    }
-}
+// ── Files: how many of them are lost if the page is left.
+
+/** Counts the chosen files that the service has not accepted; screens/upload/queue.js knows, once there are any. */
+export const unsent = { count: () => 0 };
 
 // ── Pictures: small ones of the files that this tab has sent, until it is closed.
 
@@ -146,18 +184,21 @@ export class NoAnswer extends Error {
  *
  * @param {string} method
  * @param {string} path  relative to the API's root, with "/" first
- * @param {{query?: object, json?: any, body?: Blob, headers?: object, etag?: string|null, signal?: AbortSignal}} options
+ * @param {{query?: object, json?: any, body?: Blob, headers?: object, etag?: string|null, signal?: AbortSignal,
+ *         send?: typeof fetch}} options  `send` is what sends it, if that is not fetch
  * @returns {Promise<Answer>}
  */
-export async function call(method, path, { query = {}, json, body, headers = {}, etag = null, signal } = {}) {
+export async function call(method, path, options = {}) {
+    const { query = {}, json, body, headers = {}, etag = null, signal, send = fetch } = options;
     const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value != null));
     const sent = { ...headers };
-    if (credential() !== null) sent.Authorization = `Bearer ${credential()}`;
+    const used = credential();
+    if (used !== null) sent.Authorization = `Bearer ${used}`;
     if (json !== undefined) sent["Content-Type"] = "application/json";
     if (etag !== null) sent["If-None-Match"] = etag;
     let response, text;
     try {
-        response = await fetch(path + (parameters.size ? `?${parameters}` : ""), {
+        response = await send(path + (parameters.size ? `?${parameters}` : ""), {
             method,
             headers: sent,
             body: json === undefined ? body : JSON.stringify(json),
@@ -172,7 +213,7 @@ export async function call(method, path, { query = {}, json, body, headers = {},
         throw new NoAnswer();
     }
     const document = read(text);
-    if (response.status >= 400) throw refusal(response, document);
+    if (response.status >= 400) throw refusal(response, document, used);
     return {
         status: response.status,
         document,
@@ -182,30 +223,39 @@ export async function call(method, path, { query = {}, json, body, headers = {},
     };
 }
 
-function refusal(response, document) {
+function refusal(response, document, used) {
     const { status, headers } = response;
+    // CloudFront and a firewall refuse with a page of their own (edge.yaml), which says nothing about the credential.
+    const isOfEdge = status === 403 && document === null;
     const problem = new Problem({
         status,
-        code: document?.code ?? String(status),
+        code: document?.code ?? (isOfEdge ? BLOCKED : String(status)),
         title: document?.title ?? document?.message ?? `Status ${status}`,
-        detail: document?.detail ?? GATEWAYS[status] ?? "",
+        detail: document?.detail ?? GATEWAYS[isOfEdge ? BLOCKED : status] ?? "",
         errors: document?.errors ?? [],
         correlationId: document?.correlation_id ?? headers.get("apigw-requestid"),
         retryAfter: seconds(headers.get("Retry-After")),
         says: document?.says ?? [],
     });
-    // Without a code the gateway itself refused the credential: no request succeeds before the caller gives another.
-    if (document?.code === undefined && (status === 401 || status === 403)) forget(GATEWAYS[status]);
+    // With a message and no code the gateway itself refused the credential: no request succeeds before the caller gives
+    // another. They may have done so while this answer was on its way.
+    const isOfGateway = document?.code === undefined && document?.message !== undefined;
+    if (isOfGateway && (status === 401 || status === 403) && used === credential()) forget(GATEWAYS[status]);
     return problem;
 }
+
+const BLOCKED = "blocked";
+const isToken = settings.access === "jwt";
 
 // What API Gateway answers by itself says little.
 const GATEWAYS = settings.operate
     ? { 401: "Open the address that `darkroom operate` printed: it has this run's token." }
     : {
-          401: "The API asks for a key.",
-          403: "The API does not know this key, or it was revoked.",
+          401: isToken ? "The API does not know this token, or it has expired." : "The API asks for a key.",
+          403: isToken ? "This token may not call the API." : "The API does not know this key, or it was revoked.",
+          [BLOCKED]: "Something before the API refused the request. Try again later.",
           413: "The file is too large for one request.",
+          429: "Too many requests were sent. Wait a little.",
           500: "The API could not answer. Try again.",
           503: "The API could not answer. Try again.",
       };
@@ -291,7 +341,8 @@ export async function poll(look, { signal, trouble = () => {} } = {}) {
 
 /** Whether the same request may succeed later. */
 export const mayPass = (error) =>
-    error instanceof NoAnswer || (error instanceof Problem && (error.status === 429 || error.status >= 500));
+    error instanceof NoAnswer ||
+    (error instanceof Problem && (error.status === 429 || error.status >= 500 || error.code === BLOCKED));
 
 // ── Figures: numbers and times as people read them.
 

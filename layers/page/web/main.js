@@ -1,7 +1,7 @@
 // Starts the page: asks who is calling, and shows the screen that the address names.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
 import { credential, forget, keep, listenToSession, needsCredential, settings } from "./core.js";
-import { KeyForm, Trouble } from "./parts.js";
+import { KeyForm, NotLoaded, Trouble } from "./parts.js";
 
 // Each screen: its place in the address, its name in the menu (none: it is reached from another), and its module.
 const SCREENS = settings.operate
@@ -98,15 +98,11 @@ function Content({ place, reason }) {
 /** The default component of a module that is loaded when it is first needed. */
 function Later({ load, title, properties }) {
     const [Screen, setScreen] = useState(null);
-    const [error, setError] = useState(null);
+    const [isMissing, setMissing] = useState(false);
     const [broken, repair] = useErrorBoundary();
     const first = useRef(isFirst);
-    const fetchModule = () =>
-        load().then((module) => setScreen(() => module.default), () => setError(new Error(
-            "This part of the page could not be loaded. The connection is down, or the stack was deployed again: reload the page.",
-        )));
     useEffect(() => {
-        fetchModule();
+        load().then((module) => setScreen(() => module.default), () => setMissing(true));
         if (title) document.title = `${title} · Darkroom`;
         // A new screen is where reading goes on; the first one is where the page begins anyway.
         if (!first.current) document.getElementById("content").focus();
@@ -116,7 +112,7 @@ function Later({ load, title, properties }) {
         console.error(broken);
         return html`<${Trouble} error=${new Error("This screen has a fault. What was accepted is not affected.")} again=${repair} />`;
     }
-    if (error) return html`<${Trouble} error=${error} again=${() => location.reload()} />`;
+    if (isMissing) return html`<${NotLoaded} />`;
     return Screen ? html`<${Screen} ...${properties} />` : html`<p class="starting">Loading…</p>`;
 }
 

@@ -1,20 +1,27 @@
 // The components that screens share.
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
-import { call, duration, forget, keep, sentence } from "./core.js";
+import { call, duration, keep, sentence } from "./core.js";
 
 // ── Trouble: what went wrong, and what the reader can do.
 
-/** @param {{error: Error, again?: () => void}} properties  `again` offers to try again */
-export function Trouble({ error, again }) {
+/** @param {{error: Error, again?: () => void, word?: string}} properties  `again` offers to try again, by this word */
+export function Trouble({ error, again, word = "Try again" }) {
     const fields = error.errors ?? [];
     return html`<div class="trouble" role="alert">
         <p><strong>${sentence(error.title ?? "That did not work")}</strong> ${sentence(error.detail ?? error.message)}</p>
         ${fields.length > 0 &&
         html`<ul>${fields.map((one) => html`<li><code>${one.field}</code> ${sentence(one.message)}</li>`)}</ul>`}
         ${error.correlationId && html`<p class="quiet">Correlation id <code>${error.correlationId}</code></p>`}
-        ${again && html`<button type="button" onClick=${again}>Try again</button>`}
+        ${again && html`<button type="button" onClick=${again}>${word}</button>`}
     </div>`;
 }
+
+/** A module that cannot be loaded: browsers do not ask for it a second time before the page is loaded anew. */
+export const NotLoaded = ({ then = "" }) =>
+    html`<${Trouble} again=${() => location.reload()} word="Reload the page" error=${new Error(
+        "This part of the page could not be loaded: the connection is down, or the stack was deployed again. " +
+            `Reload the page${then}.`,
+    )} />`;
 
 // ── Confirm: asks before something is done that cannot be undone.
 
@@ -165,12 +172,10 @@ export function KeyForm({ reason }) {
             return;
         }
         setBusy(true);
-        sessionStorage.removeItem("darkroom.credential");
         try {
             await call("GET", "/images", { query: { limit: 1 }, headers: { Authorization: `Bearer ${text}` } });
             keep(text);
         } catch (problem) {
-            if (problem.status === 401 || problem.status === 403) forget(problem.detail);
             setError(problem);
             setBusy(false);
         }

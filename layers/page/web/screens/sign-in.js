@@ -1,9 +1,13 @@
-// Signs in at the issuer of tokens by redirect: OAuth 2.0's code flow with PKCE (RFC 7636).
+// Signs in at the issuer of tokens by redirect: OAuth 2.0's code flow with PKCE (RFC 7636). While this tab has files
+// that are not sent, it stays, and the redirect is in a window of its own.
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { keep, sentence, settings } from "../core.js";
+import { count, keep, ofTab, sentence, settings, unsent } from "../core.js";
 import { Trouble } from "../parts.js";
 
-const PLACE = "darkroom.sign-in"; // in sessionStorage: what the issuer's answer is checked against, and where to go on
+const PLACE = "darkroom.sign-in"; // in this tab: what the issuer's answer is checked against, and where to go on
+const CHANNEL = "darkroom.sign-in"; // by which a window gives its answer to the tab that waits for it
+const TAKEN = "taken "; // how that tab says that it has the answer with this state
+const OF_WINDOW = "window-"; // how the state begins if the answer comes to a window
 const ANSWER_SECONDS = 20;
 
 /** What went wrong, and in `detail` what to do about it. */
@@ -17,6 +21,8 @@ class SignInFailed extends Error {
 /** @param {{reason: string|null}} properties  why the token before was refused */
 export default function SignIn({ reason }) {
     const [answer] = useState(takeAnswer);
+    const [isBlocked, setBlocked] = useState(false);
+    const [isElsewhere, setElsewhere] = useState(false);
     const [error, setError] = useState(null);
     const [isBusy, setBusy] = useState(answer !== null);
     const [hint] = useState(answer === null ? reason : null);
@@ -26,38 +32,106 @@ export default function SignIn({ reason }) {
         );
         setBusy(false);
     };
+    const isOfWindow = answer?.answer.get("state")?.startsWith(OF_WINDOW) ?? false;
     useEffect(() => {
-        if (answer !== null) finish(answer).catch(fail);
+        if (isOfWindow) handOver(answer.answer);
+        else if (answer !== null) finish(answer).catch(fail);
+        return stopWaiting;
     }, []);
     const begin = () => {
         setBusy(true);
         setError(null);
         start().catch(fail);
     };
+    const beginElsewhere = () => {
+        setError(null);
+        // Before anything is awaited: it is the click that allows it.
+        const opened = open("", "_blank", "popup,width=560,height=760");
+        setBlocked(opened === null);
+        setElsewhere(opened !== null);
+        if (opened === null) return;
+        startIn(opened, (answer) => {
+            setElsewhere(false);
+            setBusy(true);
+            finish(answer).catch(fail);
+        }).catch((problem) => {
+            opened.close();
+            setElsewhere(false);
+            fail(problem);
+        });
+    };
+    if (isOfWindow) {
+        return html`<div class="card narrow"><h1>Signing in goes on where you began</h1>
+            <p>You can close this window.</p></div>`;
+    }
     if (!settings.issuer || !settings.client_id) {
         return html`<div class="card narrow"><h1>This page cannot sign you in</h1>
             <p>The stack asks for tokens of ${settings.issuer ? html`<code>${settings.issuer}</code>` : "an issuer"},
             and does not know this page as a client there.
             Whoever operates it can deploy it with <code>JwtClientId</code>.</p></div>`;
     }
+    const files = unsent.count();
     return html`<div class="card narrow">
         <h1>Sign in</h1>
         ${hint && html`<p class="note">${sentence(hint)} Sign in again.</p>`}
         ${error && html`<${Trouble} error=${error} />`}
-        <p>You sign in at <strong>${new URL(settings.issuer).host}</strong>, and come back here. What that gives this
-            page stays in this tab, and is forgotten when you close it.</p>
-        <button type="button" class="main" disabled=${isBusy} onClick=${begin}>
+        <p>You sign in at <strong>${new URL(settings.issuer).host}</strong>, ${files > 0
+            ? "in another window, so that this one keeps your files."
+            : "and come back here."} What that gives this page stays in this tab, and is forgotten when you close
+            it.</p>
+        ${isBlocked && html`<p class="note" role="alert">The browser has blocked the window. Allow this page to open
+            windows, and try again. If you sign in here instead, add ${count(files, "file")} again afterwards.
+            <button type="button" class="small" disabled=${isBusy} onClick=${begin}>Sign in here</button></p>`}
+        ${isElsewhere && html`<p class="note" role="status">Sign in in the other window. This page goes on by
+            itself.</p>`}
+        <button type="button" class="main" disabled=${isBusy} onClick=${files > 0 ? beginElsewhere : begin}>
             ${isBusy ? "Signing in…" : "Sign in"}</button>
     </div>`;
 }
 
 // ── To the issuer.
 
+/** In this tab, which is left. */
 async function start() {
+    const kept = { state: random(), verifier: random(), place: location.hash };
+    const address = await addressOf(kept);
+    ofTab.write(PLACE, kept);
+    location.assign(address);
+}
+
+let channel = null; // while an answer from a window is awaited
+
+/** In another window; calls `take` with its answer. The issuer's pages are out of this tab's reach, and so is it of
+ *  theirs: the page's Cross-Origin-Opener-Policy parts them. */
+async function startIn(opened, take) {
+    stopWaiting();
+    const kept = { state: OF_WINDOW + random(), verifier: random(), place: "" };
+    const own = (channel = new BroadcastChannel(CHANNEL));
+    own.addEventListener("message", ({ data }) => {
+        const answer = new URLSearchParams(data);
+        if (answer.get("state") !== kept.state) return; // another tab's
+        own.postMessage(TAKEN + kept.state);
+        stopWaiting();
+        take({ answer, kept });
+    });
+    opened.location.replace(await addressOf(kept));
+}
+
+function stopWaiting() {
+    channel?.close();
+    channel = null;
+}
+
+/** Gives the answer that came to this window to the tab that awaits it. Its code is of no use without that tab's
+ *  verifier. */
+function handOver(answer) {
+    channel = new BroadcastChannel(CHANNEL);
+    channel.addEventListener("message", ({ data }) => data === TAKEN + answer.get("state") && close());
+    channel.postMessage(String(answer));
+}
+
+async function addressOf({ state, verifier }) {
     const { authorization_endpoint: endpoint } = await discover();
-    const state = random();
-    const verifier = random();
-    sessionStorage.setItem(PLACE, JSON.stringify({ state, verifier, place: location.hash }));
     const address = new URL(endpoint);
     const parameters = {
         response_type: "code",
@@ -72,7 +146,7 @@ async function start() {
     const audience = (settings.audience ?? "").split(",").find((one) => one && one !== settings.client_id);
     if (audience) parameters.audience = audience;
     for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
-    location.assign(address);
+    return address;
 }
 
 /** The page's own address without its fragment: the one that the issuer must know. */
@@ -134,25 +208,18 @@ function isSecure(text) {
 function takeAnswer() {
     const answer = new URLSearchParams(location.search);
     if (!answer.has("code") && !answer.has("error")) return null;
-    const kept = readKept();
-    sessionStorage.removeItem(PLACE);
+    const kept = ofTab.read(PLACE);
+    ofTab.set(PLACE, null);
     history.replaceState(null, "", location.pathname + (kept?.place ?? ""));
     return { answer, kept };
-}
-
-function readKept() {
-    try {
-        return JSON.parse(sessionStorage.getItem(PLACE));
-    } catch {
-        return null;
-    }
 }
 
 async function finish({ answer, kept }) {
     if (kept === null || answer.get("state") !== kept.state) {
         throw new SignInFailed(
             "The answer does not belong to this tab",
-            "Signing in was begun in another tab, or long ago. Sign in again.",
+            "Signing in was begun in another tab, or long ago, or the browser keeps nothing for this page. " +
+                "Sign in again.",
         );
     }
     // RFC 9207: an answer that names its issuer must name the one that was asked.

@@ -1,7 +1,7 @@
 // Takes files, by dropping, pasting and picking; sends them, and shows how each one comes along.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { bytes, count, phone, settings } from "../core.js";
-import { announce, Trouble } from "../parts.js";
+import { announce, NotLoaded } from "../parts.js";
 
 // What works on files is loaded when there are some, and goes on while another screen is open.
 let work = null;
@@ -21,8 +21,8 @@ const prepare = () => {
 export default function Upload() {
     const [isLoaded, setLoaded] = useState(work !== null);
     const [isOver, setOver] = useState(false);
-    const [leftOut, setLeftOut] = useState(0);
-    const [error, setError] = useState(null);
+    const [missing, setMissing] = useState({ leftOut: 0, unreadable: 0 });
+    const [isUnloaded, setUnloaded] = useState(false);
     const files = useRef(null);
     const folder = useRef(null);
 
@@ -32,16 +32,14 @@ export default function Upload() {
             const module = await prepare();
             const found = await find(module);
             module.add(found.files);
-            setLeftOut(found.leftOut);
+            setMissing(found);
             setLoaded(true);
-            setError(null);
+            setUnloaded(false);
             announce(`${count(found.files.length, "file")} added`);
             // On a phone the button that sends them, and the files, would be out of sight.
             if (phone.matches) requestAnimationFrame(() => requestAnimationFrame(showFiles));
         } catch {
-            setError(
-                new Error("This part of the page could not be loaded. Check the connection, then add the files again."),
-            );
+            setUnloaded(true);
         }
     };
     useDrops(setOver, (sources, url) =>
@@ -65,6 +63,7 @@ export default function Upload() {
     };
     const ahead = () => prepare().catch(() => {}); // what is needed next, while the reader still looks for a file
     const Work = work?.default;
+    const { leftOut, unreadable } = missing;
     return html`<div class=${`upload${isLoaded ? " has-files" : ""}${isOver ? " is-over" : ""}`}>
         <h1>Upload</h1>
         <section class="upload-drop" aria-label="Add photos" onPointerEnter=${ahead} onFocusIn=${ahead}>
@@ -81,11 +80,16 @@ export default function Upload() {
             <p class="quiet">JPEG, PNG, WebP or GIF, up to ${bytes(settings.max_upload_bytes)} each. Nothing is sent
                 before you say so.</p>
         </section>
-        ${error && html`<${Trouble} error=${error} />`}
+        ${isUnloaded && html`<${NotLoaded} then=", then add the files again" />`}
         ${
             leftOut > 0 &&
             html`<p class="quiet" role="status">${count(leftOut, "file")} in the folder${" "}
             ${leftOut === 1 ? "is no photo and was" : "are no photos and were"} left out.</p>`
+        }
+        ${
+            unreadable > 0 &&
+            html`<p class="note" role="alert">${count(unreadable, "file or folder", "files or folders")} could not be
+            read: what is in them is not in the list.</p>`
         }
         ${isLoaded && html`<${Work} />`}
         <p class="quiet upload-earlier">What you uploaded earlier is under <a href="#/browse">Browse</a>.</p>

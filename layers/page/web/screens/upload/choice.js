@@ -1,6 +1,7 @@
 // The settings of what is about to be sent: a preset or a recipe of one's own, and when.
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { settings } from "../../core.js";
+import { ofBrowser, ofTab, settings } from "../../core.js";
+import { NotLoaded } from "../../parts.js";
 import { describe, describeAll, FIRST, isCropped, problemOfTime, problemsOfRecipe, UNITS } from "./order.js";
 import { editsIn } from "./turn.js";
 
@@ -21,19 +22,19 @@ const NOW = { kind: "now", amount: "1", unit: "H", at: "" };
  */
 export function useChoice() {
     const [preset, setPreset] = useState(() => {
-        const { preset } = read(localStorage, RECIPE_PLACE, {});
+        const { preset } = ofBrowser.read(RECIPE_PLACE, {});
         return preset === null ? null : Object.hasOwn(PRESETS, preset ?? "") ? preset : USUAL;
     });
     const [own, setOwn] = useState(() => {
-        const { variants } = read(localStorage, RECIPE_PLACE, {});
+        const { variants } = ofBrowser.read(RECIPE_PLACE, {});
         const isRecipe =
             Array.isArray(variants) && variants.length > 0 && variants.every((one) => one?.name !== undefined);
         return isRecipe ? variants : [FIRST];
     });
-    const [ownEdits, setOwnEdits] = useState(() => editsIn(read(localStorage, RECIPE_PLACE, {})));
-    const [when, setWhen] = useState(() => ({ ...NOW, ...read(sessionStorage, TIME_PLACE, {}) }));
-    useEffect(() => write(localStorage, RECIPE_PLACE, { preset, variants: own, ...ownEdits }), [preset, own, ownEdits]);
-    useEffect(() => write(sessionStorage, TIME_PLACE, when), [when]);
+    const [ownEdits, setOwnEdits] = useState(() => editsIn(ofBrowser.read(RECIPE_PLACE, {})));
+    const [when, setWhen] = useState(() => ({ ...NOW, ...ofTab.read(TIME_PLACE, {}) }));
+    useEffect(() => ofBrowser.write(RECIPE_PLACE, { preset, variants: own, ...ownEdits }), [preset, own, ownEdits]);
+    useEffect(() => ofTab.write(TIME_PLACE, when), [when]);
     const { variants, edits } = useMemo(() => {
         const { variants, ...edits } = preset === null ? { variants: own, ...ownEdits } : PRESETS[preset];
         return { variants, edits };
@@ -104,7 +105,7 @@ export function ChoiceForm({ state, isForNext }) {
         ${
             choice.preset === null &&
             missing &&
-            html`<p class="upload-problem" role="alert">The editor of recipes could not be loaded. Reload the page.</p>`
+            html`<${NotLoaded} then=", and add again what is not sent yet" />`
         }
         ${
             choice.preset === null &&
@@ -162,20 +163,3 @@ function When({ when, problem, onChange }) {
 }
 
 const two = (number) => String(number).padStart(2, "0");
-
-function read(storage, place, otherwise) {
-    try {
-        const found = JSON.parse(storage.getItem(place));
-        return found !== null && typeof found === "object" ? found : otherwise;
-    } catch {
-        return otherwise;
-    }
-}
-
-function write(storage, place, value) {
-    try {
-        storage.setItem(place, JSON.stringify(value));
-    } catch {
-        // Storage is full or forbidden: the settings last as long as the page.
-    }
-}

@@ -1,9 +1,10 @@
 // Finds the files in what was dropped, pasted or picked, folders included.
 
 /**
- * Files with their paths, and how many others in folders were left out because they are no pictures.
+ * Files with their paths, how many others in folders were left out because they are no pictures, and how many files and
+ * folders could not be read.
  *
- * @typedef {{files: {file: File, path: string}[], leftOut: number}} Found
+ * @typedef {{files: {file: File, path: string}[], leftOut: number, unreadable: number}} Found
  */
 
 const PICTURE = /\.(jpe?g|jfif|png|webp|gif|avif|heic|heif)$/i;
@@ -18,14 +19,16 @@ const isPicture = (file) =>
  * @returns {Promise<Found>}
  */
 export async function filesOfDrop(sources) {
-    const found = { files: [], leftOut: 0 };
+    const found = { files: [], leftOut: 0, unreadable: 0 };
     for (const source of sources) {
-        if (source === null) continue;
-        if (source instanceof File) found.files.push({ file: source, path: source.name });
-        else if (source.isDirectory) await walk(source, found);
-        else found.files.push({ file: await fileOf(source), path: source.name });
+        if (source?.isDirectory) {
+            await walk(source, found);
+            continue;
+        }
+        const file = source === null || source instanceof File ? source : await fileOf(source);
+        if (file === null) found.unreadable += 1;
+        else found.files.push({ file, path: source.name });
     }
-    found.files = found.files.filter(({ file }) => file !== null);
     return found;
 }
 
@@ -33,39 +36,41 @@ export async function filesOfDrop(sources) {
 export function filesOfPick(picked, isFolder) {
     const all = picked.map((file) => ({ file, path: file.webkitRelativePath || file.name }));
     const files = isFolder ? all.filter(({ file }) => isPicture(file)) : all;
-    return { files, leftOut: all.length - files.length };
+    return { files, leftOut: all.length - files.length, unreadable: 0 };
 }
 
 /**
  * A link as if it were a file, whose bytes are the link: the service fetches what is there.
  *
- * @returns {{files: {file: File, path: string, url: string}[], leftOut: number}}
+ * @returns {Found}  its file has `url` besides
  */
 export function filesOfLink(url) {
     const { host, pathname } = new URL(url);
     const name = `${host}${pathname}`; // a query may be a secret
-    return { files: [{ file: new File([url], name), path: name, url }], leftOut: 0 };
+    return { files: [{ file: new File([url], name), path: name, url }], leftOut: 0, unreadable: 0 };
 }
 
 async function walk(folder, found) {
-    for (const entry of await entriesOf(folder)) {
+    for (const entry of await entriesOf(folder, found)) {
         if (entry.isDirectory) {
             await walk(entry, found);
             continue;
         }
         const file = await fileOf(entry);
-        if (file !== null && isPicture(file)) found.files.push({ file, path: entry.fullPath.replace(/^\//, "") });
+        if (file === null) found.unreadable += 1;
+        else if (isPicture(file)) found.files.push({ file, path: entry.fullPath.replace(/^\//, "") });
         else found.leftOut += 1;
     }
 }
 
 /** A folder's entries by name: a reader gives at most a hundred at a time, and none at the end. */
-async function entriesOf(folder) {
+async function entriesOf(folder, found) {
     const reader = folder.createReader();
     const entries = [];
     for (;;) {
-        const batch = await new Promise((resolve) => reader.readEntries(resolve, () => resolve([])));
-        if (batch.length === 0) break;
+        const batch = await new Promise((resolve) => reader.readEntries(resolve, () => resolve(null)));
+        if (batch === null) found.unreadable += 1; // the rest of it is missing
+        if (!batch?.length) break;
         entries.push(...batch);
     }
     return entries.sort((one, other) => one.name.localeCompare(other.name, undefined, { numeric: true }));

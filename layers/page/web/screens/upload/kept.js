@@ -1,4 +1,5 @@
 // What the browser keeps of files, so that dropping them again after a reload goes on where it was.
+import { ofBrowser } from "../../core.js";
 
 const PLACE = "darkroom.files";
 const MOST = 1000;
@@ -11,33 +12,13 @@ const MOST = 1000;
  */
 
 /** @returns {Kept} */
-export const keptOf = (hash) => ({ generation: 0, focal: null, ...all()[hash] });
+export const keptOf = (hash) => ({ generation: 0, focal: null, ...ofBrowser.read(PLACE, {})[hash] });
 
 /** Keeps `change` under the hash, as the latest one. */
 export function keep(hash, change) {
-    const { [hash]: before, ...files } = all();
+    const { [hash]: before, ...files } = ofBrowser.read(PLACE, {});
     const after = { generation: 0, focal: null, ...before, ...change };
     if (after.generation > 0 || after.focal !== null) files[hash] = after;
     const entries = Object.entries(files);
-    write(Object.fromEntries(entries.slice(Math.max(0, entries.length - MOST))));
-}
-
-function all() {
-    try {
-        const found = JSON.parse(localStorage.getItem(PLACE) ?? "{}");
-        return found !== null && typeof found === "object" ? found : {};
-    } catch {
-        return memory;
-    }
-}
-
-let memory = {};
-
-function write(files) {
-    memory = files;
-    try {
-        localStorage.setItem(PLACE, JSON.stringify(files));
-    } catch {
-        // Storage is full or forbidden: it is known until the page is closed.
-    }
+    ofBrowser.write(PLACE, Object.fromEntries(entries.slice(-MOST)));
 }

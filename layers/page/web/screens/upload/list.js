@@ -1,10 +1,22 @@
 // The files: how far all of them have come, the button that sends them, and a row for each.
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { count, mayPass, sentence } from "../../core.js";
-import { announce, Trouble } from "../../parts.js";
+import { announce, Confirm, Trouble } from "../../parts.js";
 import { Card } from "./card.js";
 import { describeTime } from "./order.js";
-import { cancel, hasEnded, hasFailed, isUnsent, items, remove, retry, send, wasDeleted, watchList } from "./queue.js";
+import {
+    cancel,
+    hasEnded,
+    hasFailed,
+    isImage,
+    isUnsent,
+    items,
+    remove,
+    retry,
+    send,
+    wasDeleted,
+    watchList,
+} from "./queue.js";
 import { hasten, trouble } from "./watch.js";
 
 const ANNOUNCED_EVERY_MILLISECONDS = 5000;
@@ -38,12 +50,20 @@ const newestFirst = (all) => all.toSorted((one, other) => other.batch - one.batc
 /** Loaded when the first crop is adjusted. */
 function Crop(properties) {
     const [Dialog, setDialog] = useState(null);
+    const [isMissing, setMissing] = useState(false);
     useEffect(() => {
         import("./crop.js").then(
             (module) => setDialog(() => module.default),
-            () => properties.onClose(),
+            () => setMissing(true),
         );
     }, []);
+    if (isMissing) {
+        return html`<${Confirm} title="The crop could not be loaded" yes="Reload the page" isGrave=${false}
+            onYes=${() => location.reload()} onNo=${properties.onClose}>
+            <p>The connection is down, or the stack was deployed again. Reload the page, and add again what is not sent
+                yet; or upload the photos without adjusting their crops.</p>
+        <//>`;
+    }
     return Dialog && html`<${Dialog} ...${properties} />`;
 }
 
@@ -151,13 +171,12 @@ function Overview({ choice, problem, onSent }) {
     </section>`;
 }
 
-const isScheduled = (item) => item.stage === "accepted" && !item.isGone && item.image.status === "scheduled";
+const isScheduled = (item) => isImage(item, "scheduled") && !hasEnded(item);
 
 /** "12 of 50 done, 1 failed, 3 waiting for a connection" */
 function inWords(begun) {
     if (begun.length === 0) return "";
-    const isDone = (item) => item.stage === "twin" || (item.stage === "accepted" && item.image.status === "done");
-    const parts = [`${begun.filter(isDone).length} of ${begun.length} done`];
+    const parts = [`${begun.filter((item) => isImage(item, "done")).length} of ${begun.length} done`];
     const some = (number, word) => number > 0 && parts.push(`${number} ${word}`);
     some(begun.filter(hasFailed).length, "failed");
     some(begun.filter((item) => item.stage === "cancelled").length, "cancelled");

@@ -13,14 +13,17 @@ import {
     rememberName,
     settings,
     bytes,
+    unsent,
 } from "../../core.js";
 import { keep, keptOf } from "./kept.js";
 import { keyOf, parametersOf } from "./order.js";
 import { hash, preview } from "./workers.js";
 
 const PARALLEL = 4;
-const ANSWER_SECONDS = 120; // of a request with a file of 4 MB: 35 KB a second
-const STALL_SECONDS = 60; // without progress of a form: the connection is dead
+const ANSWER_SECONDS = 120; // of a request without a file
+// Without progress the connection is dead. A system takes up to 4 MB before it has sent them, for 80 s at 0.4 Mbit/s.
+const STALL_SECONDS = 120;
+const RENEW_SECONDS = 240; // while a form is sent: its image expires 15 minutes after the latest request for a form
 const LONGEST_PAUSE_SECONDS = 60;
 const OFFLINE_PAUSE_SECONDS = 15; // a browser that is offline may still reach its own machine
 const MOST_FAULTS = 6; // answers of 500 before the reader is asked
@@ -42,7 +45,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
  * @property {{x: number, y: number}|"attention"|null} focal  if it was moved; `isFocalSet` by the reader just now
  * @property {{url: string, width: number, height: number}|null} preview
  * @property {"waiting"|"there"|"part"|"none"} previewState  `part` if the browser cannot decode the whole file
- * @property {number|null} progress  0 to 1 while its form is sent
+ * @property {number|null} progress  0 to 1 while it is sent
  * @property {{until: number|null, reason: string}|null} pause  why it waits, and until when
  * @property {object|null} image  its latest status document, with `thumb` if it came in a list
  * @property {boolean} wasHere  an earlier upload made the image
@@ -228,6 +231,7 @@ export function remove(removed) {
     items = items.filter((item) => !leaving.has(item));
     for (const item of leaving) {
         if (isUnsent(item)) stop(item);
+        handOver(item);
         // The picture of what was accepted is still shown where the image is.
         if (item.preview && item.image === null) URL.revokeObjectURL(item.preview.url);
         item.preview = null;
@@ -244,23 +248,29 @@ export function setFocal(item, focal) {
 
 // ── Which files are where.
 
-/** Whether the file is on its way to the service. */
-export const isUnsent = (item) => ["queued", "hashing", "sending", "waiting"].includes(item.stage);
+/** Whether the file is on its way to the service, or the one that it is a twin of. */
+export const isUnsent = (item) => ["queued", "hashing", "sending", "waiting"].includes((item.twin ?? item).stage);
 
 const ENDS = new Set(["done", "failed", "cancelled", "expired"]);
 
-/** Whether nothing more happens to the file. */
-export const hasEnded = (item) =>
-    ["refused", "cancelled", "twin"].includes(item.stage) ||
-    (item.stage === "accepted" && (item.isGone || ENDS.has(item.image.status)));
+/** Whether nothing more happens to the file, or to the one that it is a twin of. */
+export function hasEnded(item) {
+    const { stage, isGone, image } = item.twin ?? item;
+    return stage === "refused" || stage === "cancelled" || (stage === "accepted" && (isGone || ENDS.has(image.status)));
+}
+
+/** Whether the file, or the one that it is a twin of, became an image with one of these statuses. */
+export function isImage(item, ...statuses) {
+    const { stage, image } = item.twin ?? item;
+    return stage === "accepted" && statuses.includes(image.status);
+}
 
 /** Whether an image of this file was there before and was deleted, so that nothing was uploaded. */
 export const wasDeleted = (item) => item.stage === "refused" && item.error.code === "image_deleted";
 
 /** Whether the file did not become an image that is done, for a reason to look at. */
 export const hasFailed = (item) =>
-    (item.stage === "refused" && !wasDeleted(item)) ||
-    (item.stage === "accepted" && ["failed", "expired"].includes(item.image.status));
+    (item.stage === "refused" && !wasDeleted(item)) || isImage(item, "failed", "expired");
 
 // ── Sending.
 
@@ -283,14 +293,32 @@ export function retry(item) {
 /** Uploads the file as a new image, whatever became of the one before. */
 export function again(item) {
     raiseGeneration(item);
-    set(item, { image: null, etag: null, wasHere: false, mayHaveArrived: false, isGone: false, isStale: false });
+    handOver(item);
+    set(item, {
+        image: null,
+        etag: null,
+        wasHere: false,
+        mayHaveArrived: false,
+        isGone: false,
+        isStale: false,
+        begun: null,
+    });
     retry(item);
 }
 
 /** Stops sending; what the service has not got in full is not made an image. */
 export function cancel(item) {
     stop(item);
-    set(item, { stage: "cancelled", progress: null, pause: null });
+    set(item, { stage: "cancelled", progress: null, pause: null, twin: null });
+    handOver(item);
+}
+
+/** Its twins go on without it: they have its image too, or are sent if there is none. */
+function handOver(item) {
+    const { stage, image, etag, isGone, isStale, againAt } = item;
+    const its = stage === "accepted" ? { stage, image, etag, isGone, isStale, againAt } : { stage: "queued", key: null };
+    for (const twin of items) if (twin.twin === item) set(twin, { ...its, twin: null });
+    fill();
 }
 
 function stop(item) {
@@ -332,7 +360,7 @@ async function run(item) {
         signal.throwIfAborted();
         item.parameters = parametersOf(item.choice, item.focal);
         item.firstKey = await keyOf(item.sha256, item.parameters, 0);
-        item.key = await keyOf(item.sha256, item.parameters, keptOf(item.firstKey).generation);
+        item.key = await latestKeyOf(item);
         const twin = items.find((one) => one !== item && one.key === item.key && isTakenCareOf(one));
         if (twin) return set(item, { stage: "twin", twin });
         await persist(item, signal);
@@ -342,26 +370,31 @@ async function run(item) {
             return;
         }
         set(item, { stage: "refused", error, progress: null, pause: null });
+        handOver(item);
     }
 }
 
-const isTakenCareOf = (item) => item.stage === "accepted" || (isUnsent(item) && item.stage !== "queued");
+const latestKeyOf = ({ sha256, parameters, firstKey }) => keyOf(sha256, parameters, keptOf(firstKey).generation);
+
+const isTakenCareOf = (item) =>
+    item.twin === null && (item.stage === "accepted" || (isUnsent(item) && item.stage !== "queued"));
 
 /** Sends the file until it is accepted. Throws what cannot pass by waiting. */
 async function persist(item, signal) {
     let failures = 0;
     let faults = 0;
     for (;;) {
-        await untilAllowed(item, signal);
         try {
-            set(item, { stage: "sending", progress: null, pause: null });
-            const answer = await wayOf(item)(item, signal);
+            const answer = await sendOnce(item, signal);
             signal.throwIfAborted();
             accept(item, answer);
             return;
         } catch (error) {
             if (signal.aborted) throw error;
-            if (error instanceof NoAnswer) item.mayHaveArrived = true;
+            if (error instanceof NoAnswer) {
+                item.mayHaveArrived = true;
+                if (navigator.onLine) atOnce = 1; // together they may be too much for the connection
+            }
             if (isOfSession(error)) continue; // it waits for a credential, and goes on with it
             if (!mayPass(error)) throw error;
             await requireReadable(item.file);
@@ -370,6 +403,24 @@ async function persist(item, signal) {
             if (faults >= MOST_FAULTS) throw error;
             await waitAfter(item, error, failures, signal);
         }
+    }
+}
+
+let atOnce = PARALLEL; // fewer after a request that got no answer
+let sending = 0;
+const turns = new Set(); // who is told that another request may begin
+
+async function sendOnce(item, signal) {
+    await untilAllowed(item, signal);
+    sending += 1;
+    try {
+        set(item, { stage: "sending", progress: null, pause: null });
+        const answer = await wayOf(item)(item, signal);
+        atOnce = Math.min(PARALLEL, atOnce + 1);
+        return answer;
+    } finally {
+        sending -= 1;
+        turns.forEach((tell) => tell());
     }
 }
 
@@ -388,13 +439,21 @@ async function requireReadable(file) {
 let closedUntil = 0;
 
 async function untilAllowed(item, signal) {
-    while (needsCredential()) {
-        set(item, { stage: "waiting", progress: null, pause: { until: null, reason: "Waiting for you to sign in" } });
-        await event(signal, listenToSession);
-    }
-    while (closedUntil > Date.now()) {
-        set(item, { stage: "waiting", progress: null, pause: { until: closedUntil, reason: "The service is busy" } });
-        await pause((closedUntil - Date.now()) / 1000 + Math.random() / 4, signal);
+    const wait = (reason, until = null) => set(item, { stage: "waiting", progress: null, pause: { until, reason } });
+    for (;;) {
+        if (needsCredential()) {
+            wait("Waiting for you to sign in");
+            await event(signal, listenToSession);
+        } else if (closedUntil > Date.now()) {
+            wait("The service is busy", closedUntil);
+            await pause((closedUntil - Date.now()) / 1000 + Math.random() / 4, signal);
+        } else if (sending >= atOnce) {
+            wait("The connection is poor, so files are sent one at a time");
+            await event(signal, (listen) => {
+                turns.add(listen);
+                return () => turns.delete(listen);
+            });
+        } else return;
     }
 }
 
@@ -402,7 +461,7 @@ async function waitAfter(item, error, failures, signal) {
     const isOffline = error instanceof NoAnswer && !navigator.onLine;
     const seconds = isOffline
         ? OFFLINE_PAUSE_SECONDS
-        : (error.retryAfter ?? Math.min(2 ** (failures - 1), LONGEST_PAUSE_SECONDS));
+        : (error.retryAfter ?? Math.min(2 ** (failures - 1) * (1 + Math.random() / 2), LONGEST_PAUSE_SECONDS));
     const until = Date.now() + seconds * 1000;
     if (error instanceof Problem && (error.status === 429 || error.status === 503))
         closedUntil = Math.max(closedUntil, until);
@@ -471,21 +530,40 @@ async function sendWhole(item, signal) {
         query: { ...parameters, recipe: recipe && JSON.stringify(recipe) },
         body: item.file,
         headers: { "Idempotency-Key": item.key, "Content-Type": mediaTypeOf(item.file) },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
+        signal,
+        send: (url, request) => transmit(url, request, (progress) => set(item, { progress })),
     });
 }
 
 async function sendByForm(item, signal) {
-    const answer = await call("POST", "/uploads", {
-        json: { bytes: item.file.size, sha256: item.sha256, content_type: mediaTypeOf(item.file), ...item.parameters },
-        headers: { "Idempotency-Key": item.key },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
-    });
+    const announce = () =>
+        call("POST", "/uploads", {
+            json: {
+                bytes: item.file.size,
+                sha256: item.sha256,
+                content_type: mediaTypeOf(item.file),
+                ...item.parameters,
+            },
+            headers: { "Idempotency-Key": item.key },
+            signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
+        });
+    const answer = await announce();
     const { upload, ...image } = answer.document;
     if (upload !== null) {
         item.begun = image.id;
-        await post(upload, item.file, (progress) => set(item, { progress }), signal);
+        // The service awaits the bytes anew; if one such request fails, the next one does it.
+        const renewal = setInterval(() => announce().catch(() => {}), RENEW_SECONDS * 1000);
+        try {
+            await post(upload, item.file, (progress) => set(item, { progress }), signal);
+        } finally {
+            clearInterval(renewal);
+        }
+    } else if (item.begun === image.id && image.error?.code === "never_uploaded") {
+        // The connection was down for longer than the service awaits the bytes: they go to another image.
+        raiseGeneration(item);
+        item.key = await latestKeyOf(item);
         item.begun = null;
+        return sendByForm(item, signal);
     }
     // Another form for bytes that never came is no image that was here.
     const isRenewed = upload !== null;
@@ -496,12 +574,22 @@ async function sendByForm(item, signal) {
 const mediaTypeOf = (file) => (/^image\/[\w.+-]{1,60}$/.test(file.type) ? file.type : "application/octet-stream");
 
 /** Posts the form with its file to the store. Throws NoAnswer, Problem, and AbortError if `signal` ended it. */
-function post({ url, fields }, file, tell, signal) {
+async function post({ url, fields }, file, tell, signal) {
+    const body = new FormData();
+    for (const [name, value] of Object.entries(fields)) body.append(name, value);
+    body.append("file", file);
+    const response = await transmit(url, { method: "POST", body, signal }, tell);
+    if (!response.ok) throw refusalOfStore(response.status, await response.text());
+}
+
+/**
+ * Sends a request with a file as fetch does, which tells no progress of what it sends. A slow connection may take as
+ * long as it needs, as far as the gateway lets it, and a dead one ends with NoAnswer.
+ */
+function transmit(url, { method, headers = {}, body, signal }, tell) {
     return new Promise((resolve, reject) => {
-        const form = new FormData();
-        for (const [name, value] of Object.entries(fields)) form.append(name, value);
-        form.append("file", file);
-        const request = new XMLHttpRequest(); // fetch has no progress of what it sends
+        signal.throwIfAborted();
+        const request = new XMLHttpRequest();
         let stall = null;
         const end = (settle, value) => {
             clearTimeout(stall);
@@ -524,24 +612,31 @@ function post({ url, fields }, file, tell, signal) {
             if (one.lengthComputable && one.total > 0) tell(one.loaded / one.total);
         });
         request.addEventListener("load", () => {
-            if (request.status >= 200 && request.status < 300) end(resolve);
-            else end(reject, refusalOfStore(request));
+            const told = new Headers();
+            for (const line of request.getAllResponseHeaders().split("\r\n").filter(Boolean)) {
+                const colon = line.indexOf(":");
+                told.append(line.slice(0, colon), line.slice(colon + 1));
+            }
+            end(resolve, new Response(request.responseText || null, { status: request.status, headers: told }));
         });
         request.addEventListener("error", () => end(reject, new NoAnswer()));
         signal.addEventListener("abort", stop, { once: true });
-        request.open("POST", url);
+        request.open(method, url);
+        for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
         live();
-        request.send(form);
+        request.send(body);
     });
 }
 
-/** S3 answers in XML; what it says is only shown, never interpreted. */
-function refusalOfStore({ status, responseText }) {
-    const code = /<Code>(\w+)<\/Code>/.exec(responseText ?? "")?.[1] ?? `status ${status}`;
-    // A form that is too old, or a store that is busy: another form, after a pause.
-    const mayStillWork = status === 403 || status >= 500;
+/** What S3's refusal means. It answers in XML, which is only shown. */
+function refusalOfStore(status, text) {
+    const code = /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? `status ${status}`;
+    // The bytes came too slowly, or not all of them.
+    if (status === 408 || code === "RequestTimeout" || code === "IncompleteBody") return new NoAnswer();
+    // A store that is busy is one that answers 503. A form that is too old: another one, after a pause.
+    const passing = status === 429 ? 503 : status === 403 ? 500 : status;
     return new Problem({
-        status: mayStillWork ? Math.max(status, 500) : status,
+        status: passing,
         code: "form_refused",
         title: "The store refused the file",
         detail: `The store refused the file (${code}).`,
@@ -555,6 +650,7 @@ function accept(item, { document, headers, isRenewed = false }) {
         image: document,
         etag: null,
         wasHere: isReplayed && !isRenewed && !item.mayHaveArrived,
+        begun: null,
         progress: null,
         pause: null,
         error: null,
@@ -570,6 +666,8 @@ const accepted = new Set();
 export const listenToAccepted = (tell) => accepted.add(tell);
 
 // ── The end of the page, and of the session.
+
+unsent.count = () => items.filter((item) => item.stage === "ready" || isUnsent(item)).length;
 
 addEventListener("beforeunload", (leaving) => {
     if (items.some(isUnsent)) leaving.preventDefault();

@@ -13,6 +13,7 @@ const NEW_COPY = "Copy the photo again from where it came from, or export it aga
 /** @type {Object<string, [string, "retry"|"again"|null]>} */
 const REMEDIES = {
     // What this page finds before it sends anything.
+    NetworkError: ["What reads it could not be loaded. Reload the page, and choose the file again.", "retry"],
     unreadable: ["It was moved, changed or deleted after you chose it. Choose it again.", null],
     // Refused when it was sent.
     empty_upload: ["Choose another file.", null],
@@ -42,6 +43,7 @@ const REMEDIES = {
     ],
     too_many_requests: ["Wait a little.", "retry"],
     overloaded: ["Wait a little.", "retry"],
+    blocked: ["", "retry"],
     unavailable: ["Wait a little.", "retry"],
     form_refused: ["Nothing was kept of it.", "retry"],
     // Accepted, and then failed or expired.

@@ -22,10 +22,12 @@ export function begin() {
     if (running) return;
     const controller = new AbortController();
     running = controller;
-    poll(look, { signal: controller.signal, trouble: tell })
-        .then(() => tell(null))
+    tell(null); // what was in the way before may be over
+    const tellLatest = (error) => !controller.signal.aborted && tell(error);
+    poll(look, { signal: controller.signal, trouble: tellLatest })
+        .then(() => tellLatest(null))
         .catch((error) => {
-            if (error.name !== "AbortError") tell(error);
+            if (error.name !== "AbortError") tellLatest(error);
         })
         .finally(() => {
             if (running === controller) running = null;
