@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -34,6 +33,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.retry import RetryPolicy
 from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Caller, Tier, context_of
+from darkroom.egress.request import Response
 from proof.crashes import deployment, processes
 from proof.crashes.engine import Develop, develop_once
 from proof.crashes.processes import Context, Process
@@ -168,12 +168,12 @@ class World:
 
         stack.enter_context(patch.object(operation, "developing", developing))
 
-    def _serve(self) -> SimpleNamespace:
+    def _serve(self) -> Response:
         if self.before_served is not None:
             self.before_served()
         status = self.served.pop(0) if len(self.served) > 1 else (*self.served, 200)[0]
         headers = {"etag": '"7"', "content-length": str(len(self.photo))}
-        return SimpleNamespace(status=status, headers=headers, body=self.photo if status == 200 else b"")
+        return Response(status=status, headers=headers, body=self.photo if status == 200 else b"", milliseconds=1)
 
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
