@@ -1,5 +1,6 @@
 """The emulator does what AWS does: each shim next to the gap that it closes in stock MiniStack."""
 
+import json
 import os
 from typing import Any
 from uuid import uuid4
@@ -326,6 +327,36 @@ def test_cors_may_be_configured_beside_the_body(emulator: EmulatorServer, http: 
     with stack(emulator, echo_api({"$default": {}}, CorsConfiguration=configuration)):
         answer = http.options(f"{emulator.front_url}/images", headers=PREFLIGHT)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+# joined_conditions
+
+
+def has_resources(server: EmulatorServer, members: str) -> bool:
+    """Whether a stack has a resource that it has only if a list parameter has members."""
+    template = {
+        "Parameters": {"Members": {"Type": "CommaDelimitedList", "Default": ""}},
+        "Conditions": {"HasMembers": {"Fn::Not": [{"Fn::Equals": [{"Fn::Join": ["", {"Ref": "Members"}]}, ""]}]}},
+        "Resources": {
+            "Always": {"Type": "AWS::SNS::Topic"},
+            "Sometimes": {"Type": "AWS::SNS::Topic", "Condition": "HasMembers"},
+        },
+    }
+    cloudformation, name = server.client("cloudformation"), f"stack-{uuid4().hex[:8]}"
+    parameters: Any = [{"ParameterKey": "Members", "ParameterValue": members}] if members else []
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template), Parameters=parameters)
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    listed = cloudformation.list_stack_resources(StackName=name)["StackResourceSummaries"]
+    cloudformation.delete_stack(StackName=name)
+    return "Sometimes" in [each["LogicalResourceId"] for each in listed]
+
+
+def test_gap_stock_takes_a_list_parameter_without_members_for_one_with_some(stock: EmulatorServer) -> None:
+    assert has_resources(stock, "")
+
+
+def test_a_condition_tells_whether_a_list_parameter_has_members(emulator: EmulatorServer) -> None:
+    assert (has_resources(emulator, ""), has_resources(emulator, "a,b")) == (False, True)
 
 
 # bucket_cors

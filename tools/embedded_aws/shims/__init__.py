@@ -39,6 +39,7 @@ SHIMS = (
     "function_metrics",
     "execution_metrics",
     "http_api_metrics",
+    "joined_conditions",
     "form_fields",
     "bucket_cors",
     "service_quotas",
