@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 from unittest.mock import patch
 
 from botocore.session import get_session
 
 from darkroom.domain.instants import Milliseconds
+from darkroom.egress.request import Response
 
 _STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "darkroom.ports", "darkroom.settings")
 """Modules that all processes may share because they are stateless; the others are loaded again for each process."""
@@ -90,12 +91,11 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
 
 _session = cache(get_session)
 
-on_request: Callable[[], SimpleNamespace] | None = None
-"""What the world's only web server does with a request: its answer has a status, headers and a body. Nothing else is
-reached by any process."""
+on_request: Callable[[], Response] | None = None
+"""How the world's only web server answers a request. Nothing else is reached by any process."""
 
 
-def _sent(_method: str, _url: object, **_: object) -> SimpleNamespace:
+def _sent(_method: str, _url: object, **_: object) -> Response:
     if on_request is None:
         raise ConnectionRefusedError("there is no web server in this history")
     return on_request()
