@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -62,7 +63,7 @@ def submissions(page: Page) -> str:
     return f"{page.url.split('/app/')[0]}/images?*"
 
 
-def answer(status: int, document: object) -> dict[str, object]:
+def answer(status: int, document: object) -> dict[str, Any]:
     return {"status": status, "content_type": "application/json", "body": json.dumps(document)}
 
 
@@ -107,7 +108,7 @@ def test_a_slow_form_keeps_its_image_awaited_and_one_that_came_too_late_makes_an
             return route.fallback()
         document = route.fetch().json()
         error = {"code": "never_uploaded", "message": "It was not uploaded in time.", "retryable": False}
-        return route.fulfill(**answer(200, document | {"status": "expired", "error": error, "upload": None}))  # type: ignore[arg-type]
+        return route.fulfill(**answer(200, document | {"status": "expired", "error": error, "upload": None}))
 
     def to_the_store(route: Route) -> None:
         forms.append(route)
@@ -143,7 +144,7 @@ def test_what_was_accepted_is_not_deleted_when_its_next_upload_is_cancelled(visi
         if len(announced) == 2:  # the bytes were there, and only the store's answer was lost
             error = {"code": "internal", "message": "Developing this image failed.", "retryable": True}
             document = route.fetch().json()
-            return route.fulfill(**answer(200, document | {"status": "failed", "error": error, "upload": None}))  # type: ignore[arg-type]
+            return route.fulfill(**answer(200, document | {"status": "failed", "error": error, "upload": None}))
         return None
 
     page.route("**/uploads", announce)
@@ -197,7 +198,7 @@ def test_a_key_is_asked_for_again_only_when_it_was_refused_itself(visitor: Visit
 
     def still_processing(route: Route) -> None:
         document = route.fetch().json()
-        route.fulfill(**answer(200, document | {"status": "processing", "error": None}))  # type: ignore[arg-type]
+        route.fulfill(**answer(200, document | {"status": "processing", "error": None}))
 
     page.route(status, still_processing)
     page.get_by_label("API key").fill(visitor.account.key)

@@ -33,6 +33,14 @@ PHOTO = jpeg()
 BUSY = Unfetched(code="fetch_failed", message="The server answers that it cannot send it now (503).", may_pass=True)
 
 
+class Died(BaseException):
+    """A worker's process has ended: nothing of it runs any more."""
+
+
+def die(*_: Any, **__: Any) -> Any:
+    raise Died
+
+
 def serving(*answers: bytes | Unfetched, **world: Any) -> World:
     made = World(**world)
     made.remote_images.serve(URL, *answers)
@@ -176,16 +184,10 @@ def test_two_deliveries_at_the_same_time_fetch_once() -> None:
 
 
 def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over() -> None:
-    class Dead(Exception):
-        pass
-
-    def die(*_: Any, **__: Any) -> Any:
-        raise Dead
-
     world = serving(PHOTO)
     image = asked(world)
     world.remote_images.fetch, alive = die, world.remote_images.fetch
-    with pytest.raises(Dead):
+    with pytest.raises(Died):
         fetch(world, image)
     world.fetch_queue.asked.clear()
     world.remote_images.fetch = alive
@@ -199,14 +201,11 @@ def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
     world = serving(PHOTO)
     image = asked(world)
 
-    class Died(BaseException):
-        pass
-
-    def die(*_: Any, **__: Any) -> Any:
+    def die_late(*_: Any, **__: Any) -> Any:
         world.originals.objects[image.image_id] = PHOTO
-        raise Died
+        die()
 
-    world.remote_images.fetch = die
+    world.remote_images.fetch = die_late
     for attempt in range(MAX_FETCH_CLAIMS):
         with pytest.raises(Died):
             fetch(world, image, f"receipt-{attempt}")
@@ -299,12 +298,6 @@ def test_a_backlog_of_the_fetch_queue_explains_a_wait_and_brings_no_copies() -> 
 
 
 def test_no_backlog_explains_the_wait_of_one_whose_worker_died_or_whose_pause_is_over() -> None:
-    class Died(BaseException):
-        pass
-
-    def die(*_: Any, **__: Any) -> Any:
-        raise Died
-
     world = serving(BUSY)
     image = asked(world)
     world.fetch_queue.waiting = 10_000

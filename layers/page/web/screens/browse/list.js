@@ -109,7 +109,7 @@ export class ImageList {
     }
 
     /**
-     * Reads again what may have changed, one page at each look, because a page costs many reads: in turn the first page,
+     * Reads again what may have changed, one page at each look, as a page costs many reads: in turn the first page,
      * the pages of `visible` images that are unfinished, and with `isWhole` the pages of all visible ones. Returns the
      * seconds until the next look.
      */

@@ -125,8 +125,8 @@ function Question({ action, body, title, what, yes, isGrave = false, run = null,
     const isNothing = state.name === "foreseen" && state.answer.count === 0;
     // An answer comes once: it must find its dialog while its run is not in the list yet, and if it may have a key.
     const isHeld = isUnderWay && (state.run === null || state.run.action === "rotate_key");
-    // Nor does a key go by a slip of the hand. A browser closes a dialog at the second Escape, whatever its page says to
-    // that, so it is opened again.
+    // Nor does a key go by a slip of the hand. A browser closes a dialog at the second Escape, although its page says
+    // no, so it is opened again.
     const closed = () => {
         if (!dialog.current) return; // it has gone away
         if (isHeld || state.answer?.key) dialog.current.showModal();

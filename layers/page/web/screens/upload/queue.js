@@ -104,6 +104,17 @@ function set(item, change) {
 
 // ── Files come and go.
 
+/** What is known of the image of a file that has none. */
+const NO_IMAGE = {
+    image: null,
+    etag: null,
+    wasHere: false,
+    mayHaveArrived: false,
+    isGone: false,
+    isStale: false,
+    begun: null,
+};
+
 /** Adds files, each `{file, path}`, with `url` if the service is to fetch it, to the list. */
 export function add(files) {
     const batch = (items.at(-1)?.batch ?? 0) + 1;
@@ -125,17 +136,11 @@ export function add(files) {
             parameters: null,
             firstKey: null,
             key: null,
-            image: null,
-            etag: null,
-            wasHere: false,
-            mayHaveArrived: false,
-            isGone: false,
-            isStale: false,
+            ...NO_IMAGE,
             againAt: null,
             error: null,
             twin: null,
             batch,
-            begun: null,
             hurry: null,
             abort: new AbortController(),
         };
@@ -294,15 +299,7 @@ export function retry(item) {
 export function again(item) {
     raiseGeneration(item);
     handOver(item);
-    set(item, {
-        image: null,
-        etag: null,
-        wasHere: false,
-        mayHaveArrived: false,
-        isGone: false,
-        isStale: false,
-        begun: null,
-    });
+    set(item, NO_IMAGE);
     retry(item);
 }
 
@@ -316,7 +313,8 @@ export function cancel(item) {
 /** Its twins go on without it: they have its image too, or are sent if there is none. */
 function handOver(item) {
     const { stage, image, etag, isGone, isStale, againAt } = item;
-    const its = stage === "accepted" ? { stage, image, etag, isGone, isStale, againAt } : { stage: "queued", key: null };
+    const shared = { stage, image, etag, isGone, isStale, againAt };
+    const its = stage === "accepted" ? shared : { stage: "queued", key: null };
     for (const twin of items) if (twin.twin === item) set(twin, { ...its, twin: null });
     fill();
 }

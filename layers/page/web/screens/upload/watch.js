@@ -182,7 +182,7 @@ async function readPage(at) {
 
 const NOWHERE = -1;
 
-/** The index of the page that shows an image, or may show it when it is read; NOWHERE if it was deleted or is too old. */
+/** The index of the page that shows an image, or may when it is read; NOWHERE if it was deleted or is too old. */
 function placeOf({ id, created_at }) {
     const at = pages.findIndex(({ ids }) => ids.has(id));
     if (at >= 0) return at;
