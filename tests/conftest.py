@@ -8,6 +8,7 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
@@ -18,6 +19,10 @@ os.environ.update(
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
 )
+
+# Hypothesis fails a test whose example takes over 200 ms, or is slow to make: on a busy machine, any test.
+settings.register_profile("darkroom", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("darkroom")
 
 # A shell without job control starts background processes with interrupts ignored, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

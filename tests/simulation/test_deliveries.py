@@ -24,7 +24,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(steps)
 def test_every_accepted_image_ends_once_whatever_the_queue_does(story: list[tuple[str, int]]) -> None:
     world = World()

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.domain.errors import Retryable
@@ -153,7 +153,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250)
 @given(course=st.lists(steps, max_size=14))
 def test_whatever_happens_while_it_is_fetched_an_image_ends_once_and_leaves_nothing(
     course: list[tuple[Any, ...]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from checks import test_tiers
 from checks.report import ROOT
@@ -115,3 +116,7 @@ def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
     assert sorted(in_order, key=printed.index) == in_order
     assert [outcome.passed for outcome in run_all([waits, second], Form.SHORT)] == [1, 1], "beside those that run"
     assert [outcome.passed for outcome in run_all([waits], Form.SHORT)] == [1], "alone if none of the others runs"
+
+
+def test_no_example_of_a_property_has_a_deadline() -> None:
+    assert settings().deadline is None and HealthCheck.too_slow in settings().suppress_health_check

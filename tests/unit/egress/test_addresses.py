@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.egress.addresses import is_public
@@ -79,7 +79,6 @@ def test_the_ends_of_every_reserved_block_are_not_public(text: str) -> None:
     assert not is_public(found[0]) and not is_public(found[-1]) and not is_public(found[found.num_addresses // 2])
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_nothing_in_a_reserved_block_is_public(data: st.DataObject) -> None:
     network = ip_network(data.draw(st.sampled_from(RESERVED)))
@@ -87,7 +86,6 @@ def test_nothing_in_a_reserved_block_is_public(data: st.DataObject) -> None:
     assert not is_public(network[offset])
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_an_ipv4_address_is_public_exactly_if_no_registry_reserves_it(number: int) -> None:
     address = IPv4Address(number)
@@ -95,7 +93,6 @@ def test_an_ipv4_address_is_public_exactly_if_no_registry_reserves_it(number: in
     assert is_public(address) != reserved
 
 
-@settings(deadline=None)
 @given(st.integers(0x2000 << 112, (0x4000 << 112) - 1) | st.integers(0, 2**128 - 1))
 def test_an_ipv6_address_is_public_exactly_if_it_is_assigned_to_hosts_and_no_registry_reserves_it(number: int) -> None:
     address = IPv6Address(number)
@@ -103,13 +100,11 @@ def test_an_ipv6_address_is_public_exactly_if_it_is_assigned_to_hosts_and_no_reg
     assert is_public(address) == (address in ip_network("2000::/3") and not reserved)
 
 
-@settings(deadline=None)
 @given(st.ip_addresses())
 def test_nothing_is_public_that_python_does_not_call_global(address: IPv4Address | IPv6Address) -> None:
     assert address.is_global or not is_public(address)
 
 
-@settings(deadline=None)
 @given(st.ip_addresses(v=4))
 def test_no_ipv6_address_stands_for_an_ipv4_address(address: IPv4Address) -> None:
     for text in (f"::{address}", f"::ffff:{address}", f"64:ff9b::{address}", f"64:ff9b:1::{address}"):
