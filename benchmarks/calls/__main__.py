@@ -36,7 +36,11 @@ LOGS = {"POST /images": "SubmitImageLogs", "transcode": "TranscodeImageLogs", "a
 SWEEPS = 5
 _SETTLE_SECONDS = 2.0
 
-_SWEEP_UNITS = {"dynamodb:Query": ("DynamoDB read units", 0.5), "sqs:GetQueueAttributes": ("SQS requests", 1)}
+SWEEP_UNITS = {
+    "dynamodb:Query": ("DynamoDB read units", 0.5),
+    "sqs:GetQueueAttributes": ("SQS requests", 1),
+    "sns:ListSubscriptionsByTopic": ("SNS requests", 1),
+}
 """What a sweep's calls are billed as."""
 
 _RUNS = "runs"
@@ -68,7 +72,7 @@ def priced(name: str, calls: Mapping[str, float]) -> float:
         return cost(parts[name]()) * 1_000_000
     billed: dict[str, float] = {}
     for operation, count in calls.items():
-        requests, units = _SWEEP_UNITS[operation]
+        requests, units = SWEEP_UNITS[operation]
         billed[requests] = billed.get(requests, 0) + units * count
     return cost(billed) * 1_000_000
 

@@ -29,6 +29,7 @@ from benchmarks.earlier import build, tree_of
 from checks.initialise_functions import Function, Initialisation, built_functions, initialise, unpacked_layers
 from checks.report import ROOT, Goal, write_report
 from proof.running.serving import serving
+from stacks.clients import of_account
 
 STATE = ROOT / "build" / "bench-cold"
 
@@ -106,7 +107,9 @@ def cold_posts(builds: dict[str, Build], runs: int) -> dict[str, list[float]]:
         pause_lanes(stack)
         function = stack.physical_id(SUBMIT)
         configured = stack.client("lambda").get_function_configuration(FunctionName=function)["Environment"]
-        variables = configured["Variables"] | {"ACCESS": "keys", "AWS_ENDPOINT_URL": stack.gateway_url}
+        account = {name.upper(): value for name, value in of_account(stack.record.aws_secret).items()}
+        here = {"ACCESS": "keys", "AWS_ENDPOINT_URL": stack.gateway_url, "AWS_SESSION_TOKEN": ""} | account
+        variables = configured["Variables"] | here
         event = json.loads(*events(UPLOAD_BYTES, 1))
         for run in range(runs):
             print(f"cold uploads: run {run + 1} of {runs}", file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.calls.__main__ import SWEEP_UNITS
 from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
 from checks.report import ROOT
 from darkroom.aws import clients
@@ -57,7 +58,7 @@ def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch:
     assert calls["dynamodb:Query"] == SWEEP_QUERIES
     queues = [*sweeper.measuring.dead_letters.queues, *sweeper.measuring.event_dead_letters.queues]
     assert calls["sqs:GetQueueAttributes"] == len(queues) + 1  # and the fetch queue
-    assert calls.keys() == {"dynamodb:Query", "sqs:GetQueueAttributes", "sns:ListSubscriptionsByTopic"}
+    assert calls.keys() == SWEEP_UNITS.keys()
 
 
 def test_every_watched_metric_is_one_that_is_emitted_somewhere() -> None:
