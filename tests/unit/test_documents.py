@@ -187,6 +187,24 @@ def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deploy
     assert f"All {len(roles)} roles" in section
 
 
+WITH_COMMANDS = [
+    *OF_TODAY,
+    *sorted((ROOT / "tools/console").rglob("*.py")),
+    *sorted((ROOT / "layers/page/web").rglob("*.js")),
+]
+"""Files that have commands for people to paste."""
+
+
+@pytest.mark.parametrize("file", WITH_COMMANDS, ids=name_of)
+def test_no_command_to_paste_puts_a_secret_into_arguments_which_every_user_of_a_machine_can_read(file: Path) -> None:
+    # The shell's own `echo` is no process: echo "Authorization: Bearer $KEY" | curl -H @-
+    text = file.read_text().replace("\\\n", " ")
+    found = re.findall(r"""-H[\\'",\s]*Authorization.*|--secret-string\s+["$].*""", text)
+    if file.suffix == ".md":
+        found += re.findall(r"--api-(?:key|token) .*", text)
+    assert found == []
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)
 def test_no_line_is_longer_than_120_characters_but_in_tables_and_for_addresses(page: Path) -> None:
     lines = [line for line in page.read_text().splitlines() if not line.lstrip().startswith("|")]
