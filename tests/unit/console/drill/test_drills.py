@@ -227,7 +227,8 @@ def test_a_drill_takes_its_token_from_the_environment_and_sends_it_where_callers
     monkeypatch.setenv("DARKROOM_API_KEY", "of-the-environment")
     (option,) = [one for one in get_command(app).commands["run"].params if "--api-token" in one.opts]  # type: ignore[attr-defined]
     stack: Any = SimpleNamespace(access=access, is_local=True)
+    unused: Any = None
     token = option.value_from_envvar(Context(Command("run")))
-    scene = Scene(stack=stack, api_url=api.url, clock=lambda: 0, pause=lambda _: None, token=token)
+    scene = Scene(stack=stack, api_url=api.url, clock=unused, pause=unused, token=token)
     scene.upload(1, tier=Tier.PLUS)
     assert [seen.headers.get("authorization") for seen in api.requests] == [sent]
