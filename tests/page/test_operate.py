@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -194,6 +195,24 @@ def test_without_write_it_only_reads(visitor: Visitor, morgue: Morgue) -> None:
         page.get_by_role("link", name="Failures").first.click()
         expect(page.get_by_role("button", name="Replay 1 image")).to_be_disabled()
         expect(page.get_by_text("This page only reads").first).to_be_visible()
+
+
+def test_the_browser_is_led_from_its_private_file_to_the_page_which_may_be_loaded_again(
+    visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opener, given = tmp_path / "opener", tmp_path / "given"
+    opener.write_text(f'#!/bin/sh\nprintf %s "$1" > {given}.unfinished\nmv {given}.unfinished {given}\n')
+    opener.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(opener))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with operating(visitor, "--open"):
+        wait_until(given.exists, "the browser is opened")
+        visitor.watch.hosts = {*visitor.watch.hosts, ""}  # of the file itself
+        page = opened(visitor, given.read_text())
+        for _ in range(2):
+            expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+            assert "token" not in page.url
+            page.reload()
 
 
 def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -168,6 +169,40 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
     of_lanes = {f"{lane.capitalize()}Concurrency" for lane in LANES}
     assert "| `<Lane>Concurrency` |" in page
     assert sorted(listed) == sorted(raw_template()["Parameters"].keys() - of_lanes)
+
+
+def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deployer_may_pass() -> None:
+    section = (DOCS / "deploy.md").read_text().partition("## Roles within bounds")[2].partition("\n## ")[0]
+    roles = resources("AWS::IAM::Role").values()
+    documents = [policy["PolicyDocument"] for role in roles for policy in role["Policies"]]
+    documents += [policy["PolicyDocument"] for policy in resources("AWS::IAM::ManagedPolicy").values()]
+    statements = [statement for document in documents for statement in document["Statement"]]
+    actions = re.findall(r"\b([a-z0-9]+):[A-Z]\w+", " ".join(str(statement["Action"]) for statement in statements))
+    told = section.partition("They call ")[2].partition(".\n")[0]
+    assert set(re.findall(r"`([a-z0-9]+)`", told)) == set(actions)
+    trusts = [trust for role in roles for trust in role["AssumeRolePolicyDocument"]["Statement"]]
+    (rights,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    passed = json.loads(rights)[-1]["Condition"]["StringEquals"]["iam:PassedToService"]
+    assert set(passed) == {trust["Principal"]["Service"] for trust in trusts}
+    assert f"All {len(roles)} roles" in section
+
+
+WITH_COMMANDS = [
+    *OF_TODAY,
+    *sorted((ROOT / "tools/console").rglob("*.py")),
+    *sorted((ROOT / "layers/page/web").rglob("*.js")),
+]
+"""Files that have commands for people to paste."""
+
+
+@pytest.mark.parametrize("file", WITH_COMMANDS, ids=name_of)
+def test_no_command_to_paste_puts_a_secret_into_arguments_which_every_user_of_a_machine_can_read(file: Path) -> None:
+    # The shell's own `echo` is no process: echo "Authorization: Bearer $KEY" | curl -H @-
+    text = file.read_text().replace("\\\n", " ")
+    found = re.findall(r"""-H[\\'",\s]*Authorization.*|--secret-string\s+["$].*""", text)
+    if file.suffix == ".md":
+        found += re.findall(r"--api-(?:key|token) .*", text)
+    assert found == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)

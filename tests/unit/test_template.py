@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from checks.expand_template import Template, expanded_template, http_api, raw_template, referred, resources
+from checks.expand_template import Template, access_log, expanded_template, http_api, raw_template, referred, resources
 from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.aws.usage_table import MOST_AT_ONCE
@@ -25,7 +25,7 @@ from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
-from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
+from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
 from darkroom.domain.upload_notification import upload_key
 from darkroom.egress import Policy
 from darkroom.http.problems import PROBLEMS
@@ -515,6 +515,54 @@ def test_a_role_has_no_policy_but_its_own_and_the_keys(name: str) -> None:
     assert len(ROLES[name]["Policies"]) == 1
 
 
+@pytest.mark.parametrize("access", ["keys", "jwt", "iam", "anonymous"])
+@pytest.mark.parametrize("snap_start", ["None", "PublishedVersions"])
+def test_every_role_has_the_permissions_boundary_and_the_path_of_the_deployment(access: str, snap_start: str) -> None:
+    # All that are deployed: SAM makes a role of its own for what names none.
+    deployed = expanded_template(access=access, snap_start=snap_start)["Resources"]
+    roles = {name: its["Properties"] for name, its in deployed.items() if its["Type"] == "AWS::IAM::Role"}
+    assert roles.keys() == ROLES.keys() and len(roles) >= 20
+    wanted = {
+        "PermissionsBoundary": {"Fn::If": ["HasPermissionsBoundary", {"Ref": "PermissionsBoundary"}, NO_VALUE]},
+        "Path": {"Fn::If": ["HasRolePath", {"Ref": "RolePath"}, NO_VALUE]},
+    }
+    lacking = {name for name, its in roles.items() if any(its.get(key) != wanted[key] for key in wanted)}
+    assert lacking == set()
+
+
+def test_without_a_boundary_and_a_path_roles_are_what_they_were() -> None:
+    # With the default written out, each role of an older stack would be replaced.
+    template = raw_template()
+    for parameter in ("PermissionsBoundary", "RolePath"):
+        (compared,) = template["Conditions"][f"Has{parameter}"]["Fn::Not"]
+        assert compared == {"Fn::Equals": [{"Ref": parameter}, template["Parameters"][parameter]["Default"]]}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "is_accepted"),
+    [
+        ("PermissionsBoundary", "", True),
+        ("PermissionsBoundary", "arn:aws:iam::123456789012:policy/teams/Boundary", True),
+        ("PermissionsBoundary", "arn:aws-cn:iam::aws:policy/PowerUserAccess", True),
+        ("PermissionsBoundary", "Boundary", False),
+        ("PermissionsBoundary", "arn:aws:iam::123456789012:role/Boundary", False),
+        ("RolePath", "/", True),
+        ("RolePath", "/teams/images/", True),
+        ("RolePath", "", False),
+        ("RolePath", "teams/", False),
+        ("RolePath", "/teams", False),
+        ("RolePath", "//", False),
+        ("RolePath", "/*/", False),  # the buckets' policies compare roles by patterns
+    ],
+)
+def test_a_boundary_is_a_policy_by_its_arn_and_a_path_is_one_of_iams(
+    parameter: str, value: str, is_accepted: bool
+) -> None:
+    declared = raw_template()["Parameters"][parameter]
+    assert bool(re.fullmatch(declared["AllowedPattern"], value, re.ASCII)) == is_accepted
+    assert declared["ConstraintDescription"]
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_has_a_role_that_nobody_else_has(name: str) -> None:
     assert FUNCTIONS[name]["Role"] == {"Fn::GetAtt": [f"{name}Role", "Arn"]}
@@ -766,15 +814,6 @@ def test_the_gateway_may_invoke_the_authorizer_and_waits_for_it() -> None:
     assert FUNCTIONS["AuthorizeRequestFunction"]["Timeout"] <= 10, "the gateway's own limit for authorizers"
 
 
-def test_no_log_of_the_gateway_holds_a_credential() -> None:
-    # A request's contents can be logged only by name, and only these are.
-    logged = raw_template()["Resources"]["Api"]["Properties"]["AccessLogSettings"]["Format"]
-    assert set(re.findall(r"\$context\.([A-Za-z_.]+)", logged)) == {
-        "requestId", "requestTime", "identity.sourceIp", "authorizer.tenant_id", "authorizer.key_id", "httpMethod",
-        "routeKey", "status", "responseLatency", "responseLength", "error.message",
-    }  # fmt: skip
-
-
 def test_every_function_behind_the_api_knows_by_which_credential_callers_are_let_in() -> None:
     for name, function in FUNCTIONS.items():
         told = function["Environment"]["Variables"]
@@ -950,21 +989,50 @@ def test_every_function_logs_to_a_group_that_forgets(name: str) -> None:
     assert resources("AWS::Logs::LogGroup")[group or ""]["RetentionInDays"] == 30
 
 
-def test_the_gateways_log_has_no_header_no_query_and_no_path_that_a_client_sent() -> None:
-    logged = raw_template()["Resources"]["Api"]["Properties"]["AccessLogSettings"]["Format"]
-    assert set(re.findall(r"\$context\.([\w.]+)", logged)) == {
-        "requestId",
-        "requestTime",
-        "identity.sourceIp",
-        "authorizer.tenant_id",
-        "authorizer.key_id",  # not a secret: keys are listed and revoked by it
-        "httpMethod",
-        "routeKey",
-        "status",
-        "responseLatency",
-        "responseLength",
-        "error.message",
+@pytest.mark.parametrize(
+    ("access", "tenant"),
+    [
+        ("keys", "$context.authorizer.tenant_id"),
+        ("jwt", "$context.authorizer.claims.${JwtTenantClaim}"),
+        ("iam", DEFAULT_TENANT),
+        ("anonymous", DEFAULT_TENANT),
+    ],
+)
+def test_the_gateways_log_names_the_tenant_and_has_no_header_no_query_and_no_path_that_a_client_sent(
+    access: str, tenant: str
+) -> None:
+    logged = access_log(access)
+    assert json.loads(logged) == {
+        "correlation_id": "$context.requestId",
+        "time": "$context.requestTime",
+        "ip": "$context.identity.sourceIp",
+        "tenant": tenant,
+        "key": "$context.authorizer.key_id",  # not a secret: keys are listed and revoked by it
+        "method": "$context.httpMethod",
+        "route": "$context.routeKey",
+        "status": "$context.status",
+        "latency_ms": "$context.responseLatency",
+        "bytes": "$context.responseLength",
+        "error": "$context.error.message",
     }
+    assert "\n" not in logged, "one line per request"
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_accepted"),
+    [
+        ("sub", True),
+        ("custom:tenant", True),
+        ("https://shop.example/tenant", True),
+        ("", False),
+        ("a tenant", False),
+        ('tenant","key":"', False),
+        ("sub$context.identity.userAgent", False),
+    ],
+)
+def test_the_claim_of_the_tenant_adds_nothing_else_to_the_gateways_log(claim: str, is_accepted: bool) -> None:
+    pattern = re.compile(raw_template()["Parameters"]["JwtTenantClaim"]["AllowedPattern"])
+    assert bool(pattern.fullmatch(claim)) == is_accepted
 
 
 def test_no_function_is_told_to_log_its_events() -> None:

@@ -150,6 +150,8 @@ def _in_text(value: Any) -> str | None:
             return f"${{{name}}}"
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
             return f"${{{name}.{attribute}}}"
+        case {"Fn::Sub": str(text)}:
+            return text
         case _:
             return None
 
@@ -207,6 +209,16 @@ def http_api(access: str) -> Template:
     body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
     definition: Template = _filled_in(_decided(body, access))
     return definition
+
+
+def access_log(access: str) -> str:
+    """The format of the gateway's log with this `Access`, with what only a stack knows as variables of `Fn::Sub`."""
+    (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
+    match _filled_in(_decided(stage["AccessLogSettings"]["Format"], access)):
+        case {"Fn::Sub": str(text)} | str(text):
+            return text
+        case unknown:
+            raise ValueError(f"{unknown} is no text")
 
 
 def _decided(value: Any, access: str) -> Any:

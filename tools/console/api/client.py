@@ -475,7 +475,7 @@ def _invalid_fields(document: Mapping[str, Any], asked_for: str | None) -> list[
 
 
 _HINTS = {
-    401: " This stack needs a credential: use --api-key KEY or set DARKROOM_API_KEY.",
+    401: " This stack needs a credential: set DARKROOM_API_KEY, or use --api-key KEY, which `ps` shows.",
     403: " This stack refuses the caller. With --api-key: the key belongs to another stack, was revoked, or its tenant "
     "is suspended. For a stack with Access=iam: use --iam (your AWS credentials need execute-api:Invoke).",
     404: " Is this the address of a Darkroom API (the ApiUrl output of the stack)?",

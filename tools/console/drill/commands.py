@@ -103,7 +103,12 @@ def run(
     in_production: ProductionOption = False,
     api_token: Annotated[
         str | None,
-        option("--api-token", "TOKEN", "With Access=jwt: the token with which the drill uploads. Default: none."),
+        option(
+            "--api-token",
+            "TOKEN",
+            "With Access=jwt: the token with which the drill uploads. Better: set the variable; `ps` shows this.",
+            envvar="DARKROOM_API_KEY",
+        ),
     ] = None,
     as_json: JsonOption = False,
     stack: StackOption = None,

@@ -144,7 +144,7 @@ class Scene:
 
     def _key(self, tier: Tier) -> str | None:
         if self.stack.access != "keys":
-            return self.token
+            return self.token if self.stack.access == "jwt" else None
         if tier not in self._keys:
             tenants, clock = self.stack.tenants, self.stack.clock
             with suppress(TenantExists):  # added by an earlier drill

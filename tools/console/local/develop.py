@@ -78,8 +78,9 @@ def print_curl_lines(api_url: str, out: Console, api_key: str | None = None) -> 
 
 def curl_lines(api_url: str, api_key: str | None = None) -> tuple[str, ...]:
     """Upload, poll, fetch the WebP: three commands for any POSIX shell, with the image's id in a variable."""
-    # curl does not send the key to the URL to which the API redirects, which is on another host.
-    curl = "curl -sS" if api_key is None else f"curl -sS -H 'Authorization: Bearer {api_key}'"
+    # curl does not send the key to the URL to which the API redirects, which is on another host. `echo` is the shell's
+    # own, so the key is in no process's arguments.
+    curl = "curl -sS" if api_key is None else f"echo 'Authorization: Bearer {api_key}' | curl -sS -H @-"
     # The response's headers go to sed and its body to the screen: the status document, or why the photo was refused.
     post = f"{curl} -D - -o /dev/stderr --data-binary @photo.jpg -H 'Content-Type: image/jpeg' {api_url}/images"
     # Header names are in lower case over HTTP/2, as on AWS.

@@ -3,7 +3,7 @@
 Every request names this port as its host (a name that leads to 127.0.0.1 is refused) and comes from no website, and
 every request for data carries the token of this run, reads included: other users and programs of this machine do not
 know it, and no website can send it (https://fetch.spec.whatwg.org/#authorization-header). It is never read from a URL,
-which histories and logs keep.
+which histories and logs keep. The entrance alone may be led to, by the file that the browser's opener is given.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from console.operate import entrance as entrances
 from console.operate.actions import Actions
+from console.operate.entrance import Entrance
 from console.operate.parts import Parts
 from console.operate.problems import Problem, invalid, problem_of
 from console.operate.shell import Shell
@@ -51,6 +53,7 @@ def application(
     actions: Actions,
     shell: Shell,
     token: str,
+    entrance: Entrance,
     port: int,
     is_writable: bool,
 ) -> ASGIApp:
@@ -59,6 +62,15 @@ def application(
 
     def index(_: Request) -> Response:
         return Response(shell.index(settings), media_type="text/html")
+
+    async def enter(request: Request) -> Response:  # not in a thread: of two that come at once, one is let in
+        if not entrance.lets_in(request.query_params.get("code", "")):
+            raise Problem(
+                HTTPStatus.FORBIDDEN,
+                "not_let_in",
+                "This way to the page can be used once: open the address that `darkroom operate` has printed.",
+            )
+        return Response(entrances.leading_to(f"/app/#token={token}"), media_type="text/html")
 
     def file(request: Request) -> Response:
         found = shell.file(request.path_params["path"])
@@ -90,6 +102,7 @@ def application(
     routes = [
         Route("/", lambda _: RedirectResponse("/app/")),
         Route("/app", lambda _: RedirectResponse("/app/", 301)),
+        Route(entrances.PATH, enter, methods=["GET"]),
         Route("/app/", index),
         Route("/app/{tree}/{path:path}", file),
         Route(f"{API}runs", under_way, methods=["GET"]),
@@ -171,7 +184,10 @@ class _Gate:
 
     def _problem_with(self, scope: Scope) -> Problem | None:
         headers = Headers(scope["headers"])
-        reason = refusal(scope["method"], headers, hosts=self._hosts, origins=self._origins, may_be_led_to=False)
+        may_be_led_to = scope["path"] == entrances.PATH
+        reason = refusal(
+            scope["method"], headers, hosts=self._hosts, origins=self._origins, may_be_led_to=may_be_led_to
+        )
         if reason is not None:
             return Problem(HTTPStatus.FORBIDDEN, "another_website", reason)
         if not scope["path"].startswith("/operate"):

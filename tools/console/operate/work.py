@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 import socket
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import uvicorn
@@ -12,6 +14,7 @@ from starlette.types import ASGIApp
 
 from console.api.client import ApiError
 from console.operate.actions import Actions
+from console.operate.entrance import Entrance
 from console.operate.parts import Parts
 from console.operate.server import application
 from console.operate.shell import Shell
@@ -24,6 +27,7 @@ PAGE = Path(__file__).resolve().parents[3] / "layers/page/web"
 """The page's files, the same as the stack serves."""
 
 _LEAVE_SECONDS = 3
+_YOURSELF = "Open the address above in one."
 
 
 def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
@@ -38,17 +42,22 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
             f"Port {port} of this machine cannot be used ({error}). Choose another: --port N. Without it, a free one "
             "is used."
         ) from error
-    token, chosen = secrets.token_urlsafe(32), listener.getsockname()[1]
+    token, entrance, chosen = secrets.token_urlsafe(32), Entrance(), listener.getsockname()[1]
     served = application(
-        about=about, parts=parts, actions=actions, shell=shell, token=token, port=chosen, is_writable=write
+        about=about,
+        parts=parts,
+        actions=actions,
+        shell=shell,
+        token=token,
+        entrance=entrance,
+        port=chosen,
+        is_writable=write,
     )
     url = f"http://127.0.0.1:{chosen}/app/#token={token}"
     out = display.output()
     display.line(out, f"{stack.name}: {url}")
     what = "It can change things: every action is in the audit log." if write else "It only reads; --write lets it act."
     display.line(display.errors(), f"Who has this address can use it until Ctrl-C. {what}")
-    if open_it:
-        open_in_browser(url)
     server = server_of(served)
 
     def leave() -> None:
@@ -56,13 +65,27 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
 
     # uvicorn itself ends at SIGINT and SIGTERM, and raises them again once it has: a drill that is under way is still
     # to be put back then, and also if the terminal closes.
-    with listener, suppress(KeyboardInterrupt), Interrupts(*LEAVING, on_request=leave):
+    opening = _opening(entrance, chosen) if open_it else nullcontext()
+    with listener, suppress(KeyboardInterrupt), Interrupts(*LEAVING, on_request=leave), opening:
         try:
             server.run(sockets=[listener])
         finally:
             actions.running.end(
                 lambda action: display.line(display.errors(), f"{action} is under way: it is ended in order first.")
             )
+
+
+@contextmanager
+def _opening(entrance: Entrance, port: int) -> Iterator[None]:
+    """Has the browser opened beside the block: an opener may wait for what the block serves."""
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(entrance.file(port))
+        except OSError as error:
+            display.complain(f"the browser is not opened, since its file cannot be written ({error}). {_YOURSELF}")
+        else:
+            threading.Thread(target=open_in_browser, args=(file.as_uri(), _YOURSELF), daemon=True).start()
+        yield
 
 
 def server_of(served: ASGIApp) -> uvicorn.Server:

@@ -22,7 +22,7 @@ _EPILOG = """[bold]A key[/bold]
 
   ./darkroom keys create acme --label ci      [dim]prints only the key[/dim]
   export DARKROOM_API_KEY=dr_...              [dim]for darkroom upload --url[/dim]
-  curl -H "Authorization: Bearer dr_..." ...  [dim]the same with curl[/dim]
+  echo "Authorization: Bearer $DARKROOM_API_KEY" | curl -H @- ...  [dim]with curl[/dim]
 
 [bold]One that can do less[/bold]
 

@@ -8,20 +8,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click import Command, Context
+from typer.main import get_command
 
 from checks.expand_template import expanded_template, resources
 from checks.report import ROOT
 from console.api.client import ApiError
 from console.drill import work
 from console.drill.alarms import History
+from console.drill.commands import app
 from console.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from console.drill.loads import UploadsToReplay
 from console.drill.pages import ago, table_of_drills
 from console.drill.result import Result
+from console.drill.scene import Scene
 from console.drill.switches import KINDS
 from darkroom.domain.image import Image, Status
 from darkroom.domain.tenants import Tier
 from proof.fakes.rows import accepted_image
+from tests.unit.console.fake_api import FakeApi
 
 TEMPLATE = expanded_template()["Resources"]
 METRIC_ALARMS = resources("AWS::CloudWatch::Alarm")
@@ -213,3 +218,17 @@ def test_what_is_given_up_while_the_others_are_replayed_is_replayed_too() -> Non
     scene: Any = LateScene()
     UploadsToReplay(count=2, tier=Tier.PLUS).recover(scene)
     assert (set(scene.rows.values()), scene.replays) == ({Status.DONE}, 2)
+
+
+@pytest.mark.parametrize(("access", "sent"), [("jwt", "Bearer of-the-environment"), ("anonymous", None)])
+def test_a_drill_takes_its_token_from_the_environment_and_sends_it_where_callers_have_tokens(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, access: str, sent: str | None
+) -> None:
+    monkeypatch.setenv("DARKROOM_API_KEY", "of-the-environment")
+    (option,) = [one for one in get_command(app).commands["run"].params if "--api-token" in one.opts]  # type: ignore[attr-defined]
+    stack: Any = SimpleNamespace(access=access, is_local=True)
+    unused: Any = None
+    token = option.value_from_envvar(Context(Command("run")))
+    scene = Scene(stack=stack, api_url=api.url, clock=unused, pause=unused, token=token)
+    scene.upload(1, tier=Tier.PLUS)
+    assert [seen.headers.get("authorization") for seen in api.requests] == [sent]

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from console.operate.actions import Actions
+from console.operate.entrance import Entrance
 from console.operate.parts import Parts
 from console.operate.server import application
 from console.operate.shell import Shell
@@ -76,6 +77,7 @@ class Served:
     stack: FakeStack
     port: int
     client: httpx.Client
+    entrance: Entrance
 
     def get(self, part: str, **query: Any) -> Any:
         """The document of a part."""
@@ -100,6 +102,7 @@ def serving(stack: FakeStack, folder: Path, *, is_writable: bool) -> Iterator[Se
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         its: Any = stack
+        entrance = Entrance()
         parts = Parts(its)
         served = application(
             about=parts.about(),
@@ -107,6 +110,7 @@ def serving(stack: FakeStack, folder: Path, *, is_writable: bool) -> Iterator[Se
             actions=Actions(its),
             shell=Shell(folder),
             token=TOKEN,
+            entrance=entrance,
             port=port,
             is_writable=is_writable,
         )
@@ -118,7 +122,7 @@ def serving(stack: FakeStack, folder: Path, *, is_writable: bool) -> Iterator[Se
         try:
             headers = {"Authorization": f"Bearer {TOKEN}"}
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False) as client:
-                yield Served(stack=stack, port=port, client=client)
+                yield Served(stack=stack, port=port, client=client, entrance=entrance)
         finally:
             server.should_exit = True
             thread.join()

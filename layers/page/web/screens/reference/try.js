@@ -132,9 +132,9 @@ const quoted = (word) => (/^[\w./:=@%,+-]+$/.test(word) ? word : `'${word.replac
 
 /** The line for a terminal; a file that is yet to be chosen is called photo.jpg there. */
 function curl({ method, target, headers, needsKey, isSent, isJson, json, type, file }) {
-    const words = ["curl", "-sS", "-i"];
+    // What the shell itself writes is in no process's arguments, which every user of the machine can read.
+    const words = needsKey ? ['echo "Authorization: Bearer $DARKROOM_API_KEY" |', "curl", "-sS", "-H", "@-", "-i"] : ["curl", "-sS", "-i"];
     if (method !== "get" && !(method === "post" && isSent)) words.push("-X", method.toUpperCase());
-    if (needsKey) words.push("-H", '"Authorization: Bearer $DARKROOM_API_KEY"');
     Object.entries(headers).forEach(([name, value]) => words.push("-H", quoted(`${name}: ${value}`)));
     if (isSent) {
         words.push("-H", quoted(`Content-Type: ${type}`), isJson ? "-d" : "--data-binary");
