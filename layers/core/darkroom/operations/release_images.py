@@ -16,6 +16,7 @@ from darkroom.domain.hold import (
     Entry,
     ReleaseWindow,
     Unplaceable,
+    UnreadableBatch,
     is_near,
     read_stored_batch,
     unplaceable_because,
@@ -94,12 +95,10 @@ def release_images(
     to no lane is skipped, and does not hold up the others. Raises Retryable if nothing could be settled, and
     UnreadableBatch.
     """
-    dumped = ports.holds.get(key)
-    if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
+    batch = stored_batch(ports.holds, key)
+    if batch is None:  # an earlier attempt has settled and removed it, and its answer was lost
         return Released(done=True, position=position, wake_at=_whole_second(ports.clock()))
-    release = _Release(
-        key=key, ports=ports, batch=read_stored_batch(key, dumped), position=position, begins_at=begins_at
-    )
+    release = _Release(key=key, ports=ports, batch=batch, position=position, begins_at=begins_at)
     release.go_on_from_where_another_died()
     for chunk in batched(release.batch.entries[release.position :], CHUNK, strict=False):
         wake_at = release.not_before(chunk)
@@ -118,6 +117,20 @@ def release_images(
             return release.so_far(done=False, wake_at=wake_at)
     ports.holds.delete(key)
     return release.so_far(done=True, wake_at=_whole_second(ports.clock()))
+
+
+def stored_batch(holds: Holds, key: str) -> Batch | None:
+    """The batch that is stored under `key`, or None. Raises UnreadableBatch if two reads are unreadable: a single one
+    may be damaged, and the error ends the batch's execution."""
+
+    def read() -> Batch | None:
+        dumped = holds.get(key)
+        return None if dumped is None else read_stored_batch(key, dumped)
+
+    try:
+        return read()
+    except UnreadableBatch:
+        return read()
 
 
 @dataclass(kw_only=True)
