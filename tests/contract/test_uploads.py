@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import ModuleType
@@ -66,16 +67,16 @@ def test_an_object_that_does_not_match_the_checksum_that_s3_keeps_may_be_read_ag
     client = s3_client()
     name, key = getattr(aws, f"{bucket}_bucket"), f"{bucket}/{ID}"
     kept = client.put_object(Bucket=name, Key=key, Body=PHOTO, ChecksumAlgorithm="SHA256")
-    get = {
+    reads: dict[str, Callable[[], bytes | None]] = {
         "uploads": lambda: UploadsBucket(client, name).get(ID),
         "originals": lambda: OriginalsBucket(client, name).get(ID, kept["VersionId"]),
         "holds": lambda: HoldsBucket(client, name).get(key),
-    }[bucket]
-    assert get() == PHOTO
+    }
+    assert reads[bucket]() == PHOTO
     stored = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"].buckets[name].keys.getlist(key)[-1]
     stored.value = flipped(PHOTO)
     with pytest.raises(Retryable, match="FlexibleChecksumError"):
-        get()
+        reads[bucket]()
 
 
 @BOTH
