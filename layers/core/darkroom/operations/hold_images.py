@@ -24,7 +24,7 @@ from darkroom.domain.message import Message, read_message
 from darkroom.domain.signature import Mistrust, NotVerified, Received
 from darkroom.operations.check_message import CheckPorts, reject_message, verify
 from darkroom.operations.enqueue import seconds_until
-from darkroom.operations.release_images import stored_batch
+from darkroom.operations.stored_batch import stored_batch
 from darkroom.ports import Clock, Holds, Lanes, WakeUps
 
 

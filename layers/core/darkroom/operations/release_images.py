@@ -16,15 +16,14 @@ from darkroom.domain.hold import (
     Entry,
     ReleaseWindow,
     Unplaceable,
-    UnreadableBatch,
     is_near,
-    read_stored_batch,
     unplaceable_because,
 )
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.operations.enqueue import seconds_until
+from darkroom.operations.stored_batch import stored_batch
 from darkroom.ports import Clock, HoldQueue, Holds, Images, Lanes, Reservations, UnreadableRow
 
 CHUNK = 100
@@ -117,20 +116,6 @@ def release_images(
             return release.so_far(done=False, wake_at=wake_at)
     ports.holds.delete(key)
     return release.so_far(done=True, wake_at=_whole_second(ports.clock()))
-
-
-def stored_batch(holds: Holds, key: str) -> Batch | None:
-    """The batch that is stored under `key`, or None. Raises UnreadableBatch if two reads are unreadable: a single one
-    may be damaged, and the error ends the batch's execution."""
-
-    def read() -> Batch | None:
-        dumped = holds.get(key)
-        return None if dumped is None else read_stored_batch(key, dumped)
-
-    try:
-        return read()
-    except UnreadableBatch:
-        return read()
 
 
 @dataclass(kw_only=True)
