@@ -4,8 +4,8 @@
 
 Clients schedule, reschedule, cancel and let expire; processes die before, during and after what they do; messages are
 delivered twice; calls are throttled and clocks differ by seconds. Every event of the hold queue contains bad messages,
-batches are damaged, and some were written by a version that has one more lane. Prints how often everything happened and
-which promises were broken.
+batches are damaged in their store or when they are read, and some were written by a version that has one more lane.
+Prints how often everything happened and which promises were broken.
 Exits with 1 if a promise was broken or something never happened.
 """
 
@@ -48,7 +48,7 @@ from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from darkroom.ports import Due
-from proof.fakes.damage import damaged
+from proof.fakes.damage import damaged, flipped
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput
 from proof.fakes.messages import KEYS, received
 from proof.fakes.rows import accepted_image, lease
@@ -255,13 +255,24 @@ class Holding(FakeHoldQueue):
 
 
 class Objects(FakeHolds):
-    """Batches, and when each was last written. Some are damaged in storage: `whole` has the undamaged ones."""
+    """Batches, and when each was last written. Some are damaged in storage: `whole` has the undamaged ones. Others are
+    read damaged once."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
         self.put_at: dict[str, Milliseconds] = {}
         self.whole: dict[str, bytes] = {}
+        self._misread: set[str] = set()
+
+    def get(self, key: str) -> bytes | None:
+        dumped, simulation = super().get(key), self._simulation
+        if dumped is None or key in self._misread or simulation.chance.random() >= simulation.damages:
+            self._misread.discard(key)
+            return dumped
+        self._misread.add(key)  # the next read of it is whole
+        simulation.counts["reads damaged"] += 1
+        return flipped(dumped)
 
     def put(self, key: str, dumped: bytes) -> None:
         simulation = self._simulation
@@ -777,6 +788,7 @@ MUST_HAPPEN = (
     "came early",
     *(f"bad: {bad}" for bad in BAD_FOR),
     "batches damaged",
+    "reads damaged",
     "batches given up",
     "rescued from damaged batches",
     "left out",

@@ -25,7 +25,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from checks.report import Goal, write_report
-from proof.crashes.exploration import Findings, explore, play_struck, prepare
+from proof.crashes.exploration import Findings, explore, play_struck, prepare, strikes_at
 from proof.crashes.histories import HISTORIES
 from proof.crashes.promises import Harm
 from proof.crashes.scale import AS_DEPLOYED, Scale
@@ -66,7 +66,7 @@ class Sum:
     faults: int
     scale: Scale
     every: int
-    points: int = 0
+    points: tuple[Point, ...] = ()
     findings: Findings = field(default_factory=Findings)
 
 
@@ -182,7 +182,7 @@ def _strike(names: Sequence[str], *, faults: int, scale: Scale, every: int, proc
         for job, findings in found.items():
             if job.history == name:
                 total.findings.add(findings)
-                total.points = len(findings.points)
+                total.points = findings.points
         sums.append(total)
     return sums
 
@@ -194,7 +194,7 @@ def _row(total: Sum) -> dict[str, Any]:
         "faults": depth,
         "shards": total.scale.shards,
         "attempts": total.scale.attempts,
-        "points": total.points,
+        "points": len(total.points),
         "first_fault_at_every": total.every,
         "offered": findings.offered[depth],
         "struck": findings.struck[depth],
@@ -212,9 +212,9 @@ def _row(total: Sum) -> dict[str, Any]:
 def _percent(total: Sum) -> float:
     """The percentage of the possible histories that were struck: every mode at every point, first or second."""
     offered = total.findings.offered[total.faults]
-    if total.faults == 1 and offered != total.points:
+    if total.faults == 1 and offered != strikes_at(total.points):
         return 0.0  # a share was not finished
-    return 100 * total.findings.struck[total.faults] / (len(Mode) * offered)
+    return 100 * total.findings.struck[total.faults] / offered
 
 
 _COLUMNS = ("points", "struck", "alike", "percent", "redeliveries", "kills", "settled_dead_letters", "broken")

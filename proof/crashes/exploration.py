@@ -13,14 +13,14 @@ import pickle
 import signal
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from proof.crashes.engine import developed, remember
 from proof.crashes.histories import HISTORIES, Ending, History, check_promises
 from proof.crashes.promises import Broken, Harm
 from proof.crashes.scale import Scale
-from proof.crashes.wire import Mode, Point
+from proof.crashes.wire import Mode, Point, modes_at
 from proof.crashes.world import World
 
 HISTORY_SECONDS = 120
@@ -76,9 +76,9 @@ class Violation:
 class Findings:
     """The result of an exploration; the counters count by how many faults struck: 1 for singles, 2 for pairs.
 
-    `offered` are the points at which a fault could strike, `struck` the histories that were, and `alike` those of them
-    that reached the state of an earlier one. `settled` are those that left a dead letter of an image that ended
-    otherwise.
+    `offered` are the histories that faults could make, one for each fault that is possible at a point, `struck` those
+    that were made, and `alike` those of them that reached the state of an earlier one. `settled` are those that left a
+    dead letter of an image that ended otherwise.
     """
 
     points: tuple[Point, ...] = ()
@@ -141,11 +141,12 @@ class _Explorer:
 
     def before(self, point: Point) -> Mode | None:
         if self.left and self._is_ours(point):
-            self.findings.offered[len(self.strikes) + 1] += 1
+            self.findings.offered[len(self.strikes) + 1] += len(modes_at(point))
         return self._branch(point, Mode.DIES_BEFORE) or self._branch(point, Mode.THROTTLED)
 
     def after(self, point: Point) -> Mode | None:
-        return self._branch(point, Mode.DIES_AFTER) or self._branch(point, Mode.ANSWER_LOST)
+        later = (Mode.DIES_AFTER, Mode.ANSWER_LOST, Mode.READ_DAMAGED)
+        return next(filter(None, (self._branch(point, mode) for mode in later if mode in modes_at(point))), None)
 
     def quiet(self) -> None:
         """Called by the world whenever no function is at work."""
@@ -217,7 +218,7 @@ class _Explorer:
     def _count_as_seen(self, below: int, *, depth: int) -> None:
         """Counts a history that is not played further, and the strikes below it, which hit its double."""
         self.findings.alike[depth] += 1
-        self.findings.offered[depth + 1] += below // len(Mode)
+        self.findings.offered[depth + 1] += below
         self.findings.struck[depth + 1] += below
         self.findings.alike[depth + 1] += below
 
@@ -294,9 +295,14 @@ def prepare() -> None:
     remember(made)
 
 
+def strikes_at(points: Sequence[Point]) -> int:
+    """How many histories single faults at these points make."""
+    return sum(len(modes_at(point)) for point in points)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plain:
-    """A history without faults: `passed` are the quiet worlds on its way, with how many points come after each."""
+    """A history without faults: `passed` are the quiet worlds on its way, with how many strikes can come after each."""
 
     points: tuple[Point, ...]
     ending: Ending
@@ -313,7 +319,7 @@ def undisturbed(history: History, scale: Scale, *, every_minute: bool = False) -
     return Plain(
         points=points,
         ending=ending,
-        passed={here: len(points) - before for here, (_, before) in explorer.passed.items()},
+        passed={here: strikes_at(points[before:]) for here, (_, before) in explorer.passed.items()},
     )
 
 
@@ -343,7 +349,7 @@ def explore(
         every=every,
         first=first,
         # What one more fault can do from there on is what the first faults do after that point.
-        known={left: {here: left * len(Mode) * after for here, after in plain.passed.items()} for left in (0, 1)},
+        known={left: {here: left * after for here, after in plain.passed.items()} for left in (0, 1)},
         spares=frozenset(point.function for point in plain.points),
         told=told,
     )

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Protocol
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 from moto.core.botocore_stubber import MockRawResponse
+
+from proof.fakes.damage import flipped
 
 
 class Mode(StrEnum):
@@ -26,6 +29,8 @@ class Mode(StrEnum):
     """The call is applied and the connection closed before the answer: the SDK repeats the call."""
     THROTTLED = "throttled"
     """The service throttles every attempt of the call, until the SDK gives up."""
+    READ_DAMAGED = "read damaged"
+    """An object's bytes arrive with one bit turned, and without a checksum by which the SDK would notice."""
 
 
 class ProcessDied(BaseException):
@@ -44,6 +49,11 @@ class Point:
         return f"{self.number} {self.function} {self.operation}"
 
 
+def modes_at(point: Point) -> tuple[Mode, ...]:
+    """The faults that can strike there."""
+    return tuple(mode for mode in Mode if mode is not Mode.READ_DAMAGED or point.operation == "GetObject")
+
+
 class Faults(Protocol):
     """Decides at each point whether a fault strikes there."""
 
@@ -51,7 +61,7 @@ class Faults(Protocol):
         """Called before the call is made: the process may die now, or be throttled."""
 
     def after(self, point: Point) -> Mode | None:
-        """Called after the call was applied: the process may die now, or the answer may be lost."""
+        """Called after the call was applied: the process may die now, or the answer may be lost or damaged."""
 
 
 class NoFaults:
@@ -118,11 +128,24 @@ class Wire:
             mode = self.faults.after(point)
             if mode is None:
                 return answer
-            if mode is Mode.ANSWER_LOST:
+            if mode in (Mode.ANSWER_LOST, Mode.READ_DAMAGED):
                 invocation.struck.append(f"{mode} at {operation}")
+            if mode is Mode.READ_DAMAGED:
+                return _damaged(answer)
+            if mode is Mode.ANSWER_LOST:
                 raise ConnectionClosedError(endpoint_url=request.url)
         invocation.dying = True
         raise ProcessDied
+
+
+def _damaged(answer: AWSResponse | None) -> AWSResponse | None:
+    if answer is None or answer.status_code != HTTPStatus.OK:
+        return answer
+    headers = HTTPHeaders()
+    for name, value in answer.headers.items():
+        if not name.lower().startswith("x-amz-checksum-"):
+            headers[name] = value
+    return AWSResponse(answer.url, answer.status_code, headers, MockRawResponse(flipped(answer.content)))
 
 
 _THROTTLING = {

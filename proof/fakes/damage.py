@@ -1,8 +1,10 @@
-"""Random damage to stored bytes."""
+"""Damage to bytes: random, or the least that there is; in the store, or once on the way from it."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 
 def damaged(whole: bytes, chance: random.Random) -> bytes:
@@ -12,6 +14,23 @@ def damaged(whole: bytes, chance: random.Random) -> bytes:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             _strike(altered, chance)
     return bytes(altered)
+
+
+def flipped(whole: bytes) -> bytes:
+    """The bytes with one bit of their middle turned."""
+    at = len(whole) // 2
+    return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+
+
+def damage_once(store: Any, method: str, harm: Callable[[Any], Any]) -> None:
+    """The next answer of the store's method is what `harm` makes of it; all later ones are as they should be."""
+    whole = getattr(store, method)
+
+    def struck(*arguments: Any, **options: Any) -> Any:
+        setattr(store, method, whole)
+        return harm(whole(*arguments, **options))
+
+    setattr(store, method, struck)
 
 
 def _strike(altered: bytearray, chance: random.Random) -> None:

@@ -6,9 +6,10 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32
 
 import boto3
 import pytest
@@ -18,6 +19,7 @@ from botocore.exceptions import ReadTimeoutError
 from darkroom.aws import clients
 from darkroom.aws.circuits import FAILURES, Circuit
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.errors import Retryable
 from darkroom.http import api
 from proof.fakes.pictures import jpeg
@@ -317,6 +319,29 @@ def test_half_an_answer_is_asked_for_again(
     answer = clients.dynamodb_client().get_item(TableName="images", Key={"image_id": {"S": "0" * 26}})
     assert answer["Item"] == {"image_id": {"S": "0" * 26}}
     assert len(server.connections) == 2
+
+
+def test_an_answer_of_dynamodb_that_does_not_match_its_checksum_is_never_believed(
+    ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    altered = WHOLE.replace(b"00", b"01", 1)
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(altered)}\r\nx-amz-crc32: {crc32(WHOLE)}\r\n\r\n"
+    server = serve(*[head.encode() + altered] * clients.ATTEMPTS)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
+    with pytest.raises(Retryable, match="FlexibleChecksumError"):
+        ImagesTable(clients.dynamodb_client(), "images").get("0" * 26)
+    assert len(server.connections) == clients.ATTEMPTS
+
+
+@pytest.mark.parametrize("length", [100, 4], ids=["cut short", "whole"])
+def test_an_object_whose_body_ends_too_early_may_be_read_again(
+    ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    server = serve(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode() + b"body")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.url)
+    ends = nullcontext() if length == len(b"body") else pytest.raises(Retryable, match="fetching uploads/")
+    with ends:
+        assert UploadsBucket(clients.s3_client(), "bucket").get("0" * 26) == b"body"
 
 
 def test_half_an_answer_is_never_taken_for_a_row_that_is_not_there(

@@ -6,6 +6,7 @@ tests/emulator/test_shims_queues.py expects the same of the embedded stack.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from darkroom.domain.image import message_for
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Archive, DeadLetters, Redrives, UnreadableRow
 from proof.fakes import FakeDeadLetters, FakeLanes
+from proof.fakes.damage import flipped
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import REGION, Aws
@@ -108,10 +110,31 @@ def test_a_dead_letter_travels_in_its_tenants_share(aws: Aws) -> None:
 
 def test_a_queue_too_long_for_one_hand_is_not_said_to_be_whole() -> None:
     message = {"MessageId": "m", "ReceiptHandle": "r", "Body": "b", "Attributes": {"SentTimestamp": "1"}}
+    message["MD5OfBody"] = hashlib.md5(b"b", usedforsecurity=False).hexdigest()
     answer = {"Messages": [message], "ResponseMetadata": {"RetryAttempts": 0}}
     shows_again: Any = SimpleNamespace(receive_message=lambda **_: answer)
     taken = DeadLetterQueues(shows_again, shows_again, {"slow": "url"}).take("slow", 100)
     assert (len(taken.letters), taken.complete) == (1, False)
+
+
+def test_a_dead_letter_that_arrives_damaged_waits_for_another_look(aws: Aws) -> None:
+    put(dead_letters_of("aws", aws), 1, 2)
+    sqs = boto3.client("sqs")
+    damaged: list[str] = []
+
+    def damage_the_first(parsed: Any, **_: Any) -> None:
+        for message in parsed.get("Messages", []) if not damaged else ():
+            damaged.append(message["MessageId"])
+            message["Body"] = flipped(message["Body"].encode()).decode()
+            return
+
+    sqs.meta.events.register("after-call.sqs.ReceiveMessage", damage_the_first)
+    letters = DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
+    assert len(letters.sample("slow")) == 1
+    damaged.clear()
+    taken = letters.take("slow", 5)
+    assert (len(taken.letters), taken.complete) == (1, False)
+    assert {letter.message_id for letter in taken.letters}.isdisjoint(damaged)
 
 
 def test_dead_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) -> None:

@@ -20,6 +20,7 @@ from botocore.exceptions import (
     FlexibleChecksumError,
     IncompleteReadError,
     ReadTimeoutError,
+    ResponseStreamingError,
 )
 from botocore.parsers import ResponseParserError
 
@@ -321,6 +322,7 @@ def answered(code: str, status: int) -> ClientError:
         ConnectionClosedError(endpoint_url="https://s3"),
         IncompleteReadError(actual_bytes=1, expected_bytes=2),
         FlexibleChecksumError(error_msg="mismatch"),
+        ResponseStreamingError(error="the connection broke in the middle"),
         ResponseParserError("no element found"),
     ],
     ids=lambda error: type(error).__name__,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import ModuleType
@@ -12,15 +13,20 @@ from typing import Any
 
 import boto3
 import pytest
+from moto.backends import get_backend
+from moto.core.models import DEFAULT_ACCOUNT_ID
 
 from darkroom.aws.clients import s3_client
+from darkroom.aws.holds import HoldsBucket
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket
 from darkroom.aws.queues import SqsUploadQueue
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status, message_for
 from darkroom.domain.message import read_message
 from darkroom.ports import UploadQueue, Uploads
+from proof.fakes.damage import flipped
 from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeUploadQueue, FakeUploads
@@ -51,6 +57,26 @@ def test_an_upload_is_there_from_when_it_came_until_it_is_removed(kind: str, aws
     assert (uploads.size_bytes(ID), uploads.get(ID)) == (len(PHOTO), PHOTO)
     uploads.delete(ID)
     assert (uploads.size_bytes(ID), uploads.get(ID)) == (None, None)
+
+
+@pytest.mark.parametrize("bucket", ["uploads", "originals", "holds"])
+def test_an_object_that_does_not_match_the_checksum_that_s3_keeps_may_be_read_again(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    monkeypatch.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")  # this account's choice decides nothing
+    client = s3_client()
+    name, key = getattr(aws, f"{bucket}_bucket"), f"{bucket}/{ID}"
+    kept = client.put_object(Bucket=name, Key=key, Body=PHOTO, ChecksumAlgorithm="SHA256")
+    reads: dict[str, Callable[[], bytes | None]] = {
+        "uploads": lambda: UploadsBucket(client, name).get(ID),
+        "originals": lambda: OriginalsBucket(client, name).get(ID, kept["VersionId"]),
+        "holds": lambda: HoldsBucket(client, name).get(key),
+    }
+    assert reads[bucket]() == PHOTO
+    stored = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"].buckets[name].keys.getlist(key)[-1]
+    stored.value = flipped(PHOTO)
+    with pytest.raises(Retryable, match="FlexibleChecksumError"):
+        reads[bucket]()
 
 
 @BOTH

@@ -1,5 +1,6 @@
 """Accepting uploads: which begin, which are refused, and which come twice, late or without an image."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.message import Message
 from darkroom.ports import StoredOriginal
 from proof.fakes import FakeImages, FakeOriginals, World
+from proof.fakes.damage import damage_once, flipped
 from proof.fakes.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg()
@@ -71,6 +73,30 @@ def test_other_bytes_than_those_that_were_announced_are_refused(body: bytes) -> 
     error = world.row(image_id).error
     assert error is not None and error.code == "checksum_mismatch"
     assert world.originals.objects == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "harm"),
+    [("get", flipped), ("get", lambda body: body[:-1]), ("get", lambda _: b""), ("size_bytes", lambda size: size - 1)],
+    ids=["a bit turned", "cut short", "empty", "another size"],
+)
+def test_an_upload_that_is_read_damaged_once_is_accepted_all_the_same(method: str, harm: Callable[[Any], Any]) -> None:
+    world = World()
+    image_id = uploaded(world)
+    damage_once(world.uploads, method, harm)
+    assert world.accept_upload(image_id).outcome == "accepted"
+    assert world.originals.objects == {image_id: PHOTO}
+
+
+def test_an_upload_that_is_read_in_two_ways_waits_for_a_better_day_and_stays() -> None:
+    world = World()
+    image_id = uploaded(world)
+    damages = iter([PHOTO[:-1], PHOTO[:-2]])
+    world.uploads.get = lambda _: next(damages)
+    with pytest.raises(Retryable):
+        world.accept_upload(image_id)
+    assert world.row(image_id).status is Status.AWAITING_UPLOAD
+    assert world.uploads.objects == {image_id: PHOTO}
 
 
 def test_what_is_larger_than_it_should_be_is_not_even_read() -> None:

@@ -25,6 +25,7 @@ from darkroom.operations.reschedule_image import Ports as ReschedulePorts
 from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.ports import Fenced, StoredOriginal
 from proof.fakes import FakeImages, World
+from proof.fakes.damage import flipped
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
 
@@ -90,11 +91,26 @@ def test_the_url_is_forgotten_once_the_image_is_here_and_what_its_source_said_is
     assert "secret" not in repr(row)
 
 
+def fetched_again(world: World, image: Image) -> Fetching:
+    world.now = world.row(image.image_id).not_before or world.now
+    return fetch(world, image)
+
+
+def test_a_source_that_sends_no_image_once_is_asked_again() -> None:
+    world = serving(flipped(PHOTO[:1]) + PHOTO[1:], PHOTO)
+    image = asked(world)
+    assert fetch(world, image).outcome == "put_back"
+    assert world.originals.objects == {}
+    assert fetched_again(world, image).outcome == "accepted"
+
+
 @pytest.mark.parametrize("why", [Unfetched(code="fetch_not_found", message="Nothing there (404)."), b"<!DOCTYPE html>"])
 def test_the_url_is_forgotten_once_it_has_failed(why: Unfetched | bytes) -> None:
     world = serving(why)
     image = asked(world)
-    assert fetch(world, image).outcome == "failed"
+    if isinstance(why, bytes):
+        assert fetch(world, image).outcome == "put_back"
+    assert fetched_again(world, image).outcome == "failed"
     row = world.row(image.image_id)
     assert row.error is not None
     assert row.error.code == ("unsupported_format" if isinstance(why, bytes) else why.code)
@@ -346,7 +362,8 @@ def test_another_photo_that_was_sent_with_the_key_is_never_developed_for_it() ->
         world.submit(jpeg(10, 10), idempotency_key="k")
     world.images = FakeImages()
     image = asked(world, idempotency_key="k")
-    assert fetch(world, image).outcome == "failed"
+    assert fetch(world, image).outcome == "put_back"
+    assert fetched_again(world, image).outcome == "failed"
     error = world.row(image.image_id).error
     assert error is not None and error.code == "idempotency_key_reused"
 

@@ -15,6 +15,7 @@ from darkroom.domain.recipes import Recipe
 from darkroom.domain.transitions import delete
 from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
 from darkroom.operations.transcode_image import Finished, TryAgain
+from darkroom.ports import OriginalMissing
 from proof.fakes import World
 from proof.fakes.pictures import encoded, opened, picture
 
@@ -130,6 +131,24 @@ def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter(
     assert (row.status, row.attempt, row.dead_letter) == (Status.FAILED, 1, None)
     assert row.error is not None and (row.error.code, row.error.retryable) == ("overlay_missing", False)
     assert logo.image_id in row.error.message
+
+
+def test_an_overlay_that_is_not_found_once_is_shown() -> None:
+    world = World()
+    logo = done(world)
+    image = submit(world, logo.image_id)
+    get, to_miss = world.originals.get, [logo.image_id]
+
+    def miss_once(image_id: str, version_id: str) -> bytes:
+        if image_id in to_miss:
+            to_miss.remove(image_id)
+            raise OriginalMissing("this look finds nothing")
+        found: bytes = get(image_id, version_id)
+        return found
+
+    world.originals.get = miss_once
+    world.deliver(world.lanes.sent[-1])
+    assert (world.row(image.image_id).status, to_miss) == (Status.DONE, [])
 
 
 def test_other_bytes_in_the_overlays_place_are_never_shown() -> None:

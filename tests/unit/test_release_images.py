@@ -31,6 +31,7 @@ from darkroom.operations.release_images import (
     Released,
     release_images,
 )
+from proof.fakes.damage import damage_once, flipped
 from proof.fakes.load_shedding import lanes_deployed_with
 from proof.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations
 from tests.unit.test_hold import DAY, NOW, entry
@@ -368,6 +369,13 @@ def test_a_turn_ends_in_good_time() -> None:
     answers = iter([False, True])
     plane.out_of_time = lambda: next(answers)
     assert (plane.release().position, len(plane.sent)) == (100, 100)
+
+
+def test_a_batch_that_is_read_damaged_once_is_released() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300))
+    damage_once(plane.holds, "get", flipped)
+    assert (plane.release().done, plane.sent, plane.holds.objects) == (True, [1], {})
 
 
 @pytest.mark.parametrize("damage", [b"", b"something else"])

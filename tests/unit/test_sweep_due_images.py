@@ -20,6 +20,7 @@ from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_im
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.ports import Due
 from proof.fakes import World
+from proof.fakes.damage import damage_once
 from proof.fakes.pictures import jpeg
 from tests.unit.test_image import pending
 
@@ -522,6 +523,16 @@ def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expir
     assert [message.image_id for message in world.upload_queue.reminders] == [begun.image.image_id]
     assert world.row(begun.image.image_id).due_at == world.now + 60_000
     assert world.accept_upload(world.upload_queue.reminders[0].image_id).outcome == "accepted"
+
+
+def test_an_upload_that_is_not_found_once_does_not_expire() -> None:
+    world = World()
+    image_id = world.begin(PHOTO).image.image_id
+    world.uploads.objects[image_id] = PHOTO
+    world.advance(900)
+    damage_once(world.uploads, "size_bytes", lambda _: None)
+    assert world.sweep().outcomes == {"rescued": 1}
+    assert world.row(image_id).status is Status.AWAITING_UPLOAD
 
 
 def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep() -> None:

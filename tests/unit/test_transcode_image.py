@@ -21,9 +21,10 @@ from darkroom.domain.recipes import Effort, Recipe
 from darkroom.http.timetables import read_timetable
 from darkroom.imaging import Developing, developing
 from darkroom.operations.transcode_image import Early, Finished, Postponed, TryAgain
-from darkroom.ports import MemoryUnavailable
+from darkroom.ports import MemoryUnavailable, OriginalMissing
 from darkroom.wiring.runtime import at_once
 from proof.fakes import World
+from proof.fakes.damage import damage_once
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 
 PHOTO = jpeg(640, 480)
@@ -332,6 +333,18 @@ def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
     world = World()
     verdict = world.deliver(submitted(world), receive_count=receive_count)
     assert isinstance(verdict, TryAgain) and verdict.returns_in_seconds == seconds
+
+
+def test_an_original_that_is_not_found_once_is_developed() -> None:
+    world = World()
+    message = submitted(world)
+    damage_once(world.originals, "get", missing)
+    assert isinstance(world.deliver(message), Finished)
+    assert world.row(message.image_id).status is Status.DONE
+
+
+def missing(_: bytes) -> bytes:
+    raise OriginalMissing("this look finds nothing")
 
 
 def test_an_original_that_arrives_damaged_is_fetched_again() -> None:

@@ -9,10 +9,11 @@ from functools import cache, partial
 from http import HTTPStatus
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from botocore.config import Config
 from botocore.credentials import ContainerProvider, DeferredRefreshableCredentials
-from botocore.exceptions import IncompleteReadError
+from botocore.exceptions import FlexibleChecksumError, IncompleteReadError
 from botocore.loaders import Loader
 from botocore.session import Session, get_session
 
@@ -228,12 +229,13 @@ def _reading_seconds(operation: str, later_seconds: float = 0.0) -> float | None
 
 
 def watch(client: BaseClient) -> None:
-    """Applies the time limit of `within` to a client's calls, and checks that its answers have their stated length."""
+    """Applies the time limit of `within` to a client's calls, and checks that its answers have their stated length and
+    checksum."""
     service = client.meta.service_model.service_id.hyphenize()
     events: Any = client.meta.events  # whose stubs know no handler that returns a value
     events.register_first(f"before-send.{service}", _bound_attempt)
     events.register_first(f"needs-retry.{service}", _judge_answer)
-    events.register_first(f"after-call.{service}", _refuse_cut_answer)
+    events.register_first(f"after-call.{service}", _refuse_damaged_answer)
 
 
 def _bound_attempt(request: Any, event_name: str, **_: object) -> None:
@@ -264,11 +266,15 @@ def _judge_answer(
     return 0.0 if response is not None and not is_last and _is_cut(operation, response[0]) else None
 
 
-def _refuse_cut_answer(http_response: AWSResponse, model: OperationModel, **_: object) -> None:
+def _refuse_damaged_answer(http_response: AWSResponse, model: OperationModel, **_: object) -> None:
     if _is_cut(model, http_response):
         raise IncompleteReadError(
             actual_bytes=len(http_response.content), expected_bytes=int(http_response.headers["Content-Length"])
         )
+    # DynamoDB's. botocore compares it only to decide on another attempt, and uses the answer of the last one as it is.
+    checksum = http_response.headers.get("x-amz-crc32")
+    if checksum is not None and crc32(http_response.content) != int(checksum):
+        raise FlexibleChecksumError(error_msg=f"the answer of {model.name} was damaged on its way")
 
 
 def _is_cut(operation: OperationModel, answer: AWSResponse) -> bool:

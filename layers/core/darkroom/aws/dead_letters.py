@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -66,7 +67,7 @@ class DeadLetterQueues:
 
     def take(self, queue: str, limit: int) -> Taken:
         letters: dict[str, DeadLetter] = {}
-        asked_again = False
+        asked_again, are_whole = False, True
         while len(letters) < limit:
             with retryable("reading dead letters"):
                 answer = self._client.receive_message(
@@ -82,9 +83,11 @@ class DeadLetterQueues:
             messages = answer.get("Messages", [])
             asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0
             if not messages:
-                return Taken(letters=tuple(letters.values()), complete=True, asked_again=asked_again)
+                return Taken(letters=tuple(letters.values()), complete=are_whole, asked_again=asked_again)
             known = letters.keys() & {message["MessageId"] for message in messages}
-            letters |= {message["MessageId"]: _letter(queue, message) for message in messages}
+            whole = [message for message in messages if _is_whole(message)]
+            are_whole &= len(whole) == len(messages)
+            letters |= {message["MessageId"]: _letter(queue, message) for message in whole}
             if len(known) == len(messages):
                 # The first ones show again before the last was read: the queue is too long for one reader.
                 break
@@ -100,7 +103,8 @@ class DeadLetterQueues:
                 MessageSystemAttributeNames=["SentTimestamp"],
                 MessageAttributeNames=[EXPLANATION, SIGNATURE],
             )
-        return tuple({one["MessageId"]: _letter(queue, one) for one in answer.get("Messages", [])}.values())
+        whole = filter(_is_whole, answer.get("Messages", []))
+        return tuple({one["MessageId"]: _letter(queue, one) for one in whole}.values())
 
     def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
         for queue, url in self._queue_urls.items():
@@ -238,6 +242,11 @@ def _redrive(queue: str, task: ListMessageMoveTasksResultEntryTypeDef) -> Redriv
 
 def _explained(explanation: dict[str, Any]) -> dict[str, Any]:
     return {EXPLANATION: {"DataType": "String", "StringValue": json.dumps(explanation)}}
+
+
+def _is_whole(message: MessageTypeDef) -> bool:
+    """Whether the body is the one that SQS stores: a damaged one would be archived for good, and comes again whole."""
+    return message["MD5OfBody"] == hashlib.md5(message["Body"].encode(), usedforsecurity=False).hexdigest()
 
 
 def _letter(queue: str, message: MessageTypeDef) -> DeadLetter:

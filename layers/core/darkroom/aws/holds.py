@@ -44,7 +44,7 @@ class HoldsBucket:
     def get(self, key: str) -> bytes | None:
         with retryable(f"fetching {key}"):
             try:
-                answer = self._client.get_object(Bucket=self._bucket_name, Key=key)
+                answer = self._client.get_object(Bucket=self._bucket_name, Key=key, ChecksumMode="ENABLED")
             except ClientError as error:
                 if code_of(error) != "NoSuchKey":
                     raise

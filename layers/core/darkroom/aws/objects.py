@@ -55,7 +55,10 @@ class OriginalsBucket:
         with retryable("fetching the original"):
             try:
                 answer = self._client.get_object(
-                    Bucket=self._bucket_name, Key=original_key(image_id), VersionId=version_id
+                    Bucket=self._bucket_name,
+                    Key=original_key(image_id),
+                    VersionId=version_id,
+                    ChecksumMode="ENABLED",
                 )
             except ClientError as error:
                 # A missing bucket or a denied call is a mistake in the deployment: it stays a bug.

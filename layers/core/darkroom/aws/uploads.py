@@ -61,7 +61,8 @@ class UploadsBucket:
         key = upload_key(image_id)
         with retryable(f"fetching {key}"):
             try:
-                return self._client.get_object(Bucket=self._bucket_name, Key=key)["Body"].read()
+                answer = self._client.get_object(Bucket=self._bucket_name, Key=key, ChecksumMode="ENABLED")
+                return answer["Body"].read()
             except ClientError as error:
                 if code_of(error) != "NoSuchKey":
                     raise

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Image, Source, Status, has_expired
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import key_reused
@@ -107,19 +107,27 @@ def _clear(ports: Ports, image: Image) -> None:
 
 def _body(ports: Ports, image: Image) -> bytes | None:
     """The upload's bytes, or None if there are none. Raises Rejected if they are not the announced ones."""
-    size_bytes = ports.uploads.size_bytes(image.image_id)
-    if size_bytes is None:
-        return None
-    # The store enforces what was announced; this check is for anything that bypassed it. The size is compared first, so
-    # that nothing is read that does not fit into memory.
-    body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
-    if body is not None and hashlib.sha256(body).hexdigest() != image.source.sha256:
-        raise Rejected(
-            "checksum_mismatch",
-            "The uploaded file is not the announced one: its SHA-256 differs. Announce the file again and send it "
-            "unchanged.",
-        )
-    return body
+    found: list[tuple[int, str]] = []
+    # The store enforces what was announced, so another file is one that bypassed it. Two reads must agree that it is
+    # another: a single one may be damaged, and the verdict removes the file.
+    for _ in range(2):
+        size_bytes = ports.uploads.size_bytes(image.image_id)
+        if size_bytes is None:
+            return None
+        # The size is compared first, so that nothing is read that does not fit into memory.
+        body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
+        if body is None:
+            return None
+        found.append((size_bytes, hashlib.sha256(body).hexdigest()))
+        if found[-1] == (image.source.size_bytes, image.source.sha256):
+            return body
+    if found[0] != found[1]:
+        raise Retryable("the upload did not arrive whole")
+    raise Rejected(
+        "checksum_mismatch",
+        "The uploaded file is not the announced one: its SHA-256 differs. Announce the file again and send it "
+        "unchanged.",
+    )
 
 
 def _kept(ports: Ports, image: Image, body: bytes) -> Source:

@@ -124,6 +124,9 @@ def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
             return Fetching(outcome="fenced", image=current)
         source, provenance = _stored(ports, claimed, answer)
     except Rejected as refusal:
+        if all(one.cause is None or one.cause.error_type != refusal.code for one in claimed.attempts):
+            # One answer may be damaged, or a page that asks for patience: another must agree.
+            return _put_back(ports, claimed, Cause(error_type=refusal.code, message=refusal.message, stack=""))
         after = reject(claimed, code=refusal.code, message=refusal.message, now=ports.clock())
         return _change(ports, claimed, after, "failed")
     except Retryable as outage:

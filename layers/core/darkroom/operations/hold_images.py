@@ -16,7 +16,6 @@ from darkroom.domain.hold import (
     execution_name,
     is_near,
     read_batch_dead_letter,
-    read_stored_batch,
     unplaceable_because,
 )
 from darkroom.domain.instants import Milliseconds
@@ -25,6 +24,7 @@ from darkroom.domain.message import Message, read_message
 from darkroom.domain.signature import Mistrust, NotVerified, Received
 from darkroom.operations.check_message import CheckPorts, reject_message, verify
 from darkroom.operations.enqueue import seconds_until
+from darkroom.operations.stored_batch import stored_batch
 from darkroom.ports import Clock, Holds, Lanes, WakeUps
 
 
@@ -190,10 +190,10 @@ def wake_again(ports: Ports, key: str) -> bool:
     A batch with windows continues from its latest one, any other from its beginning: an image that was already released
     is begun only once. Raises Retryable, and UnreadableBatch.
     """
-    dumped = ports.holds.get(key)
-    if dumped is None:
+    batch = stored_batch(ports.holds, key)
+    if batch is None:
         return False
-    ports.wake_ups.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
+    ports.wake_ups.set(execution_name(key), key, batch.wake_at)
     return True
 
 

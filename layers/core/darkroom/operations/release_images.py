@@ -17,13 +17,13 @@ from darkroom.domain.hold import (
     ReleaseWindow,
     Unplaceable,
     is_near,
-    read_stored_batch,
     unplaceable_because,
 )
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.operations.enqueue import seconds_until
+from darkroom.operations.stored_batch import stored_batch
 from darkroom.ports import Clock, HoldQueue, Holds, Images, Lanes, Reservations, UnreadableRow
 
 CHUNK = 100
@@ -94,12 +94,10 @@ def release_images(
     to no lane is skipped, and does not hold up the others. Raises Retryable if nothing could be settled, and
     UnreadableBatch.
     """
-    dumped = ports.holds.get(key)
-    if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
+    batch = stored_batch(ports.holds, key)
+    if batch is None:  # an earlier attempt has settled and removed it, and its answer was lost
         return Released(done=True, position=position, wake_at=_whole_second(ports.clock()))
-    release = _Release(
-        key=key, ports=ports, batch=read_stored_batch(key, dumped), position=position, begins_at=begins_at
-    )
+    release = _Release(key=key, ports=ports, batch=batch, position=position, begins_at=begins_at)
     release.go_on_from_where_another_died()
     for chunk in batched(release.batch.entries[release.position :], CHUNK, strict=False):
         wake_at = release.not_before(chunk)

@@ -215,7 +215,7 @@ class _Round:
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
         """Expires an image whose upload is not there; if the upload is there, S3's event was lost or is stuck."""
         ports = self._ports
-        if ports.uploads.size_bytes(before.image_id) is None:
+        if all(ports.uploads.size_bytes(before.image_id) is None for _ in range(2)):  # no single look ends an image
             ports.images.change(before, never_came, fence=DUE_FENCE)
             return "expired"
         pushed = ports.images.change(before, came, fence=DUE_FENCE)

@@ -308,14 +308,13 @@ def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
 
 def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
     try:
-        original = ports.originals.get(image.image_id, image.source.version_id)
+        original = _whole(ports, image.image_id, image.source)
     except OriginalMissing as error:
         raise NeedsOperator(
             ORIGINAL_MISSING,
             "Its original is no longer stored, so it cannot be developed. The operator has been alerted. "
             "Send the photo again, with a new Idempotency-Key.",
         ) from error
-    _check_whole(image.image_id, original, image.source)
     # A variant is put while others are still encoded.
     recipe = cast("Recipe", image.recipe)  # only a tombstone has none, and none is claimed
     with developing(
@@ -341,20 +340,24 @@ def _overlay(ports: Ports, image: Image, image_id: str) -> bytes:
     operator's matter."""
     pinned = cast("dict[str, Source]", image.overlays)[image_id]
     try:
-        original = ports.originals.get(image_id, pinned.version_id)
+        return _whole(ports, image_id, pinned)
     except OriginalMissing as error:
         raise Rejected(
             OVERLAY_MISSING,
             f"The image {image_id}, an overlay of this one, was deleted before this one was developed. "
             "Upload the overlay again, then this photo, with the overlay's new id and a new Idempotency-Key.",
         ) from error
-    _check_whole(image_id, original, pinned)
-    return original
 
 
-def _check_whole(image_id: str, original: bytes, source: Source) -> None:
+def _whole(ports: Ports, image_id: str, source: Source) -> bytes:
+    """The accepted bytes. Raises OriginalMissing if two reads find none: no single one ends an image."""
+    try:
+        original = ports.originals.get(image_id, source.version_id)
+    except OriginalMissing:
+        original = ports.originals.get(image_id, source.version_id)
     if hashlib.sha256(original).hexdigest() != source.sha256:
         raise Retryable(f"the original of {image_id} did not arrive whole")
+    return original
 
 
 def _in_steps(point: FocalPoint) -> dict[str, int]:
