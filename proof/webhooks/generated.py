@@ -293,7 +293,7 @@ class Histories(RuleBasedStateMachine):
             case ("newer", what, which):
                 if self.model.write_as_newer(which, an_endpoint=what == "endpoint", is_probe=what == "probe"):
                     self._happens(f"a newer version writes: {what}")
-            case ("newer again",):
+            case ("newer again",) if self.model.newer:
                 self._happens("the newer version again")
                 self.model.deploy_newer()
             case ("lag", seconds):

@@ -277,7 +277,9 @@ def count(number: int, tenant_id: str = "acme", day: str = "2026-11-21", **figur
 
 def days(usage: UsageCounts, **wanted: Any) -> Mapping[tuple[str, str], Usage]:
     everything = {"since": "0000", "until": "9999"}
-    return {(one.tenant_id, one.day): one.usage for one in usage.days(**everything | wanted) if isinstance(one, DayOfUsage)}
+    return {
+        (one.tenant_id, one.day): one.usage for one in usage.days(**everything | wanted) if isinstance(one, DayOfUsage)
+    }
 
 
 @BOTH

@@ -71,7 +71,7 @@ def test_all_endpoints_are_read_and_one_of_a_later_version_is_named(aws: Aws) ->
     found = list(table.everything())
     assert sorted(row.tenant_id for row in found if isinstance(row, Endpoint)) == ["acme", "other"]
     (unreadable,) = [row for row in found if isinstance(row, UnreadableRow)]
-    assert endpoint(1).endpoint_id in unreadable.row_id
+    assert (unreadable.row_id, unreadable.tenant_id) == (endpoint(1).endpoint_id, "acme")
 
 
 @pytest.fixture

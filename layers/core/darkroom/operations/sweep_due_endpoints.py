@@ -158,8 +158,8 @@ def _let_one_try(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Millisecon
     ready = sorted(one.delivery_id for one in listed if one.due_at <= now)
     probe = endpoint.probe
     if probe is None or not _still_waits(ports, sweep, endpoint, probe, now):  # another takes its place
-        probe = next((one for one in ready if _still_waits(ports, sweep, endpoint, one, now)), None)
-        ready = []
+        others = (one for one in ready if one != probe)
+        probe, ready = next((one for one in others if _still_waits(ports, sweep, endpoint, one, now)), None), []
     if probe is None:
         due_at = next_look(endpoint, [one.due_at for one in listed], now=now)
         ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
