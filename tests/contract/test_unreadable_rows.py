@@ -453,7 +453,11 @@ def test_a_delivery_that_cannot_be_read_is_named_and_postponed_once(kind: str, a
         deliveries.create(row)
     hide(bad)
     row_id, endpoint_id = f"{bad.endpoint_id}/{bad.delivery_id}", bad.endpoint_id
-    for call_ in (lambda: deliveries.get(endpoint_id, bad.delivery_id), lambda: deliveries.create(bad)):
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: deliveries.get(endpoint_id, bad.delivery_id),
+        lambda: deliveries.create(bad),
+    )
+    for call_ in calls:
         with pytest.raises(UnreadableRow) as unreadable:
             call_()
         assert (unreadable.value.row_id, unreadable.value.due_at) == (row_id, bad.due_at)

@@ -65,8 +65,8 @@ def test_a_row_that_cannot_be_read_holds_up_no_other_and_is_noted() -> None:
 
 def test_a_write_that_trips_a_bug_holds_up_no_other_and_is_noted() -> None:
     stack = Stack()
-    strange: Any = replace(image(1), source=None)
-    publishing = stack.publish(change(1, after=strange), change(2))
+    nothing: Any = None
+    publishing = stack.publish(change(1, after=replace(image(1), source=nothing)), change(2))
     assert (stack.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
     assert stack.unpublished.notes[0][2].startswith("AttributeError")
 
