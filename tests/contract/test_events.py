@@ -115,6 +115,9 @@ def test_the_records_of_endpoints_are_read_as_the_rows_were_written(aws: Aws) ->
     unreadable = read_changes({"Records": records})[1]
     assert (unreadable.subject, unreadable.version, unreadable.after) == (row.endpoint_id, 2, None)
     assert "pondering" in str(unreadable.unreadable)
+    del records[1]["dynamodb"]["NewImage"]["endpoint_id"]
+    readable, nameless = read_changes({"Records": records[:2]})
+    assert (readable.unreadable, nameless.subject) == (None, "acme/3"), "it holds up no other of its batch"
 
 
 @pytest.mark.parametrize("which", ["OldImage", "NewImage"])
