@@ -13,7 +13,7 @@ from darkroom.domain.lanes import EVENTS
 from darkroom.event_source import come_back, read_records
 from darkroom.operations.check_message import check_messages
 from darkroom.operations.create_deliveries import create_deliveries
-from darkroom.telemetry import entry_point, logger, metrics, report_rejected
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected, report_unreadable
 from darkroom.wiring.create_deliveries import wire
 from darkroom.wiring.runtime import within
 
@@ -34,6 +34,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         if deliveries and (image_id := image_id_of_event(event_id)) is not None:
             about = {"image_id": image_id, "event_id": event_id, "deliveries": deliveries}
             logger.info("deliveries noted", extra=about)
+    report_unreadable(created.unreadable)
     logger.info("noted", extra={"deliveries": created.deliveries})
     metrics.add_metric("DeliveriesNoted", MetricUnit.Count, created.deliveries)
     for place, mistrust in checked.rejected.items():

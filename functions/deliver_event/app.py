@@ -17,7 +17,8 @@ from darkroom.domain.signature import Mistrust, NotVerified
 from darkroom.event_source import Record, come_back, read_records
 from darkroom.operations.check_message import reject_message, verify
 from darkroom.operations.deliver_event import Delivered, deliver_event
-from darkroom.telemetry import entry_point, logger, metrics, report_rejected
+from darkroom.ports import UnreadableRow
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected, report_unreadable
 from darkroom.wiring.deliver_event import wire
 from darkroom.wiring.runtime import at_once, within
 
@@ -64,17 +65,21 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             if isinstance(result, Mistrust) and not is_rejected(record, result)
         ]
     answers: list[Answer] = []
+    unreadable: list[UnreadableRow] = []
     for record, result in zip(records, results, strict=True):
         message = {"message_id": record.message_id, **about(record.body)}
         if isinstance(result, Delivered):
             tell(result, message)
             answers += [] if result.answer is None else [result.answer]
+            unreadable += result.unreadable
         elif isinstance(result, Retryable):
+            unreadable += [result] if isinstance(result, UnreadableRow) else []
             # Its row is due, and the sweeper sends another message: this one would only come back later than that.
             logger.warning("a delivery was postponed", extra={**message, "cause": str(result)})
         elif isinstance(result, Exception):
             logger.error("a delivery failed here", exc_info=result, extra=message)
             failed.append(record)
+    report_unreadable(unreadable)
     metrics.add_metric("DeliveriesSent", MetricUnit.Count, len(answers))
     metrics.add_metric("DeliveriesFailed", MetricUnit.Count, sum(not answer.is_success for answer in answers))
     return come_back(failed)

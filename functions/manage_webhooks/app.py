@@ -80,7 +80,8 @@ def post_webhook() -> Response[str]:
 
 @handles(app, LIST_WEBHOOKS, read)
 def get_webhooks() -> Response[str]:
-    endpoints, now = list_webhooks(ports, caller_of(app).tenant_id), ports.clock()
+    (endpoints, unreadable), now = list_webhooks(ports, caller_of(app).tenant_id), ports.clock()
+    report_unreadable(unreadable)
     return json_response(HTTPStatus.OK, {"webhooks": [webhook_document(endpoint, now=now) for endpoint in endpoints]})
 
 
@@ -160,9 +161,7 @@ def get_deliveries(webhook_id: str) -> Response[str]:
     page = list_deliveries(
         ports, caller_of(app).tenant_id, webhook_id, limit=query.limit, after=query.after, status=query.status
     )
-    unreadable = [row for row in page.deliveries if isinstance(row, UnreadableRow)]
-    if unreadable:
-        report_unreadable(unreadable)
+    report_unreadable([row for row in page.deliveries if isinstance(row, UnreadableRow)])
     return json_response(
         HTTPStatus.OK,
         {

@@ -6,10 +6,14 @@ import gzip
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from darkroom.aws.deliveries_table import DELIVERIES
+from darkroom.aws.endpoints_table import ENDPOINTS
+from darkroom.domain.delivery import new_delivery
+from darkroom.domain.endpoint import RANDOM_BYTES, Endpoint, EndpointState, endpoint_id_from, place_of
 from darkroom.domain.hold import RELEASE, Batch, Entry, batch_key, execution_name
 from darkroom.domain.ids import image_id_from_bits
 from darkroom.domain.image import due_shard_of, waiting_shard_of
@@ -233,6 +237,56 @@ def bad_row(item: Mapping[str, Any], *, seed: int, now: Milliseconds, lane: str)
         "waiting_since": {"N": first},
         "waiting_shard": {"S": waiting_shard_of(lane, shard)},
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadWebhooks:
+    """The webhooks of a tenant of which two rows are a newer version's: one webhook's own, and that of the delivery
+    which is to try another one that rests."""
+
+    unreadable: dict[str, Any]
+    sibling: dict[str, Any]
+    resting: dict[str, Any]
+    probe: dict[str, Any]
+    waiting: dict[str, Any]
+
+
+def bad_webhooks(seed: int, *, tenant_id: str, now: Milliseconds) -> BadWebhooks:
+    """The items of such webhooks. Nothing can be sent to any of them, and the sibling is disabled, so that it only
+    notes its events."""
+    chance = random.Random(f"{seed} webhooks {tenant_id}")
+
+    def endpoint(place: int, **stated: Any) -> Endpoint:
+        url = f"https://poison-{place}.invalid/"
+        endpoint_id = endpoint_id_from(place, chance.randbytes(RANDOM_BYTES))
+        usual: dict[str, Any] = {"events": ("*",), "created_at": now, "due_at": now - 86_400_000}
+        return Endpoint(tenant_id=tenant_id, endpoint_id=endpoint_id, url=url, **usual | stated)
+
+    def delivery(number: int) -> dict[str, Any]:
+        made = new_delivery(
+            endpoint_id=resting.endpoint_id,
+            tenant_id=tenant_id,
+            event_id=f"poison-{number}",
+            event_type="image.done",
+            time=now - 86_400_000 + number,
+            body="{}",
+            now=now - 86_400_000,
+        )
+        return DELIVERIES.item_of(made)
+
+    def item_of(row: Endpoint) -> dict[str, Any]:
+        key = {"place": {"N": str(place_of(row.endpoint_id))}, "due_shard": {"S": row.due_shard}}
+        return ENDPOINTS.item_of(row) | key
+
+    resting = endpoint(9, events=("webhook.failing",), failures=3, failing_since=now - 1, rests_until=now - 1)
+    probe = delivery(1)
+    return BadWebhooks(
+        unreadable=item_of(endpoint(7)) | {"state": {"S": "of a later version"}},
+        sibling=item_of(endpoint(8, state=EndpointState.DISABLED, due_at=None)),
+        resting=item_of(replace(resting, probe=probe["delivery_id"]["S"])),
+        probe=probe | {"status": {"S": "of a later version"}},
+        waiting=delivery(2),
+    )
 
 
 _OF_LATER = frozenset(

@@ -43,9 +43,11 @@ from proof.chaos.poison import (
     HOLD_QUEUE,
     LANE_QUEUES,
     UPLOAD_QUEUE,
+    BadWebhooks,
     DamagedBatch,
     Poison,
     bad_row,
+    bad_webhooks,
     damaged_batches,
     poison_of_batches,
     poisons,
@@ -246,6 +248,7 @@ class Rehearsal:
         self._watch = _Watch()
         self._pauses: list[tuple[int, int]] = []
         self._bad_rows: dict[str, dict[str, Any]] = {}
+        self._bad_webhooks: list[BadWebhooks] = []
         self._batches: tuple[DamagedBatch, ...] = ()
         self._poison: list[Poison] = []
         self._duplicates = self._repetitions = self._stale = 0
@@ -409,6 +412,17 @@ class Rehearsal:
                 bad = bad_row(item, seed=self._plan.seed, now=self._clock.now(), lane=lane)
                 self._stack.client("dynamodb").put_item(TableName=self._stack.output("ImagesTableName"), Item=bad)
                 self._bad_rows[image_id_of(bad)] = bad
+                self._put_bad_webhooks(item["tenant_id"]["S"])
+
+    def _put_bad_webhooks(self, tenant_id: str) -> None:
+        bad = bad_webhooks(self._plan.seed, tenant_id=tenant_id, now=self._clock.now())
+        for output, items in (
+            ("DeliveriesTableName", (bad.probe, bad.waiting)),
+            ("EndpointsTableName", (bad.unreadable, bad.sibling, bad.resting)),
+        ):
+            for item in items:
+                self._stack.client("dynamodb").put_item(TableName=self._stack.output(output), Item=item)
+        self._bad_webhooks.append(bad)
 
     def _put_damaged_batches(self) -> None:
         wake_at = -(-self._clock.now() // 1000) * 1000 + 20_000
@@ -634,7 +648,7 @@ class Rehearsal:
                 *self._going_round(),
                 *self._batches_astray(letters),
             ),
-            rows_touched=tuple(self._rows_touched()),
+            rows_touched=(*self._rows_touched(), *self._webhooks_held_up()),
             lists_refused=tuple(
                 f"the list of {client.tenant} is refused"
                 for client in self._stage.clients.values()
@@ -767,6 +781,37 @@ class Rehearsal:
             if set(changed) - {"due_at"}:  # only its next look is postponed
                 found.append(f"the bad row {image_id} was changed: {', '.join(changed)}")
         return found
+
+    def _webhooks_held_up(self) -> Iterator[str]:
+        endpoints, deliveries = self._stack.output("EndpointsTableName"), self._stack.output("DeliveriesTableName")
+        for bad in self._bad_webhooks:
+            for table, put, names in (
+                (endpoints, bad.unreadable, ("tenant_id", "place")),
+                (deliveries, bad.probe, ("endpoint_id", "delivery_id")),
+            ):
+                key = {name: put[name] for name in names}
+                item = self._stack.client("dynamodb").get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
+                if item | {"due_at": None} != put | {"due_at": None}:  # only its next look is postponed
+                    yield f"the bad row {key} was changed"
+            key = {name: bad.resting[name] for name in ("tenant_id", "place")}
+            item = self._stack.client("dynamodb").get_item(TableName=endpoints, Key=key, ConsistentRead=True)["Item"]
+            if item.get("probe") == bad.resting["probe"]:
+                yield "a webhook that rests waits for a delivery that cannot be read"
+            if not 0 < self._noted(deliveries, bad.sibling) <= self._noted(deliveries, bad.unreadable):  # put before it
+                yield "a webhook that cannot be read keeps its sibling from its events, or gets none itself"
+
+    def _noted(self, deliveries: str, endpoint: dict[str, Any]) -> int:
+        pages = self._stack.client("dynamodb").get_paginator("query")
+        wanted: Any = {":endpoint": endpoint["endpoint_id"]}
+        return sum(
+            page["Count"]
+            for page in pages.paginate(
+                TableName=deliveries,
+                KeyConditionExpression="endpoint_id = :endpoint",
+                ExpressionAttributeValues=wanted,
+                Select="COUNT",
+            )
+        )
 
 
 def _once(sending: Sending) -> Sending:

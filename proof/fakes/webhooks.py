@@ -11,21 +11,40 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
 
 
+def _read[Row](row: Row | UnreadableRow) -> Row:
+    if isinstance(row, UnreadableRow):
+        raise row
+    return row
+
+
 @dataclass
 class FakeEndpoints:
-    """The `Endpoints` port: rows by tenant and place."""
+    """The `Endpoints` port: rows by tenant and place; those with an id in `unreadable` are a newer version's."""
 
     rows: dict[tuple[str, int], Endpoint] = field(default_factory=dict)
+    unreadable: set[str] = field(default_factory=set)
 
-    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+    def there(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+        """The row, whether this version can read it or not."""
         row = self.rows.get((tenant_id, place_of(endpoint_id)))
         return row if row is not None and row.endpoint_id == endpoint_id else None
 
-    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
-        return [row for (tenant, _), row in sorted(self.rows.items()) if tenant == tenant_id]
+    def _readable(self, row: Endpoint) -> Endpoint | UnreadableRow:
+        if row.endpoint_id not in self.unreadable:
+            return row
+        return UnreadableRow(
+            row.endpoint_id, "invented later", tenant_id=row.tenant_id, due_at=row.due_at, events=row.events
+        )
+
+    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+        row = self.there(tenant_id, endpoint_id)
+        return None if row is None else _read(self._readable(row))
+
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
+        return [self._readable(row) for (tenant, _), row in sorted(self.rows.items()) if tenant == tenant_id]
 
     def everything(self) -> Iterator[Endpoint | UnreadableRow]:
-        yield from list(self.rows.values())
+        yield from list(map(self._readable, self.rows.values()))
 
     def create(self, endpoint: Endpoint) -> bool:
         kept = self.rows.setdefault((endpoint.tenant_id, place_of(endpoint.endpoint_id)), endpoint)
@@ -41,9 +60,9 @@ class FakeEndpoints:
         self.rows[before.tenant_id, place_of(before.endpoint_id)] = written
         return written
 
-    def remove(self, endpoint: Endpoint) -> None:
-        if self.get(endpoint.tenant_id, endpoint.endpoint_id) is not None:
-            del self.rows[endpoint.tenant_id, place_of(endpoint.endpoint_id)]
+    def remove(self, tenant_id: str, endpoint_id: str) -> None:
+        if self.there(tenant_id, endpoint_id) is not None:
+            del self.rows[tenant_id, place_of(endpoint_id)]
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
         listed = [
@@ -54,22 +73,31 @@ class FakeEndpoints:
         yield from sorted(listed)[:limit]
 
     def postpone(self, due: DueEndpoint, until: Milliseconds) -> None:
-        row = self.get(due.tenant_id, due.endpoint_id)
+        row = self.there(due.tenant_id, due.endpoint_id)
         if row is not None and row.due_at == due.due_at:
             self.rows[due.tenant_id, place_of(due.endpoint_id)] = replace(row, due_at=until)
 
 
 @dataclass
 class FakeDeliveries:
-    """The `Deliveries` port: rows by endpoint and id."""
+    """The `Deliveries` port: rows by endpoint and id; those named in `unreadable` are a newer version's."""
 
     rows: dict[str, dict[str, Delivery]] = field(default_factory=dict)
+    unreadable: set[tuple[str, str]] = field(default_factory=set)
+
+    def _readable(self, row: Delivery) -> Delivery | UnreadableRow:
+        if (row.endpoint_id, row.delivery_id) not in self.unreadable:
+            return row
+        row_id = f"{row.endpoint_id}/{row.delivery_id}"
+        return UnreadableRow(row_id, "invented later", tenant_id=row.tenant_id, due_at=row.due_at)
 
     def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
-        return self.rows.get(endpoint_id, {}).get(delivery_id)
+        row = self.rows.get(endpoint_id, {}).get(delivery_id)
+        return None if row is None else _read(self._readable(row))
 
     def create(self, delivery: Delivery) -> Delivery:
-        return self.rows.setdefault(delivery.endpoint_id, {}).setdefault(delivery.delivery_id, delivery)
+        kept = self.rows.setdefault(delivery.endpoint_id, {}).setdefault(delivery.delivery_id, delivery)
+        return _read(self._readable(kept))
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
         current = self.get(before.endpoint_id, before.delivery_id)
@@ -85,6 +113,11 @@ class FakeDeliveries:
         rows = self.rows.get(endpoint_id, {}).values()
         listed = [DueDelivery(row.due_at, row.delivery_id) for row in rows if row.due_at is not None]
         return sorted(listed)[:limit]
+
+    def postpone(self, endpoint_id: str, due: DueDelivery, until: Milliseconds) -> None:
+        row = self.rows.get(endpoint_id, {}).get(due.delivery_id)
+        if row is not None and row.due_at == due.due_at:
+            self.rows[endpoint_id][due.delivery_id] = replace(row, due_at=until)
 
     def page(
         self,
@@ -102,7 +135,7 @@ class FakeDeliveries:
         rows = [self.rows[endpoint_id][one] for one in ids if one >= f"{since:014}"]
         wanted = [row for row in rows if not statuses or row.status in statuses]
         more = wanted[limit - 1].delivery_id if len(wanted) >= limit else None
-        return DeliveryPage(deliveries=tuple(wanted[:limit]), next=more)
+        return DeliveryPage(deliveries=tuple(map(self._readable, wanted[:limit])), next=more)
 
     def remove_all(self, endpoint_id: str) -> int:
         return len(self.rows.pop(endpoint_id, {}))

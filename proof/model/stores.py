@@ -46,6 +46,10 @@ def must(holds: bool, harm: Harm, promise: str) -> None:
         raise Broken(harm, promise)
 
 
+LISTED = 1
+"""The most entries of a shard that the due index lists: one row that is never moved away hides all others."""
+
+
 @dataclass
 class WatchedImages(FakeImages):
     """The rows, an index of them that may lag, and how often each run has ended."""
@@ -121,7 +125,7 @@ class WatchedImages(FakeImages):
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
         rows = self.rows if self.lagging is None else self.lagging
         # Read when the call is made, not when its answer is checked.
-        return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, limit)))
+        return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, min(limit, LISTED))))
 
 
 def _ending(image: Image) -> tuple[Any, ...]:

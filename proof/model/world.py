@@ -9,12 +9,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from itertools import count
 from typing import Any, Literal, cast
 from unittest.mock import patch
 
 from darkroom.domain.dead_letter import RedriveStatus
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
-from darkroom.domain.image import DeadLetterState, Image, Status, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.listing import ListQuery
 from darkroom.domain.message import Message, read_message
@@ -359,7 +360,10 @@ class Model:
         tenant's newest, its lane's longest waiting, and overdue; its message is in the lane, and perhaps one among the
         dead letters."""
         number = len(self.images.planted)
-        image_id = f"{8**25 + number:026o}"
+        # Before somebody's image in the due index, if there is one.
+        shards = {due_shard_of(image_id) for image_id in list(self.images.rows)[-1:]} or set(DUE_SHARD_NAMES)
+        ids = (f"{8**25 + each:026o}" for each in count(1000 * number))
+        image_id = next(one for one in ids if due_shard_of(one) in shards)
         accepted = accepted_image(image_id=image_id, tenant_id=tenant, lane=lane, now=self.now)
         image = replace(accepted, due_at=number, waiting_since=number)
         self.images.plant(image)

@@ -29,16 +29,18 @@ RULES = (
     *(f"receiver: {name}" for name in ANSWERS),
     *(f"owner: {what}" for what in WHATS),
     *("suspend", "lag of the index", "use up attempts", "pass time", "let run"),
+    *("a newer version writes: endpoint", "a newer version writes: delivery", "a newer version writes: probe"),
+    "the newer version again",
 )
 """Everything that can happen in a history, by the names in a proof's table."""
 
 OUTCOMES = (
     *("delivered", "failed", "gave_up", "leased", "early", "ended"),
-    *("disabled", "resting", "busy", "suspended", "endpoint_gone"),
+    *("disabled", "resting", "busy", "suspended", "endpoint_gone", "unreadable"),
 )
 """What a message can come to; each must have come to pass."""
 
-LOOKS = ("sent", "quiet", "resting", "suspended", "unreachable", "not_due")
+LOOKS = ("sent", "quiet", "resting", "suspended", "unreachable", "unreadable", "not_due")
 """The outcomes that looks must have had."""
 
 type How = dict[str, Any]
@@ -110,6 +112,8 @@ weathers: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("receiver"), st.sampled_from(["ok", *sorted(ANSWERS)])),
     st.just(("suspend",)),
     st.just(("use up attempts",)),
+    st.tuples(st.just("newer"), st.sampled_from(["endpoint", "delivery", "probe"]), ANY),
+    st.just(("newer again",)),
     st.tuples(st.just("lag"), st.integers(0, LAG_SECONDS - 1)),
 )
 
@@ -220,7 +224,7 @@ class Histories(RuleBasedStateMachine):
         model = self.model
         told = model.events.visible()
         sent = sorted(model.queue.visible(), key=lambda message: not model.is_at(message.content.delivery_id))
-        endpoints = model.endpoints.of_tenant(TENANT)
+        endpoints = model.endpoints.all()
         match step:
             case ("hear", which, count) if told:
                 self._happens("hear")
@@ -286,6 +290,12 @@ class Histories(RuleBasedStateMachine):
             case ("use up attempts",):
                 self._happens("use up attempts")
                 self.model.plant(attempt=MAX_ATTEMPTS - 1)
+            case ("newer", what, which):
+                if self.model.write_as_newer(which, an_endpoint=what == "endpoint", is_probe=what == "probe"):
+                    self._happens(f"a newer version writes: {what}")
+            case ("newer again",) if self.model.newer:
+                self._happens("the newer version again")
+                self.model.deploy_newer()
             case ("lag", seconds):
                 self._happens("lag of the index")
                 self.model.deliveries.lag = seconds * 1000

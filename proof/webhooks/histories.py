@@ -252,6 +252,32 @@ def its_tenant_suspended(model: Model) -> None:
 
 
 @_history
+def its_sibling_unreadable(model: Model) -> None:
+    """Every event reaches the endpoint whose row can be read; the other's waits for a newer version."""
+    model.add(1)
+    model.add()
+    model.write_as_newer(0, an_endpoint=True)
+    model.tell(1)
+    model.drain()
+    model.let_run(1)
+
+
+@_history
+def resting_with_an_unreadable_probe(model: Model) -> None:
+    """The receiver is healthy again, and the delivery that was to find out cannot be read; nor can those before it."""
+    model.add()
+    model.receiver.answer = DOWN
+    for number in range(FAILURES_TO_REST + MAX_FLIGHTS):
+        model.tell(number)
+    model.drain()
+    model.write_as_newer(0, an_endpoint=False, is_probe=True)
+    for number in range(MAX_FLIGHTS):
+        model.write_as_newer(number, an_endpoint=False)
+    model.receiver.answer = OK
+    model.let_run(8)
+
+
+@_history
 def of_several_types(model: Model) -> None:
     model.add(1)
     model.add(2)

@@ -31,11 +31,15 @@ class WatchedEndpoints(FakeEndpoints):
     clock: Clock = lambda: 0
 
     def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
-        old = self.get(before.tenant_id, before.endpoint_id)
+        old = self.there(before.tenant_id, before.endpoint_id)
         new = super().change(before, after)
         if old is not None and new != old:
             self._watch(old, new)
         return new
+
+    def all(self) -> list[Endpoint]:
+        """All rows, those of a newer version too."""
+        return list(self.rows.values())
 
     def _watch(self, old: Endpoint, new: Endpoint) -> None:
         now = self.clock()
@@ -89,7 +93,7 @@ class WatchedDeliveries(FakeDeliveries):
         return there
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
-        old = self.get(before.endpoint_id, before.delivery_id)
+        old = self.rows.get(before.endpoint_id, {}).get(before.delivery_id)
         new = super().change(before, after)
         if old is not None and new != old:
             self._watch(old, new)
@@ -103,6 +107,10 @@ class WatchedDeliveries(FakeDeliveries):
             for delivery_id, history in self.written.get(endpoint_id, {}).items()
         }
         return sorted(DueDelivery(due_at, one) for one, due_at in shown.items() if due_at is not None)[:limit]
+
+    def postpone(self, endpoint_id: str, due: DueDelivery, until: Milliseconds) -> None:
+        super().postpone(endpoint_id, due, until)
+        self.index(self.rows[endpoint_id][due.delivery_id])
 
     def all(self) -> list[Delivery]:
         """All rows, those of removed endpoints too."""

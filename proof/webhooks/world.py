@@ -12,8 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, event_id_of
-from darkroom.domain.endpoint import LOOK_SECONDS, QUIET_SECONDS, Endpoint, in_flight, matches, signing_secrets
+from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, event_id_of
+from darkroom.domain.endpoint import (
+    LOOK_SECONDS,
+    QUIET_SECONDS,
+    Endpoint,
+    in_flight,
+    matches,
+    place_of,
+    signing_secrets,
+)
 from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
 from darkroom.domain.event import Event, EventType, body_of
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
@@ -50,7 +58,7 @@ STORES = ("endpoints", "deliveries", "index", "queue", "receiver", "secret", "te
 
 WRITES = {
     "endpoints": frozenset({"create", "change", "remove", "postpone"}),
-    "deliveries": frozenset({"create", "change"}),
+    "deliveries": frozenset({"create", "change", "postpone"}),
     "queue": frozenset({"send", "acknowledge"}),
     "events": frozenset({"acknowledge"}),
     "receiver": frozenset({"post"}),
@@ -116,6 +124,9 @@ class Model:
     resent: set[str] = field(default_factory=set)
     """The ids of deliveries whose owner has asked to send them again."""
 
+    newer: dict[str, Endpoint | Delivery] = field(default_factory=dict)
+    """The rows that a newer version has written since, by their ids."""
+
     def __post_init__(self) -> None:
         self.surroundings = Surroundings(struck=lambda mode: self.counts.update([f"fault: {mode}"]))
         self.endpoints = WatchedEndpoints(clock=self.clock)
@@ -168,7 +179,7 @@ class Model:
     def tell(self, number: int, kind: EventType = EventType.DONE, *, copies: int = 1) -> None:
         """An event is put into its queue so often; whoever wants it now must get it."""
         one = event(number, kind)
-        wanting = [row.endpoint_id for row in self.endpoints.of_tenant(TENANT) if matches(row.events, one.type)]
+        wanting = [row.endpoint_id for row in self.endpoints.all() if matches(row.events, one.type)]
         self.told.setdefault(one.event_id, wanting)
         for _ in range(copies):
             self.events.send(one)
@@ -239,7 +250,7 @@ class Model:
                 try:
                     self._ask(what, endpoint_id)
                 except UnknownWebhook:
-                    gone = self.endpoints.get(TENANT, endpoint_id) is None
+                    gone = self.endpoints.there(TENANT, endpoint_id) is None
                     must(gone, "lost", "an endpoint is unknown only after its owner has removed it")
                 except Rejected as refusal:
                     codes = ("too_many_secrets", "webhook_disabled")
@@ -281,7 +292,7 @@ class Model:
         rows = [row for row in self.deliveries.all() if row.claimed_by == sender.name]
         must(len(rows) == 1, "doubled", "only what a worker has claimed is sent")
         row = rows[0]
-        endpoint = self.endpoints.get(row.tenant_id, row.endpoint_id)
+        endpoint = self.endpoints.there(row.tenant_id, row.endpoint_id)
         held = row.status is DeliveryStatus.SENDING and (row.lease_until or 0) > self.now
         must(held, "doubled", "nothing is sent but by who holds its lease")
         must((headers[ID_HEADER], body) == (row.event_id, row.body.encode()), "differing", "what is sent is the row's")
@@ -347,9 +358,36 @@ class Model:
         """All deliveries that wait become what they are after days that no history needs to play."""
         for rows in self.deliveries.rows.values():
             for delivery_id, row in rows.items():
-                if row.status is DeliveryStatus.WAITING:
+                if row.status is DeliveryStatus.WAITING and f"{row.endpoint_id}/{delivery_id}" not in self.newer:
                     rows[delivery_id] = planted = replace(row, version=row.version + 1, **stated)
                     self.deliveries.index(planted)
+
+    def write_as_newer(self, which: int, *, an_endpoint: bool, is_probe: bool = False) -> bool:
+        """A newer version, which was there for a moment, has written one of the rows; returns whether there was one. It
+        leaves alone what a worker of this version has on its way."""
+        probes = {row.probe for row in self.endpoints.all()}
+        waiting = [row for row in self.deliveries.all() if row.status is DeliveryStatus.WAITING]
+        rows: list[Any] = self.endpoints.all() if an_endpoint else waiting
+        rows = [row for row in rows if not is_probe or row.delivery_id in probes]
+        if not rows:
+            return False
+        old = rows[which % len(rows)]
+        new = replace(old, version=old.version + 1)
+        if isinstance(new, Delivery):
+            self.deliveries.rows[new.endpoint_id][new.delivery_id] = new
+            self.deliveries.unreadable.add((new.endpoint_id, new.delivery_id))
+            self.newer[f"{new.endpoint_id}/{new.delivery_id}"] = new
+        else:
+            self.endpoints.rows[new.tenant_id, place_of(new.endpoint_id)] = new
+            self.endpoints.unreadable.add(new.endpoint_id)
+            self.newer[new.endpoint_id] = new
+        return True
+
+    def deploy_newer(self) -> None:
+        """The newer version is back, and can read what it has written."""
+        self.deliveries.unreadable.clear()
+        self.endpoints.unreadable.clear()
+        self.newer.clear()
 
     def throttle(self, store: str, seconds: int) -> None:
         """The store does not answer for a while."""
@@ -400,28 +438,36 @@ class Model:
 
     def check(self) -> None:
         """What holds at every moment."""
+        rows: list[Any] = [*self.endpoints.all(), *self.deliveries.all()]
+        for one in rows:
+            row_id = f"{one.endpoint_id}/{one.delivery_id}" if isinstance(one, Delivery) else one.endpoint_id
+            kept = self.newer.get(row_id, one)
+            must(replace(one, due_at=kept.due_at) == kept, "lost", "what a newer version has written stays as it is")
         for row in self.deliveries.all():
-            endpoint = self.endpoints.get(row.tenant_id, row.endpoint_id)
+            endpoint = self.endpoints.there(row.tenant_id, row.endpoint_id)
             is_promised = row.event_id in self.heard or (row.event_id in self.told and row.event_id.startswith("ping"))
             if endpoint is not None and endpoint.is_enabled and row.due_at is not None and is_promised:
                 must(endpoint.due_at is not None, "stuck", "somebody looks at an endpoint that something waits for")
         for event_id in self.heard:
             for endpoint_id in self.told[event_id]:
-                if self.endpoints.get(TENANT, endpoint_id) is not None:
+                if self.endpoints.there(TENANT, endpoint_id) is not None:
                     noted = {row.event_id for row in self.deliveries.rows.get(endpoint_id, {}).values()}
                     must(event_id in noted, "lost", "every event that was heard has its delivery")
 
     def settle(self) -> None:
-        """With every fault over, lets everything be delivered, and checks what must hold then."""
+        """With every fault over, lets everything be delivered that this version can read, and then the rest by a newer
+        one, and checks what must hold then."""
         self.close()
         self._end_processes()
         self.surroundings.land()
         self.surroundings.down.clear()
         self.tenants.suspended.clear()
         self.receiver.answer, self.deliveries.lag = OK, 0
-        for row in self.endpoints.of_tenant(TENANT):
-            if not row.is_enabled:
-                self.insist("enable", row.endpoint_id)
+        if self.newer:
+            self._enable_all()
+            self._come_to_rest()
+            self.deploy_newer()
+        self._enable_all()
         self._come_to_rest()
         for endpoint_id in {row.endpoint_id for row in self._reachable() if row.status is DeliveryStatus.FAILED}:
             self.counts["recovered at the end"] += 1
@@ -429,8 +475,19 @@ class Model:
         self._come_to_rest()
         self._check_at_rest()
 
+    def _enable_all(self) -> None:
+        for row in self.endpoints.all():
+            if not row.is_enabled and row.endpoint_id not in self.newer:
+                self.insist("enable", row.endpoint_id)
+
     def _reachable(self) -> list[Any]:
-        return [row for row in self.deliveries.all() if self.endpoints.get(row.tenant_id, row.endpoint_id) is not None]
+        """The deliveries that this version can read, and their endpoints' rows too."""
+        return [
+            row
+            for row in self.deliveries.all()
+            if self.endpoints.there(row.tenant_id, row.endpoint_id) is not None
+            and not {row.endpoint_id, f"{row.endpoint_id}/{row.delivery_id}"} & self.newer.keys()
+        ]
 
     def _come_to_rest(self) -> None:
         began = self.now
@@ -452,9 +509,9 @@ class Model:
         """The time until a message is visible, or the next sweep that finds anything; None if nothing is left."""
         instants = [message.visible_at for message in self.queue.messages]
         instants += [message.visible_at for message in self.events.messages]
-        recovering = any(row.recovery is not None for row in self.endpoints.of_tenant(TENANT))
+        recovering = any(row.recovery for row in self.endpoints.all() if row.endpoint_id not in self.newer)
         if recovering or any(row.due_at is not None for row in self._promised()):
-            instants += [row.due_at for row in self.endpoints.of_tenant(TENANT) if row.due_at is not None]
+            instants += [row.due_at for row in self.endpoints.all() if row.due_at is not None]
             must(bool(instants), "stuck", "somebody looks at what is left")
         if not instants:
             return None
@@ -487,7 +544,7 @@ class Model:
                 else:
                     self.counts["ended: removed"] += 1
         self.pass_time(61)
-        for endpoint in self.endpoints.of_tenant(TENANT):
+        for endpoint in self.endpoints.all():
             must(not in_flight(endpoint, now=self.now), "stuck", "nothing counts as on its way for ever")
             must(endpoint.recovery is None, "stuck", "a recovery ends")
 

@@ -112,8 +112,10 @@ def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
         told = asked(functions, method, f"/webhooks/{webhook_id}{path}", body)
         problem(told, 503, "unavailable")
         assert told["headers"]["Retry-After"] == "60"
-    problem(asked(functions, "GET", "/webhooks"), 503, "unavailable")
-    problem(functions.post(query={"notify": webhook_id}), 503, "unavailable")
+    sibling = made(functions, "https://hooks.example.com/2")
+    assert [one["id"] for one in document(asked(functions, "GET", "/webhooks"))["webhooks"]] == [sibling]
+    assert document(functions.post(query={"notify": webhook_id}))["id"]
+    asked(functions, "DELETE", f"/webhooks/{sibling}")
     assert dynamodb.scan(TableName=table)["Items"] == [{**item, attribute: value}]
 
 

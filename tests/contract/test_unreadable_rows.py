@@ -13,24 +13,44 @@ import pytest
 from botocore.stub import Stubber
 
 from darkroom.aws import images_table
+from darkroom.aws.deliveries_table import DeliveriesTable
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.aws.token_buckets_table import TokenBucketsTable
+from darkroom.aws.usage_table import UsageTable
+from darkroom.domain.delivery import Delivery
+from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Failure, Image, Status, Variant, due_shard_of
 from darkroom.domain.lanes import LANES
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.message import read_message
 from darkroom.domain.tenants import Allowance
-from darkroom.ports import Due, Images, UnreadableRow, Waiting
+from darkroom.operations.erase_tenant import Ports as ErasurePorts
+from darkroom.operations.erase_tenant import keys_of
+from darkroom.ports import (
+    DayOfUsage,
+    Deliveries,
+    Due,
+    DueDelivery,
+    DueEndpoint,
+    Endpoints,
+    Fenced,
+    Images,
+    UnreadableRow,
+    Waiting,
+)
 from proof.fakes import FakeImages
 from proof.fakes.tenants import FakeTenants
+from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, received
+from tests.contract.functions import call, http_event, received, written
 from tests.contract.test_handlers import Functions, document, functions, problem
 from tests.contract.test_metrics import emitted
 from tests.contract.test_tenants import ACME, STORED
+from tests.contract.test_webhooks import delivery, endpoint
 from tests.unit.test_image import CAUSE, NOW, awaiting, pending
 from tests.unit.test_upload_notification import event
 
@@ -350,6 +370,136 @@ def test_a_notification_of_several_uploads_accepts_those_with_readable_rows(func
     assert functions.row(good.image_id).status is Status.FAILED, "the other was looked at, and is no picture"
 
 
+# ── Webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def spoil(aws: Aws, row: Endpoint | Delivery, **attributes: Any) -> dict[str, Any]:
+    """A newer version has written the row; returns its item."""
+    table = aws.deliveries_table if isinstance(row, Delivery) else aws.endpoints_table
+    client = boto3.client("dynamodb")
+    (item,) = [one for one in client.scan(TableName=table)["Items"] if is_of(one, row)]
+    newer_item = item | {"state": {"S": "hibernating"}, "status": {"S": "parked"}} | attributes
+    client.put_item(TableName=table, Item=newer_item)
+    return newer_item
+
+
+def is_of(item: Any, row: Endpoint | Delivery) -> bool:
+    is_its = bool(item["endpoint_id"]["S"] == row.endpoint_id)
+    return is_its and (not isinstance(row, Delivery) or item["delivery_id"]["S"] == row.delivery_id)
+
+
+def webhooks_of(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries, Callable[[Endpoint | Delivery], object]]:
+    if kind == "fake":
+        endpoints, deliveries = FakeEndpoints(), FakeDeliveries()
+
+        def hide(row: Endpoint | Delivery) -> None:
+            if isinstance(row, Delivery):
+                deliveries.unreadable.add((row.endpoint_id, row.delivery_id))
+            else:
+                endpoints.unreadable.add(row.endpoint_id)
+
+        return endpoints, deliveries, hide
+    client = boto3.client("dynamodb")
+    tables = EndpointsTable(client, aws.endpoints_table), DeliveriesTable(client, aws.deliveries_table)
+    return *tables, lambda row: spoil(aws, row)
+
+
+@BOTH
+def test_of_a_tenants_endpoints_an_unreadable_one_takes_its_own_place_alone(kind: str, aws: Aws) -> None:
+    endpoints, _, hide = webhooks_of(kind, aws)
+    bad, good = endpoint(0, due_at=NOW), endpoint(1)
+    for row in (bad, good):
+        endpoints.create(row)
+    hide(bad)
+    named, read = endpoints.of_tenant("acme")
+    assert read == good and isinstance(named, UnreadableRow)
+    assert (named.row_id, named.tenant_id, named.due_at) == (bad.endpoint_id, "acme", NOW)
+    assert named.events == ("image.*",)
+    with pytest.raises(UnreadableRow):
+        endpoints.get("acme", bad.endpoint_id)
+    endpoints.postpone(DueEndpoint(NOW, "acme", bad.endpoint_id), NOW + 600)
+    (named, _) = endpoints.of_tenant("acme")
+    assert isinstance(named, UnreadableRow) and named.due_at == NOW + 600
+    endpoints.remove("acme", bad.endpoint_id)
+    assert list(endpoints.of_tenant("acme")) == [good]
+
+
+@pytest.mark.parametrize("events", [{"S": "*"}, {"L": [{"M": {}}]}, {"L": []}])
+def test_what_an_unreadable_endpoint_wants_may_be_unreadable_as_well(aws: Aws, events: dict[str, Any]) -> None:
+    endpoints, _, _ = webhooks_of("aws", aws)
+    endpoints.create(endpoint())
+    spoil(aws, endpoint(), events=events)
+    (named,) = endpoints.of_tenant("acme")
+    assert isinstance(named, UnreadableRow) and named.events is None
+
+
+def test_an_endpoint_that_lost_its_place_to_an_unreadable_one_is_gone(aws: Aws) -> None:
+    endpoints, _, _ = webhooks_of("aws", aws)
+    first, second = endpoint(3, number=1), endpoint(3, number=2)
+    endpoints.create(first)
+    endpoints.remove("acme", first.endpoint_id)
+    endpoints.create(second)
+    spoil(aws, second)
+    with pytest.raises(Fenced) as fenced:
+        endpoints.change(first, replace(first, failures=1))
+    assert fenced.value.current is None
+
+
+@BOTH
+def test_a_delivery_that_cannot_be_read_is_named_and_postponed_once(kind: str, aws: Aws) -> None:
+    _, deliveries, hide = webhooks_of(kind, aws)
+    bad, good = delivery(1), delivery(2)
+    for row in (bad, good):
+        deliveries.create(row)
+    hide(bad)
+    row_id, endpoint_id = f"{bad.endpoint_id}/{bad.delivery_id}", bad.endpoint_id
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: deliveries.get(endpoint_id, bad.delivery_id),
+        lambda: deliveries.create(bad),
+    )
+    for call_ in calls:
+        with pytest.raises(UnreadableRow) as unreadable:
+            call_()
+        assert (unreadable.value.row_id, unreadable.value.due_at) == (row_id, bad.due_at)
+    named, read = deliveries.page(endpoint_id, limit=9, newest_first=False).deliveries
+    assert read == good and isinstance(named, UnreadableRow) and named.row_id == row_id
+    due = deliveries.due(endpoint_id, 9)
+    assert [one.delivery_id for one in due] == [bad.delivery_id, good.delivery_id]
+    before = None if kind == "fake" else spoil(aws, bad)
+    deliveries.postpone(endpoint_id, due[0], NOW + 3_600_000)
+    deliveries.postpone(endpoint_id, due[0], NOW + 7_200_000)
+    deliveries.postpone(endpoint_id, DueDelivery(NOW, "00000000000000-none"), NOW + 1)
+    assert deliveries.due(endpoint_id, 9)[1] == DueDelivery(NOW + 3_600_000, bad.delivery_id)
+    assert len(deliveries.page(endpoint_id, limit=9).deliveries) == 2, "and none was made"
+    if before is not None:
+        assert spoil(aws, bad) == before | {"due_at": {"N": str(NOW + 3_600_000)}}
+
+
+def test_the_functions_of_webhooks_go_on_around_unreadable_rows_and_report_them(
+    functions: Functions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoints, deliveries, _ = webhooks_of("aws", functions.aws)
+    bad, good = (endpoint(place, tenant_id="default") for place in (0, 1))
+    for row in (bad, good):
+        endpoints.create(row)
+    spoil(functions.aws, bad)
+    functions.post()
+    call(functions.publish_events, {"Records": written(functions.aws.images_table)})
+    assert call(functions.create_deliveries, received(functions.aws.webhooks_queue_url)) == {"batchItemFailures": []}
+    noted = [len(deliveries.due(row.endpoint_id, 9)) for row in (bad, good)]
+    assert noted == [1, 1]
+    assert "RowsUnreadable" in capsys.readouterr().out
+    (page,) = deliveries.page(good.endpoint_id, limit=9).deliveries
+    assert isinstance(page, Delivery)
+    spoil(functions.aws, page)
+    event = received(functions.aws.delivery_queue_url)
+    assert len(event["Records"]) == 1
+    assert call(functions.deliver_event, event) == {"batchItemFailures": []}, "its row is due"
+    assert "RowsUnreadable" in capsys.readouterr().out
+    (due,) = deliveries.due(good.endpoint_id, 9)
+    assert due.due_at > (page.due_at or 0) + 1_800_000
+
+
 # ── Other tables ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -360,7 +510,12 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
     tenants = fake if kind == "fake" else table
     items: tuple[dict[str, Any], ...] = (
         {"id": {"S": "tenant#next"}, "tenant_id": {"S": "next"}, "tier": {"S": "platinum"}, "state": {"S": "active"}},
-        {"id": {"S": "key#00000009"}, "key_id": {"S": "00000009"}, "created_at": {"M": {}}},
+        {
+            "id": {"S": "key#00000009"},
+            "key_id": {"S": "00000009"},
+            "tenant_id": {"S": "next"},
+            "created_at": {"M": {}},
+        },
     )
     for item in items:
         boto3.client("dynamodb").put_item(TableName=aws.tenants_table, Item=item)
@@ -370,6 +525,11 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
     assert (acme, key) == (ACME, STORED)
     assert isinstance(next_tenant, UnreadableRow) and next_tenant.row_id == "next"
     assert isinstance(next_key, UnreadableRow) and next_key.row_id == "00000009"
+    if kind == "aws":
+        ports = ErasurePorts(
+            tenants=tenants, images=FakeImages(), endpoints=FakeEndpoints(), deliveries=FakeDeliveries()
+        )
+        assert keys_of(ports, "next") == ["00000009"], "an erasure finds it"
     with pytest.raises(UnreadableRow):
         tenants.tenant("next")
     with pytest.raises(UnreadableRow):
@@ -404,3 +564,13 @@ def test_a_row_without_a_recipe_is_unreadable_unless_it_is_a_tombstone() -> None
     with pytest.raises(UnreadableRow, match="recipe: it is missing"):
         from_item(item)
     assert from_item(item | {"deleted_at": {"N": str(NOW)}}).recipe is None
+
+
+def test_a_day_of_usage_that_cannot_be_read_is_named_and_hides_no_other(aws: Aws) -> None:
+    usage = UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
+    for tenant, images in (("acme", {"N": "3"}), ("next", {"M": {}})):
+        item: Any = {"tenant_id": {"S": tenant}, "day": {"S": "2026-11-21"}, "images": images}
+        boto3.client("dynamodb").put_item(TableName=aws.usage_table, Item=item)
+    days = list(usage.days(since="2026-11-01", until="2026-11-30"))
+    assert [day.usage.images for day in days if isinstance(day, DayOfUsage)] == [3]
+    assert [day.row_id for day in days if isinstance(day, UnreadableRow)] == ["next/2026-11-21"]

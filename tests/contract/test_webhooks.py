@@ -71,7 +71,7 @@ def test_all_endpoints_are_read_and_one_of_a_later_version_is_named(aws: Aws) ->
     found = list(table.everything())
     assert sorted(row.tenant_id for row in found if isinstance(row, Endpoint)) == ["acme", "other"]
     (unreadable,) = [row for row in found if isinstance(row, UnreadableRow)]
-    assert endpoint(1).endpoint_id in unreadable.row_id
+    assert (unreadable.row_id, unreadable.tenant_id) == (endpoint(1).endpoint_id, "acme")
 
 
 @pytest.fixture
@@ -124,10 +124,10 @@ def test_an_endpoint_that_lost_its_place_is_gone_for_everybody(stores: tuple[End
     endpoints, _ = stores
     first, second = endpoint(3, number=1), endpoint(3, number=2)
     endpoints.create(first)
-    endpoints.remove(first)
-    endpoints.remove(first)
+    endpoints.remove(first.tenant_id, first.endpoint_id)
+    endpoints.remove(first.tenant_id, first.endpoint_id)
     endpoints.create(second)
-    endpoints.remove(first)
+    endpoints.remove(first.tenant_id, first.endpoint_id)
     assert endpoints.get("acme", second.endpoint_id) == second
     with pytest.raises(Fenced) as caught:
         endpoints.change(first, replace(first, url="https://elsewhere.example.com/"))
@@ -150,7 +150,7 @@ def test_of_two_writes_of_an_endpoint_one_wins(stores: tuple[Endpoints, Deliveri
 def test_a_write_does_not_bring_a_removed_endpoint_back(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     endpoints.create(row := endpoint())
-    endpoints.remove(row)
+    endpoints.remove(row.tenant_id, row.endpoint_id)
     with pytest.raises(Fenced):
         endpoints.change(row, replace(row, failures=1))
     assert endpoints.get("acme", row.endpoint_id) is None

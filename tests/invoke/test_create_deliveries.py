@@ -26,5 +26,5 @@ def test_an_event_is_noted_once_for_an_endpoint(stack: DeployedStack, tmp_path: 
     (delivery,) = stack.deliveries.page(endpoint.endpoint_id, limit=10).deliveries
     assert isinstance(delivery, Delivery)
     assert (delivery.event_id, delivery.body) == (told["id"], event["Records"][0]["body"])
-    stack.endpoints.remove(endpoint)
+    stack.endpoints.remove(endpoint.tenant_id, endpoint.endpoint_id)
     stack.deliveries.remove_all(endpoint.endpoint_id)

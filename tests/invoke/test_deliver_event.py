@@ -38,7 +38,7 @@ def test_an_attempt_is_made_and_recorded(stack: DeployedStack, tmp_path: Path) -
     assert tried is not None
     assert [attempt.number for attempt in tried.attempts] == [1]
     assert (tried.attempts[0].error or "").startswith("dns:")
-    stack.endpoints.remove(endpoint)
+    stack.endpoints.remove(endpoint.tenant_id, endpoint.endpoint_id)
     stack.deliveries.remove_all(endpoint.endpoint_id)
 
 

@@ -15,4 +15,4 @@ def test_a_webhook_is_made(stack: DeployedStack, tmp_path: Path) -> None:
     endpoint = stack.endpoints.get("default", made["id"])
     assert endpoint is not None
     assert (endpoint.url, endpoint.events) == (made["url"], tuple(made["events"]))
-    stack.endpoints.remove(endpoint)
+    stack.endpoints.remove(endpoint.tenant_id, endpoint.endpoint_id)

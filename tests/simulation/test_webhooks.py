@@ -92,7 +92,7 @@ def test_what_a_recovery_has_opened_is_tried_soon_though_its_index_is_behind() -
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     model.pass_time(3600)
     model.deliveries.lag = (LAG_SECONDS - 1) * 1000
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     model.insist("recover", endpoint.endpoint_id)
     model.sweep()
     model.let_run(3)
@@ -163,7 +163,7 @@ def test_a_request_that_arrives_late_may_come_after_the_attempt_that_made_up_for
     model.plant(attempt=MAX_ATTEMPTS - 1)
     for message in model.queue.visible():
         model.deliver(message, fault=Fault(at=POST, mode="applied late"))
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     model.insist("recover", endpoint.endpoint_id)
     model.sweep()
     for message in model.queue.visible():
@@ -209,7 +209,7 @@ def test_an_event_that_comes_again_when_it_is_delivered_sends_no_message() -> No
 def test_a_look_that_comes_at_once_may_not_see_what_it_is_for_and_another_follows() -> None:
     model = told(1)
     model.drain()
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     model.pass_time(55)  # the look is five seconds away
     model.tell(2)
     for message in model.events.visible():
@@ -248,11 +248,11 @@ def test_what_waits_for_a_suspended_tenant_is_not_sent_to_workers() -> None:
 
 def test_a_disabled_endpoint_is_not_looked_at() -> None:
     model = told(1)
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     model.insist("disable", endpoint.endpoint_id)
     model.tell(2)
     model.drain()
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     assert endpoint.due_at is None
     model.settle()
 
@@ -262,7 +262,7 @@ def test_a_recovery_opens_each_delivery_once() -> None:
     model.queue.messages.clear()
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     model.receiver.answer = DOWN
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     model.insist("recover", endpoint.endpoint_id)
     with patch.object(sweep_due_endpoints, "RECOVERED_FIRST", 1):
         model.let_run(3)
@@ -275,7 +275,7 @@ def test_a_recovery_leaves_what_is_due_anyway_as_it_is() -> None:
     model.receiver.answer = DOWN
     model.drain()
     model.pass_time(6)
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     model.insist("recover", endpoint.endpoint_id)
     model.sweep()
     assert model.counts["opened again"] == 0
@@ -289,7 +289,7 @@ def test_the_oldest_of_those_that_fail_tries_an_endpoint_that_rests() -> None:
         model.deliver(message, stops_at=POST)
     model.receiver.answer = DOWN
     model.go_on()
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     assert endpoint.probe == min(row.delivery_id for row in model.deliveries.all())
     model.settle()
 
@@ -299,11 +299,11 @@ def test_a_last_attempt_lets_another_delivery_try_an_endpoint_that_rests() -> No
     model.receiver.answer = DOWN
     model.drain()
     model.plant(attempt=MAX_ATTEMPTS - 1)
-    (resting,) = model.endpoints.of_tenant(TENANT)
+    (resting,) = model.endpoints.all()
     assert resting.probe is not None
     model.pass_time(60)
     model.drain()
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     assert (endpoint.rests_until, endpoint.probe) == (model.now, None)
     model.settle()
 
@@ -323,7 +323,7 @@ def test_an_event_that_is_refused_for_hours_makes_no_rest_long() -> None:
     for number in range(3, 3 + FAILURES_TO_REST):
         model.tell(number)
     model.drain()
-    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    (endpoint,) = model.endpoints.all()
     assert endpoint.rests_until is not None, "and the stores have checked for how long"
     model.receiver.answer = OK
     model.settle()

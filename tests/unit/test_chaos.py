@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.aws.deliveries_table import DELIVERIES
+from darkroom.aws.endpoints_table import ENDPOINTS
 from darkroom.aws.images_table import from_item, to_item
+from darkroom.domain.endpoint import place_of
 from darkroom.domain.errors import INTERNAL
 from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
@@ -42,6 +45,7 @@ from proof.chaos.poison import (
     UPLOAD_QUEUE,
     Poison,
     bad_row,
+    bad_webhooks,
     damaged_batches,
     poison_of_batches,
     poisons,
@@ -177,6 +181,16 @@ def test_a_bad_row_stands_before_the_real_one_in_every_index_and_cannot_be_read(
     del recipe["from_a_later_version"]
     readable = from_item(bad | {"recipe": {"S": json.dumps(recipe)}})
     assert readable.status is Status.PENDING, "its recipe alone is what nobody can read"
+
+
+def test_bad_webhooks_have_two_rows_that_cannot_be_read_and_three_that_can() -> None:
+    bad = bad_webhooks(1, tenant_id="acme", now=NOW)
+    for item, rows in ((bad.unreadable, ENDPOINTS), (bad.probe, DELIVERIES)):
+        assert isinstance(rows.readable(item), UnreadableRow)
+    resting, sibling = ENDPOINTS.row_of(bad.resting), ENDPOINTS.row_of(bad.sibling)
+    assert (resting.probe, sibling.is_enabled) == (bad.probe["delivery_id"]["S"], False)
+    assert DELIVERIES.row_of(bad.waiting).endpoint_id == resting.endpoint_id
+    assert {place_of(row) for row in (resting.endpoint_id, sibling.endpoint_id)} == {8, 9}
 
 
 # ── The comparison ───────────────────────────────────────────────────────────────────────────────────────────────────

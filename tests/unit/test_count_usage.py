@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.domain.event import Event, EventType, body_of
-from darkroom.domain.usage import COUNTED_DAYS, DAY_MILLISECONDS, REMEMBERED_DAYS, Usage, count_of
+from darkroom.domain.usage import COUNTED_DAYS, DAY_MILLISECONDS, REMEMBERED_DAYS, Count, Usage, count_of
 from darkroom.operations.count_usage import Counting, Ports, count_usage
 from proof.fakes.events import FakeUsage
 
@@ -84,6 +85,18 @@ def test_a_done_event_with_impossible_variants_fails_alone(variants: Any) -> Non
 def test_an_outage_brings_back_all_that_was_to_be_counted_and_nothing_else() -> None:
     stack = Stack(usage=FakeUsage(is_down=True))
     assert sorted(stack.count(event(), event(EventType.DELETED), "junk", event(number=2)).failures) == [0, 2, 3]
+
+
+def test_an_event_that_cannot_be_added_keeps_no_other_from_counting() -> None:
+    class Strange(FakeUsage):
+        def add(self, counts: Sequence[Count]) -> int:
+            if any(count.event_id.startswith("0" * 25 + "2") for count in counts):
+                raise ZeroDivisionError("its day's row is a newer version's")
+            return super().add(counts)
+
+    stack = Stack(usage=Strange())
+    counting = stack.count(event(), event(number=2), event(number=3))
+    assert (counting.counted, sorted(counting.failures)) == (2, [1])
 
 
 def test_an_event_that_was_published_again_after_its_image_was_deleted_has_no_figures() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.domain.delivery import DeliveryStatus
+from darkroom.domain.delivery import Delivery, DeliveryStatus
 from darkroom.domain.endpoint import LOOK_SECONDS, matches
 from darkroom.domain.errors import Retryable
+from darkroom.domain.event import EventType
 from darkroom.operations.create_deliveries import Ports, create_deliveries
 from darkroom.operations.manage_webhooks import Change, change_webhook
+from proof.fakes.webhooks import FakeDeliveries
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 
 
@@ -62,3 +64,53 @@ def test_a_disabled_endpoints_deliveries_are_noted_without_a_message() -> None:
     world.tell(event())
     assert len(world.rows(endpoint)) == 1
     assert world.delivery_queue.sent == []
+
+
+@pytest.mark.parametrize("events", [("*",), ("image.done",), ("image.done?lane=fast",)])
+def test_an_unreadable_endpoint_keeps_no_sibling_from_its_event_and_gets_its_own_later(events: tuple[str, ...]) -> None:
+    world = WebhooksWorld()
+    bad, good = world.add("https://a.example.com/", events=events), world.add("https://b.example.com/")
+    world.endpoints.unreadable.add(bad.endpoint_id)
+    created = world.tell(event(), event(2, EventType.FAILED))
+    assert (dict(created.failures), [row.row_id for row in created.unreadable]) == ({}, [bad.endpoint_id])
+    assert [message.endpoint_id for message in world.take()] == [good.endpoint_id] * 2
+    wanted = 1 if events == ("image.done",) else 2  # whatever it wants in a language that only a newer version knows
+    assert len(world.rows(bad)) == wanted
+    world.run_for(1800)
+    world.endpoints.unreadable.clear()
+    assert world.run_for(3700).count("delivered") == wanted
+
+
+def test_an_event_for_a_sibling_alone_is_not_noted_for_an_unreadable_endpoint() -> None:
+    world = WebhooksWorld()
+    bad, good = world.add("https://a.example.com/"), world.add("https://b.example.com/")
+    world.endpoints.unreadable.add(bad.endpoint_id)
+    world.tell(event(notify=good.endpoint_id))
+    assert (len(world.rows(good)), world.rows(bad)) == (1, [])
+
+
+def test_an_endpoint_whose_delivery_cannot_be_noted_keeps_none_behind_it_waiting() -> None:
+    world = WebhooksWorld()
+    first, second = world.add("https://a.example.com/"), world.add("https://b.example.com/")
+
+    class Throttled(FakeDeliveries):
+        def create(self, delivery: Delivery) -> Delivery:
+            if delivery.endpoint_id == first.endpoint_id:
+                raise Retryable("a hot partition")
+            return super().create(delivery)
+
+    world.deliveries = Throttled()
+    created = world.tell(event())
+    assert [str(error) for error in created.failures.values()] == ["a hot partition"], "the event comes back"
+    assert [message.endpoint_id for message in world.take()] == [second.endpoint_id]
+
+
+def test_an_event_that_comes_again_is_noted_though_a_newer_version_has_written_its_delivery() -> None:
+    world = WebhooksWorld()
+    bad, good = world.add("https://a.example.com/"), world.add("https://b.example.com/")
+    world.tell(event())
+    world.deliveries.unreadable.add((bad.endpoint_id, world.rows(bad)[0].delivery_id))
+    world.take()
+    created = world.tell(event())
+    assert (dict(created.failures), len(created.unreadable)) == ({}, 1)
+    assert [message.endpoint_id for message in world.take()] == [good.endpoint_id]

@@ -22,6 +22,7 @@ from darkroom.domain.delivery import (
     Delivery,
     DeliveryMessage,
     DeliveryStatus,
+    event_id_of,
     message_for,
 )
 from darkroom.domain.endpoint import (
@@ -35,6 +36,7 @@ from darkroom.domain.endpoint import (
     DisabledBy,
     Endpoint,
     EndpointState,
+    Flight,
     in_flight,
     place_of,
 )
@@ -48,7 +50,7 @@ from darkroom.operations.manage_webhooks import (
     remove_webhook,
     rotate_secret,
 )
-from darkroom.ports import DueDelivery, Fenced
+from darkroom.ports import DueDelivery, Fenced, UnreadableRow
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 
@@ -1077,3 +1079,124 @@ def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
     sweep = world.sweep()
     assert (sweep.errors, sweep.outcomes) == ({}, {"sent": 1})
     assert len(world.take()) == 1
+
+
+# ── Rows of a newer version ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hide(world: WebhooksWorld, endpoint: Endpoint, *numbers: int) -> None:
+    """A newer version has written the deliveries of these events."""
+    rows = world.deliveries.rows[endpoint.endpoint_id].values()
+    ids = {event(number).event_id for number in numbers}
+    world.deliveries.unreadable |= {(row.endpoint_id, row.delivery_id) for row in rows if row.event_id in ids}
+
+
+def statuses(world: WebhooksWorld, endpoint: Endpoint) -> set[DeliveryStatus]:
+    """The states of its deliveries that can be read."""
+    return {row.status for row in world.rows(endpoint) if isinstance(row, Delivery)}
+
+
+def test_a_healed_endpoint_leaves_its_rest_though_the_delivery_that_tries_it_cannot_be_read() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(10)))
+    world.run()
+    hide(world, endpoint, 0)
+    assert world.endpoint(endpoint).probe == min(world.deliveries.rows[endpoint.endpoint_id])
+    world.receiver.behaves = lambda _: OK
+    world.run_for(10 * 60)
+    assert world.endpoint(endpoint).rests_until is None
+    assert statuses(world, endpoint) == {DeliveryStatus.DELIVERED}
+    world.deliveries.unreadable.clear()
+    world.run_for(2 * HOUR)
+    assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
+
+
+def test_unreadable_deliveries_that_come_first_keep_a_resting_endpoint_from_no_other() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(40)))
+    world.run()
+    world.delivery_queue.sent.clear()
+    hide(world, endpoint, *range(35))
+    world.receiver.behaves = lambda _: OK
+    world.advance(300)
+    sweep = world.sweep()
+    assert len(sweep.unreadable) == 35, "all that it met before one that can be read"
+    (message,) = world.take()
+    assert event_id_of(message.delivery_id) == event(35).event_id
+    assert world.deliver(message).outcome == "delivered"
+
+
+@pytest.mark.parametrize("count", [4, 30])
+def test_unreadable_deliveries_that_come_first_fill_one_look_and_not_each(count: int) -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(count + 8)))
+    world.delivery_queue.sent.clear()
+    hide(world, endpoint, *range(count))
+    world.run_for(20 * 60)
+    assert statuses(world, endpoint) == {DeliveryStatus.DELIVERED}
+    row = world.deliveries.rows[endpoint.endpoint_id]
+    assert all((row[one].due_at or 0) > world.now for _, one in world.deliveries.unreadable), "they have moved on"
+
+
+def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event(), event(2))
+    world.run()
+    (first, second) = world.rows(endpoint)
+    hide(world, endpoint, 1)
+    row = world.endpoint(endpoint)
+    flight = Flight(delivery_id=first.delivery_id, until=world.now + 60_000)
+    world.endpoints.change(row, replace(row, probe=first.delivery_id, probe_at=1, flights=(flight,)))
+    delivered = world.deliver(message_for(first))
+    assert (delivered.outcome, len(delivered.unreadable)) == ("unreadable", 1)
+    row = world.endpoint(endpoint)
+    assert (row.probe, row.probe_at, row.flights) == (None, None, ())
+    assert world.deliver(message_for(second)).outcome == "ended"
+
+
+def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place() -> None:
+    class Overtaken(FakeDeliveries):
+        def change(self, before: Delivery, after: Delivery) -> Delivery:
+            raise UnreadableRow("a delivery", "invented later")
+
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    world.deliveries = Overtaken(rows=world.deliveries.rows)
+    assert world.run() == ["leased"]
+    assert world.endpoint(endpoint).flights == ()
+
+
+def test_an_attempt_whose_delivery_a_newer_version_has_taken_counts_for_its_endpoint() -> None:
+    class Overtaken(FakeDeliveries):
+        def change(self, before: Delivery, after: Delivery) -> Delivery:
+            if after.status is DeliveryStatus.DELIVERED:
+                raise UnreadableRow("a delivery", "invented later")
+            return super().change(before, after)
+
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    world.deliveries = Overtaken(rows=world.deliveries.rows)
+    assert world.run() == ["delivered"]
+    row = world.endpoint(endpoint)
+    assert (row.flights, row.last_success_at) == ((), world.now)
+
+
+def test_an_unreadable_endpoint_keeps_the_sweeper_from_no_other_and_is_looked_at_again_later() -> None:
+    world = WebhooksWorld()
+    bad, good = world.add("https://a.example.com/"), world.add("https://b.example.com/")
+    world.tell(event())
+    world.delivery_queue.sent.clear()
+    world.endpoints.unreadable.add(bad.endpoint_id)
+    world.advance(61)
+    sweep = world.sweep()
+    assert ([row.row_id for row in sweep.unreadable], sweep.outcomes["sent"]) == ([bad.endpoint_id], 1)
+    assert [message.endpoint_id for message in world.take()] == [good.endpoint_id]
+    assert world.sweep().unreadable == []

@@ -27,7 +27,15 @@ from darkroom.domain.delivery import (
     DeliveryStatus,
     claim,
 )
-from darkroom.domain.endpoint import MAX_ENDPOINTS, MAX_SECRETS, ROTATION_SECONDS, DisabledBy, disable
+from darkroom.domain.endpoint import (
+    MAX_ENDPOINTS,
+    MAX_SECRETS,
+    QUIET_SECONDS,
+    ROTATION_SECONDS,
+    DisabledBy,
+    disable,
+    place_of,
+)
 from darkroom.domain.event import PATTERNS, EventType
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
@@ -684,7 +692,7 @@ def test_a_delivery_that_cannot_be_read_is_left_out_and_reported(
     api.world.tell(event())
     readable = api.world.deliveries.page
     page: Callable[..., DeliveryPage] = lambda *place, **query: replace(  # noqa: E731
-        readable(*place, **query), deliveries=(UnreadableRow("delivery x", "a newer status"), *_all_of(api))
+        readable(*place, **query), deliveries=(UnreadableRow("we_x/x", "a newer status"), *_all_of(api))
     )
     monkeypatch.setattr(api.world.deliveries, "page", page)
     assert [one["event_id"] for one in api("GET", path).body["deliveries"]] == [event().event_id]
@@ -693,3 +701,23 @@ def test_a_delivery_that_cannot_be_read_is_left_out_and_reported(
 
 def _all_of(api: Api) -> list[Delivery]:
     return [row for rows in api.world.deliveries.rows.values() for row in rows.values()]
+
+
+def test_an_unreadable_webhook_is_left_out_of_the_list_and_keeps_its_place(
+    api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, good = api.make(URL)["id"], api.make(f"{URL}2")["id"]
+    api.world.endpoints.unreadable.add(bad)
+    told = api("GET", "/webhooks")
+    assert (told.status, [one["id"] for one in told.body["webhooks"]]) == (200, [good])
+    assert '"RowsUnreadable":[1.0]' in capsys.readouterr().out.replace(" ", "")
+    made = api.make(f"{URL}3")["id"]
+    assert len({place_of(one) for one in (bad, good, made)}) == 3
+    assert api("PATCH", f"/webhooks/{good}", {"url": f"{URL}4"}).status == 200
+    assert api.refusal("DELETE", f"/webhooks/{bad}") == (503, "unavailable")
+    assert api.world.endpoints.there(TENANT, bad) is not None
+
+
+def test_the_sweeper_looks_within_an_hour_at_a_webhook_that_nobody_could_wake(api: Api) -> None:
+    row = api.world.endpoints.get(TENANT, api.make()["id"])
+    assert row.due_at == api.world.now + QUIET_SECONDS * 1000

@@ -88,6 +88,12 @@ def test_under_one_key_another_webhook_is_another_request(world: World, send: Se
         with pytest.raises(Rejected) as refusal:
             send(world, notify=notify, idempotency_key="order-17")
         assert refusal.value.code == "idempotency_key_reused"
-    world.endpoints.remove(ACME)
+    world.endpoints.remove(ACME.tenant_id, ACME.endpoint_id)
     again = send(world, notify=NOTIFY, idempotency_key="order-17")
     assert again.image_id == first.image_id, "a repetition, although the webhook is gone"
+
+
+@BOTH
+def test_an_image_may_name_a_webhook_whose_row_a_newer_version_wrote(world: World, send: Send) -> None:
+    world.endpoints.unreadable.add(ACME.endpoint_id)
+    assert send(world, notify=NOTIFY).notify == NOTIFY

@@ -58,16 +58,18 @@ def test_an_overlay_is_in_the_variant() -> None:
     assert opened(world.outputs.objects[variant.key]).getpixel((18, 13)) == (255, 255, 255)
 
 
-@pytest.mark.parametrize("kind", ["unknown", "another tenant's", "deleted"])
+@pytest.mark.parametrize("kind", ["unknown", "another tenant's", "another tenant's, of a newer version", "deleted"])
 @pytest.mark.parametrize("producer", ["submit", "begin", "fetch"])
 def test_what_is_no_image_of_the_tenant_is_unknown_whatever_it_is(kind: str, producer: str) -> None:
     world = World()
     image_id = UNKNOWN
     if kind != "unknown":
-        logo = done(world, tenant_id="rival" if kind == "another tenant's" else "default")
+        logo = done(world, tenant_id="default" if kind == "deleted" else "rival")
         image_id = logo.image_id
         if kind == "deleted":
             world.images.change(logo, delete(logo, now=world.now))
+        if "newer" in kind:
+            world.images.unreadable[image_id] = world.images.rows.pop(image_id)
     rows, originals = len(world.images.rows), len(world.originals.objects)
     with pytest.raises(InvalidRecipe) as refusal:
         match producer:

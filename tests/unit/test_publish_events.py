@@ -63,6 +63,14 @@ def test_a_row_that_cannot_be_read_holds_up_no_other_and_is_noted() -> None:
     assert "invented later" in reason
 
 
+def test_a_write_that_trips_a_bug_holds_up_no_other_and_is_noted() -> None:
+    stack = Stack()
+    nothing: Any = None
+    publishing = stack.publish(change(1, after=replace(image(1), source=nothing)), change(2))
+    assert (stack.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
+    assert stack.unpublished.notes[0][2].startswith("AttributeError")
+
+
 def test_an_event_that_the_topic_refuses_is_noted_once_and_holds_up_no_other() -> None:
     stack = Stack(topic=FakeTopic(refused={image(1).image_id}))
     publishing = stack.publish(change(1), change(2))

@@ -70,9 +70,10 @@ class UnreadableRow(Retryable):
     """A row says something that this version does not know, because a newer one wrote it; a version that can read it
     will.
 
-    It concerns only this row: all others are fine. `row_id` is the image's id (or the tenant's, or the key's) and
-    `reason` what cannot be read. The keys of indexes in an image's row can always be read: whose it is, when the
-    sweeper must look at it again, and since when it waits.
+    It concerns only this row: all others are fine. `row_id` is the image's id (or the tenant's, the key's, the
+    endpoint's; a delivery's comes after its endpoint's and a slash) and `reason` what cannot be read. Ids and the keys
+    of indexes can always be read: whose it is, when the sweeper must look at it again, and since when an image waits.
+    `events` are the types that an endpoint wants, None if that cannot be read.
     """
 
     def __init__(
@@ -83,13 +84,14 @@ class UnreadableRow(Retryable):
         tenant_id: str | None = None,
         due_at: Milliseconds | None = None,
         waiting_since: Milliseconds | None = None,
+        events: tuple[str, ...] | None = None,
     ) -> None:
         super().__init__(
             f"the row of {row_id} cannot be read ({reason}): a newer version wrote it; deploy that version again",
             retry_after_seconds=UNREADABLE_SECONDS,
         )
         self.row_id, self.reason, self.tenant_id = row_id, reason, tenant_id
-        self.due_at, self.waiting_since = due_at, waiting_since
+        self.due_at, self.waiting_since, self.events = due_at, waiting_since, events
 
 
 UNREADABLE_SECONDS = 60
@@ -252,9 +254,9 @@ class UsageCounts(Protocol):
         """Adds each count unless its event was counted before; returns how many were added. If it raises, some may have
         been added; a repetition adds the rest."""
 
-    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage]:
+    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage | UnreadableRow]:
         """The days from `since` to `until`, both included, of that tenant or of all, in any order, read as the caller
-        iterates: for operators."""
+        iterates; one that this version cannot read is named in its place. For operators."""
 
 
 class DueEndpoint(NamedTuple):
@@ -266,18 +268,17 @@ class DueEndpoint(NamedTuple):
 
 
 class Endpoints(Protocol):
-    """The endpoints' rows. Every method raises Retryable if the table cannot answer, and UnreadableRow if this version
-    cannot read a row that it returns."""
+    """The endpoints' rows. Every method raises Retryable if the table cannot answer. Methods for one row raise
+    UnreadableRow if this version cannot read it; methods for many rows return it in the row's place."""
 
     def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
         """The current row of that tenant's endpoint (a consistent read), or None."""
 
-    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
         """The current rows of all endpoints of the tenant (a consistent read), by their places."""
 
     def everything(self) -> Iterator[Endpoint | UnreadableRow]:
-        """All rows, in no order and as they were at some moment since the call; one that this version cannot read is
-        named."""
+        """All rows, in no order and as they were at some moment since the call."""
 
     def create(self, endpoint: Endpoint) -> bool:
         """Puts the row unless its place has one; returns whether it has this endpoint now."""
@@ -286,8 +287,8 @@ class Endpoints(Protocol):
         """Writes what differs, as the next version; returns the row as written. A lost response is recognized. Raises
         Fenced, with the current row, if another write came first; with None, if the endpoint is gone."""
 
-    def remove(self, endpoint: Endpoint) -> None:
-        """Removes the endpoint's row; one that is not there is no error."""
+    def remove(self, tenant_id: str, endpoint_id: str) -> None:
+        """Removes the endpoint's row, whatever it says; one that is not there is no error."""
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
         """The first entries in one shard of the due index whose `due_at` has come, oldest first, read as the caller
@@ -315,7 +316,7 @@ class DeliveryPage:
 
 class Deliveries(Protocol):
     """The deliveries' rows. Every method raises Retryable if the table cannot answer. Methods for one row raise
-    UnreadableRow if this version cannot read it."""
+    UnreadableRow if this version cannot read it; a page has it in the row's place."""
 
     def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         """The current row (a consistent read), or None."""
@@ -330,6 +331,10 @@ class Deliveries(Protocol):
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
         """The first deliveries of the endpoint that have not ended, by `due_at`, whether it has come or not; perhaps
         seconds out of date."""
+
+    def postpone(self, endpoint_id: str, due: DueDelivery, until: Milliseconds) -> None:
+        """Moves the next look at a delivery to `until`, if it is still due as `due` says. Nothing else of its row is
+        read or written, not even `version`: it may be unreadable."""
 
     def page(
         self,

@@ -86,7 +86,7 @@ def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
     try:
         with stack.explained():
             survey = list_unreadable_rows(
-                Ports(images=stack.images),
+                Ports(images=stack.images, endpoints=stack.endpoints),
                 whole_table=whole_table,
                 on_read=lambda rows, unreadable: report.show(
                     "reading rows", completed=rows, total=None, detail=f"{rows:,} rows, {unreadable:,} unreadable"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from console.api.client import ApiError
@@ -24,7 +24,6 @@ from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
 from darkroom.operations.rotate_key import KeyNotActive
 from darkroom.operations.rotate_key import rotate_key as rotate_key_of
-from darkroom.ports import UnreadableRow
 
 
 def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | None, burst: int | None) -> None:
@@ -82,7 +81,7 @@ def set_state(stack: Stack, tenant_id: str, state: TenantState) -> None:
 def list_tenants(stack: Stack, *, as_json: bool) -> None:
     """`tenants ls`."""
     with stack.explained():
-        tenants, keys = _readable(stack.tenants.all_tenants()), _readable(stack.tenants.all_keys())
+        tenants, keys = display.readable(stack.tenants.all_tenants()), display.readable(stack.tenants.all_keys())
     now = stack.clock()
     open_keys = Counter(key.tenant_id for key in keys if key.state(now) is KeyState.ACTIVE)
     out = display.output()
@@ -180,7 +179,7 @@ def list_keys(stack: Stack, tenant_id: str | None, *, only_closed: bool, as_json
     with stack.explained():
         if tenant_id is not None and stack.tenants.tenant(tenant_id) is None:
             raise _no_tenant(stack, tenant_id)
-        keys = [key for key in _readable(stack.tenants.all_keys()) if tenant_id in (None, key.tenant_id)]
+        keys = [key for key in display.readable(stack.tenants.all_keys()) if tenant_id in (None, key.tenant_id)]
     if only_closed:
         keys = [key for key in keys if key.state(now) is not KeyState.ACTIVE]
     out = display.output()
@@ -265,14 +264,6 @@ def _no_tenant(stack: Stack, tenant_id: str) -> ApiError:
 
 def _no_key(stack: Stack, key_id: str) -> ApiError:
     return ApiError(f"There is no key {key_id} here. To list the keys: ./darkroom keys ls{stack.options}")
-
-
-def _readable[Row](rows: Sequence[Row | UnreadableRow]) -> list[Row]:
-    """The rows that can be read; the others are reported as errors."""
-    for row in rows:
-        if isinstance(row, UnreadableRow):
-            display.complain(str(row))
-    return [row for row in rows if not isinstance(row, UnreadableRow)]
 
 
 def _agreed(tenant: Tenant) -> str:

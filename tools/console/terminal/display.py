@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from darkroom.ports import UnreadableRow
+
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
 
@@ -103,6 +105,17 @@ def line(out: Console, text: str = "", *, style: str | None = None) -> None:
 def complain(text: str) -> None:
     """Prints an error to standard error."""
     line(errors(), f"error: {printable_lines(text)}", style="red")
+
+
+def readable[Row](rows: Iterable[Row | UnreadableRow]) -> list[Row]:
+    """The rows that can be read; the others are reported as errors."""
+    read: list[Row] = []
+    for row in rows:
+        if isinstance(row, UnreadableRow):
+            complain(str(row))
+        else:
+            read.append(row)
+    return read
 
 
 def size(size_bytes: float) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DUE_INDEX = "due"
 
-DELIVERIES = Rows(Delivery, "delivery")
+DELIVERIES = Rows(Delivery, "delivery", "endpoint_id", "delivery_id")
 """What the table's items hold."""
 
 
@@ -50,6 +50,9 @@ class DeliveriesTable:
                 Limit=limit,
             )
         return [DueDelivery(int(item["due_at"]["N"]), item["delivery_id"]["S"]) for item in answer["Items"]]
+
+    def postpone(self, endpoint_id: str, due: DueDelivery, until: Milliseconds) -> None:
+        self._rows.postpone(_key(endpoint_id, due.delivery_id), {"due_at": {"N": str(due.due_at)}}, until)
 
     def page(
         self,
@@ -86,7 +89,7 @@ class DeliveriesTable:
                 )
             for item in answer["Items"]:
                 place = item["delivery_id"]["S"]
-                found.append(self._readable(item))
+                found.append(DELIVERIES.readable(item))
                 if len(found) == limit:
                     return DeliveryPage(deliveries=tuple(found), next=place)
             if "LastEvaluatedKey" not in answer:
@@ -123,12 +126,6 @@ class DeliveriesTable:
                 if endpoint_id not in known:
                     known.add(endpoint_id)
                     yield endpoint_id
-
-    def _readable(self, item: Item) -> Delivery | UnreadableRow:
-        try:
-            return DELIVERIES.row_of(item)
-        except UnreadableRow as error:
-            return error
 
 
 def _key(endpoint_id: str, delivery_id: str) -> Item:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DUE_INDEX = "due"
 
-ENDPOINTS = Rows(Endpoint, "endpoint")
+ENDPOINTS = Rows(Endpoint, "endpoint", "endpoint_id")
 """What the table's items hold."""
 
 
@@ -35,7 +35,7 @@ class EndpointsTable:
         # The place may have been given to another endpoint since.
         return ENDPOINTS.row_of(item) if item is not None and item["endpoint_id"]["S"] == endpoint_id else None
 
-    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
         with retryable("reading the endpoints of a tenant"):
             answer = self._client.query(
                 TableName=self._table_name,
@@ -44,7 +44,7 @@ class EndpointsTable:
                 ConsistentRead=True,
             )
         # Ten rows of a few KB are one page.
-        return [ENDPOINTS.row_of(item) for item in answer["Items"]]
+        return [ENDPOINTS.readable(item) for item in answer["Items"]]
 
     def everything(self) -> Iterator[Endpoint | UnreadableRow]:
         pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
@@ -64,15 +64,17 @@ class EndpointsTable:
         except Fenced as error:
             is_same = error.current is not None and error.current.endpoint_id == before.endpoint_id
             raise (error if is_same else Fenced(None)) from error
+        except UnreadableRow as error:
+            raise (error if error.row_id == before.endpoint_id else Fenced(None)) from error
 
-    def remove(self, endpoint: Endpoint) -> None:
+    def remove(self, tenant_id: str, endpoint_id: str) -> None:
         try:
             with retryable("removing the endpoint"):
                 self._client.delete_item(
                     TableName=self._table_name,
-                    Key=_key(endpoint.tenant_id, endpoint.endpoint_id),
+                    Key=_key(tenant_id, endpoint_id),
                     ConditionExpression="endpoint_id = :id",
-                    ExpressionAttributeValues={":id": {"S": endpoint.endpoint_id}},
+                    ExpressionAttributeValues={":id": {"S": endpoint_id}},
                 )
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":  # it is gone, or another has its place
@@ -91,22 +93,8 @@ class EndpointsTable:
                 yield DueEndpoint(int(item["due_at"]["N"]), item["tenant_id"]["S"], item["endpoint_id"]["S"])
 
     def postpone(self, due: DueEndpoint, until: Milliseconds) -> None:
-        try:
-            with retryable("postponing a look at an endpoint"):
-                self._client.update_item(
-                    TableName=self._table_name,
-                    Key=_key(due.tenant_id, due.endpoint_id),
-                    UpdateExpression="SET due_at = :until",
-                    ConditionExpression="due_at = :due_at AND endpoint_id = :id",
-                    ExpressionAttributeValues={
-                        ":until": {"N": str(until)},
-                        ":due_at": {"N": str(due.due_at)},
-                        ":id": {"S": due.endpoint_id},
-                    },
-                )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":  # somebody has moved it
-                raise
+        seen = {"due_at": {"N": str(due.due_at)}, "endpoint_id": {"S": due.endpoint_id}}
+        self._rows.postpone(_key(due.tenant_id, due.endpoint_id), seen, until)
 
 
 def _key(tenant_id: str, endpoint_id: str) -> Item:

@@ -34,7 +34,7 @@ def _change_of(written: Mapping[str, Any]) -> RowChange:
         unreadable = error
     return RowChange(
         place=written["SequenceNumber"],
-        subject=(new or old)[_id_of(written["Keys"])]["S"],
+        subject=(new or old).get(_id_of(written["Keys"]), {}).get("S") or _text_of(written["Keys"]),
         version=int(version) if version.isdecimal() else None,  # a later version may count otherwise
         before=before,
         after=after,
@@ -45,6 +45,11 @@ def _change_of(written: Mapping[str, Any]) -> RowChange:
 def _id_of(item: Any) -> str:
     """The attribute with the id of what the row is about: an image's is its key, an endpoint's key is its place."""
     return "image_id" if "image_id" in item else "endpoint_id"
+
+
+def _text_of(keys: Mapping[str, Mapping[str, Any]]) -> str:
+    """What an endpoint's row is called whose id a newer version keeps elsewhere."""
+    return "/".join(str(value) for key in keys.values() for value in key.values())
 
 
 def _row(item: Any) -> Image | Endpoint | None:

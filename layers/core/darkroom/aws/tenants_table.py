@@ -191,7 +191,8 @@ def _one_row(item: Item) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
-        raise UnreadableRow(item["id"]["S"].partition("#")[2], f"{type(error).__name__}: {error}") from error
+        row_id, tenant_id = item["id"]["S"].partition("#")[2], item.get("tenant_id", {}).get("S")
+        raise UnreadableRow(row_id, f"{type(error).__name__}: {error}", tenant_id=tenant_id) from error
 
 
 def _read[Row](items: Iterable[Item], read: Callable[[Item], Row]) -> tuple[list[Row], list[UnreadableRow]]:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.errors import code_of, is_passing_code, pages_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.usage import Count, Usage
-from darkroom.ports import DayOfUsage
+from darkroom.ports import DayOfUsage, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -87,7 +87,7 @@ class UsageTable:
             "ExpressionAttributeValues": {f":{name}": {"N": str(getattr(usage, name))} for name in _FIGURES},
         }
 
-    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage]:
+    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage | UnreadableRow]:
         wanted = {":since": {"S": since}, ":until": {"S": until}}
         names = {"#day": "day"}
         between = "#day BETWEEN :since AND :until"
@@ -106,9 +106,16 @@ class UsageTable:
                 ExpressionAttributeValues={**wanted, ":tenant": {"S": tenant_id}},
             )
         for page in pages_of(pages, "reading the usage"):
-            for item in page["Items"]:
-                figures = {name: int(item[name]["N"]) for name in _FIGURES if name in item}
-                yield DayOfUsage(tenant_id=item["tenant_id"]["S"], day=item["day"]["S"], usage=Usage(**figures))
+            yield from map(_day_of, page["Items"])
+
+
+def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:
+    tenant_id, day = item["tenant_id"]["S"], item["day"]["S"]
+    try:
+        figures = {name: int(item[name]["N"]) for name in _FIGURES if name in item}
+    except (LookupError, ValueError) as error:
+        return UnreadableRow(f"{tenant_id}/{day}", f"{type(error).__name__}: {error}", tenant_id=tenant_id)
+    return DayOfUsage(tenant_id=tenant_id, day=day, usage=Usage(**figures))
 
 
 def _passes(code: str) -> bool:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, retryable
 from darkroom.aws.row_reader import REASON_CHARACTERS, reader
+from darkroom.domain.instants import Milliseconds
 from darkroom.ports import Fenced, UnreadableRow
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ type Item = dict[str, Any]
 
 
 class Rows[Row: Any]:
-    """The items of a table as rows of a dataclass `kind`; `name` is what a row is called in errors."""
+    """The items of a table as rows of a dataclass `kind`; `name` is what a row is called in errors, and `ids` are the
+    attributes that make its id."""
 
-    def __init__(self, kind: type[Row], name: str) -> None:
+    def __init__(self, kind: type[Row], name: str, *ids: str) -> None:
         self.name = name
+        self._ids = ids
         self._fields = tuple(kind.__dataclass_fields__)
         self._read = reader(cast("Hashable", kind))
 
@@ -38,10 +41,13 @@ class Rows[Row: Any]:
         try:
             row: Row = self._read(from_attributes({name: item[name] for name in self._fields if name in item}))
         except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
-            key = "/".join(str(value["S"]) for name, value in item.items() if name in ("tenant_id", "endpoint_id"))
-            reason = str(error)[:REASON_CHARACTERS] or type(error).__name__
-            tenant_id = item.get("tenant_id", {}).get("S")
-            raise UnreadableRow(f"{self.name} {key}", reason, tenant_id=tenant_id) from error
+            raise UnreadableRow(
+                "/".join(str(item.get(name, {}).get("S")) for name in self._ids),
+                str(error)[:REASON_CHARACTERS] or type(error).__name__,
+                tenant_id=item.get("tenant_id", {}).get("S"),
+                due_at=int(item["due_at"]["N"]) if "due_at" in item else None,  # the key of an index
+                events=_texts(item.get("events", {})),
+            ) from error
         return row
 
     def readable(self, item: Item) -> Row | UnreadableRow:
@@ -50,6 +56,11 @@ class Rows[Row: Any]:
             return self.row_of(item)
         except UnreadableRow as error:
             return error
+
+
+def _texts(attribute: Item) -> tuple[str, ...] | None:
+    parts = attribute.get("L")
+    return tuple(part["S"] for part in parts) if parts and all(part.keys() == {"S"} for part in parts) else None
 
 
 class VersionedRows[Row: Any]:
@@ -117,3 +128,22 @@ class VersionedRows[Row: Any]:
                 return after
             raise Fenced(None if item is None else self._items.row_of(item)) from error
         return after
+
+    def postpone(self, key: Item, seen: Item, until: Milliseconds) -> None:
+        """Moves the item's `due_at` to `until` if the attributes in `seen` are still the same; nothing else of it is
+        read or written."""
+        try:
+            with retryable(f"postponing a look at the {self._items.name}"):
+                self.client.update_item(
+                    TableName=self.table_name,
+                    Key=key,
+                    UpdateExpression="SET due_at = :until",
+                    ConditionExpression=" AND ".join(f"{name} = :{name}" for name in seen),
+                    ExpressionAttributeValues={
+                        ":until": {"N": str(until)},
+                        **{f":{name}": value for name, value in seen.items()},
+                    },
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":  # another write has moved it
+                raise

@@ -337,6 +337,13 @@ def release(endpoint: Endpoint, delivery_id: str) -> Endpoint:
     return replace(endpoint, flights=flights)
 
 
+def pass_over(endpoint: Endpoint, delivery_id: str) -> Endpoint:
+    """The row after that delivery turned out to be unreadable: no place is kept for it, and if it was to try the
+    endpoint, another does."""
+    released = release(endpoint, delivery_id)
+    return replace(released, probe=None, probe_at=None) if released.probe == delivery_id else released
+
+
 def in_flight(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Flight, ...]:
     """The deliveries on their way and those that were called, without those that were lost there."""
     return tuple(flight for flight in endpoint.flights if flight.until > now)

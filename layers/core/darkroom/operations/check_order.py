@@ -15,7 +15,7 @@ from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.pin_overlays import pin_overlays
-from darkroom.ports import Endpoints, Images
+from darkroom.ports import Endpoints, Images, UnreadableRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def check_order(
     the tenant's tier has too much work, and Retryable if the table cannot answer.
     """
     appointment = appoint(timetable, now=now)
-    if order.notify is not None and ports.endpoints.get(tenant_id, order.notify) is None:
+    if order.notify is not None and not _is_there(ports.endpoints, tenant_id, order.notify):
         raise unknown_notify()
     lane = lane_for(tier).name
     ports.load_shedder.require_capacity(lane, tier, process_at=appointment.process_at)
@@ -54,3 +54,10 @@ def check_order(
         notify=order.notify,
         overlays=pin_overlays(ports.images, order.recipe, tenant_id),
     )
+
+
+def _is_there(endpoints: Endpoints, tenant_id: str, endpoint_id: str) -> bool:
+    try:
+        return endpoints.get(tenant_id, endpoint_id) is not None
+    except UnreadableRow:  # it hears of the image from a version that can read it
+        return True

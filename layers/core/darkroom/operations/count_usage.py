@@ -28,8 +28,8 @@ class Counting:
 
 
 def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
-    """Counts the events in these messages. One that cannot be read fails alone; if the table cannot answer, all that it
-    was to count fail."""
+    """Counts the events in these messages. One that cannot be read or counted fails alone; if the table cannot answer,
+    all that it was to count fail."""
     failures: dict[int, Exception] = {}
     counts: dict[int, Count] = {}
     now = ports.clock()
@@ -45,4 +45,11 @@ def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
         counted = ports.usage.add(list(counts.values())) if counts else 0
     except Retryable as error:
         return Counting(failures=failures | dict.fromkeys(counts, error))
+    except Exception:  # one of them, and it keeps the others from being counted: perhaps its day's row is unreadable
+        counted = 0
+        for place, count in counts.items():
+            try:
+                counted += ports.usage.add([count])
+            except Exception as error:
+                failures[place] = error
     return Counting(counted=counted, failures=failures)

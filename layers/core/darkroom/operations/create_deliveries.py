@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Heard, read_event
+from darkroom.domain.event import PATTERNS, Heard, read_event
 from darkroom.operations.change_endpoint import watch
-from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints
+from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, UnreadableRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,11 @@ class Ports:
 @dataclass(frozen=True, kw_only=True)
 class Created:
     """How many deliveries of each event were noted, some perhaps before, and what must come back, by index: each with
-    what went wrong."""
+    what went wrong. `unreadable` are the rows that were met and left as they are."""
 
     noted: Mapping[int, int] = field(default_factory=dict)
     failures: Mapping[int, Exception] = field(default_factory=dict)
+    unreadable: Collection[UnreadableRow] = ()
 
     @property
     def deliveries(self) -> int:
@@ -40,39 +41,66 @@ class Created:
 
 def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
     """Notes the deliveries of the events in these messages; one that cannot be read, or cannot be noted now, fails
-    alone. An event that comes again finds its deliveries, and makes no others."""
+    alone. An event that comes again finds its deliveries, and makes no others.
+
+    The row of an endpoint may be unreadable: its deliveries are noted all the same, for a version that can read it.
+    """
     failures: dict[int, Exception] = {}
     noted: dict[int, int] = {}
+    unreadable: dict[str, UnreadableRow] = {}
     for place, body in enumerate(bodies):
         try:
-            noted[place] = _create(ports, read_event(body), body)
+            noted[place] = _create(ports, read_event(body), body, unreadable)
         except Exception as error:  # whatever it is, it is this event's, and no reason to fail any other
             failures[place] = error
-    return Created(noted=noted, failures=failures)
+    return Created(noted=noted, failures=failures, unreadable=unreadable.values())
 
 
-def _create(ports: Ports, event: Heard, body: str) -> int:
+def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, UnreadableRow]) -> int:
     wanted = [endpoint for endpoint in ports.endpoints.of_tenant(event.tenant_id) if _wants(endpoint, event)]
+    problems: list[Exception] = []
     for endpoint in wanted:
-        delivery = ports.deliveries.create(
-            new_delivery(
-                endpoint_id=endpoint.endpoint_id,
-                tenant_id=event.tenant_id,
-                event_id=event.event_id,
-                event_type=event.type,
-                time=event.time,
-                body=body,
-                now=ports.clock(),
-            )
-        )
-        # Whatever becomes of its message, the sweeper finds it.
-        watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
-        may_go = endpoint.is_enabled and endpoint.rests_until is None
-        if may_go and delivery.status is DeliveryStatus.WAITING:
-            with suppress(Retryable):  # then the sweeper sends it
-                ports.delivery_queue.send(message_for(delivery))
+        try:
+            _note(ports, endpoint, event, body)
+        except UnreadableRow as row:  # what was noted before, a newer version has written since
+            unreadable[row.row_id] = row
+        except Exception as error:  # whatever it is, it is this endpoint's, and no reason to fail any other
+            problems.append(error)
+    if problems:
+        raise problems[0]
     return len(wanted)
 
 
-def _wants(endpoint: Endpoint, event: Heard) -> bool:
-    return event.notify in (None, endpoint.endpoint_id) and matches(endpoint.events, event.type)
+def _note(ports: Ports, endpoint: Endpoint | UnreadableRow, event: Heard, body: str) -> None:
+    """Notes the delivery, and has it tried. Raises UnreadableRow if it is noted, and a newer version has to try it."""
+    delivery = ports.deliveries.create(
+        new_delivery(
+            endpoint_id=_id_of(endpoint),
+            tenant_id=event.tenant_id,
+            event_id=event.event_id,
+            event_type=event.type,
+            time=event.time,
+            body=body,
+            now=ports.clock(),
+        )
+    )
+    if isinstance(endpoint, UnreadableRow):  # whoever can read it finds the delivery at its next look
+        raise endpoint
+    # Whatever becomes of its message, the sweeper finds it.
+    watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
+    may_go = endpoint.is_enabled and endpoint.rests_until is None
+    if may_go and delivery.status is DeliveryStatus.WAITING:
+        with suppress(Retryable):  # then the sweeper sends it
+            ports.delivery_queue.send(message_for(delivery))
+
+
+def _id_of(endpoint: Endpoint | UnreadableRow) -> str:
+    return endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
+
+
+def _wants(endpoint: Endpoint | UnreadableRow, event: Heard) -> bool:
+    if event.notify not in (None, _id_of(endpoint)):
+        return False
+    # Perhaps a newer version has other patterns, too: one event too many is better than one that is lost.
+    is_unknown = endpoint.events is None or not set(endpoint.events) <= set(PATTERNS)
+    return (isinstance(endpoint, UnreadableRow) and is_unknown) or matches(endpoint.events or (), event.type)

@@ -27,6 +27,7 @@ from darkroom.domain.endpoint import (
     fail,
     in_flight,
     land,
+    pass_over,
     release,
     signing_secrets,
     succeed,
@@ -37,6 +38,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
 from darkroom.operations.change_endpoint import change_endpoint, watch
 from darkroom.operations.enqueue import seconds_until
+from darkroom.operations.read_delivery import read_delivery
 from darkroom.ports import (
     Clock,
     Deliveries,
@@ -47,6 +49,7 @@ from darkroom.ports import (
     Jitter,
     Receiver,
     Secret,
+    UnreadableRow,
 )
 
 NEXT_LISTED, NEXT_READ = 40, 8
@@ -71,11 +74,13 @@ class Ports:
 @dataclass(frozen=True, kw_only=True)
 class Delivered:
     """What a message came to: `delivered` or `failed` (an attempt that was made, with its `answer`), `gave_up` (no
-    attempt is left), or the reason why there was nothing to do now."""
+    attempt is left), or the reason why there was nothing to do now. `unreadable` are the rows of deliveries that were
+    met and postponed."""
 
     outcome: str
     answer: Answer | None = None
     endpoint: Endpoint | None = None
+    unreadable: Sequence[UnreadableRow] = ()
 
 
 def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) -> Delivered:
@@ -86,18 +91,21 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         return Delivered(outcome="endpoint_gone")
     if ports.is_suspended(message.tenant_id):
         return Delivered(outcome="suspended")
-    delivery = ports.deliveries.get(message.endpoint_id, message.delivery_id)
+    delivery = read_delivery(ports.deliveries, message.endpoint_id, message.delivery_id, now=ports.clock())
     if delivery is None:
         return Delivered(outcome="gone")
+    if isinstance(delivery, UnreadableRow):
+        current = change_endpoint(ports.endpoints, endpoint, lambda row: pass_over(row, message.delivery_id))
+        met = () if current is None else _call_next(ports, current, message)
+        return Delivered(outcome="unreadable", unreadable=(delivery, *met))
     claimed = claim(delivery, claimed_by=claimed_by, now=ports.clock())
     if isinstance(claimed, str):
         if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
             watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)
-        _call_next(ports, endpoint, message)
-        return Delivered(outcome=claimed)
+        return Delivered(outcome=claimed, unreadable=_call_next(ports, endpoint, message))
     now = ports.clock()
     if claimed.status is DeliveryStatus.FAILED:
-        with suppress(Fenced):
+        with suppress(Fenced, UnreadableRow):
             ports.deliveries.change(delivery, claimed)
         change_endpoint(
             ports.endpoints,
@@ -113,7 +121,7 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         return Delivered(outcome="endpoint_gone")
     try:
         sending = ports.deliveries.change(delivery, claimed)
-    except Fenced:
+    except (Fenced, UnreadableRow):  # another worker has it, perhaps a newer one
         change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
         return Delivered(outcome="leased")
     answer = ports.receiver.post(
@@ -166,7 +174,7 @@ def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -
     after = record(sending, answer, unit_random=ports.jitter(), now=now)
     try:
         recorded = ports.deliveries.change(sending, after)
-    except Fenced:  # it took so long that another worker has it
+    except (Fenced, UnreadableRow):  # it took so long that another worker has it
         recorded = None
     delivery_id = sending.delivery_id
     if answer.is_success:
@@ -186,14 +194,15 @@ def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -
         )
     if recorded is not None and recorded.due_at is not None and current is not None and current.is_enabled:
         _send_if_soon(ports, recorded)
+    met: Sequence[UnreadableRow] = ()
     if current is not None and current.rests_until is not None:
         begins = sending.attempt == 1 and current.failures == FAILURES_TO_REST
         if begins or current.probe == delivery_id:
-            _call_another(ports, current)
+            met = _call_another(ports, current)
     elif current is not None:
-        _call_next(ports, current, message_for(sending))
+        met = _call_next(ports, current, message_for(sending))
     outcome = "delivered" if answer.is_success else "gave_up" if after.due_at is None else "failed"
-    return Delivered(outcome=outcome, answer=answer, endpoint=current)
+    return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
 
 
 def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
@@ -203,21 +212,23 @@ def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
             ports.delivery_queue.send(message_for(delivery), delay_seconds=delay_seconds)
 
 
-def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> None:
-    """Sends messages for deliveries that wait for their turn, as far as there is room. It saves time, and the sweeper
-    would do it too: so a failure is none of the delivery that has ended, which `message` names."""
+def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> Sequence[UnreadableRow]:
+    """Sends messages for deliveries that wait for their turn, as far as there is room; returns what it could not read.
+    It saves time, and the sweeper would do it too: so a failure is none of the delivery that has ended, which `message`
+    names."""
+    met: list[UnreadableRow] = []
     if endpoint.crowded_at is None or not endpoint.is_enabled or endpoint.rests_until is not None:
-        return
+        return met
     now = ports.clock()
     flying = {flight.delivery_id for flight in in_flight(endpoint, now=now)}
     room = endpoint.limit - len(flying)
     if room <= 0:
-        return
+        return met
     with suppress(Retryable, Fenced):
         due = _due(ports, endpoint, but=flying)
         # Not the first of them: several that end at the same time would all call the same ones.
         mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
-        waiting = _those_that_wait(ports, endpoint, mixed, room)
+        waiting = _those_that_wait(ports, endpoint, mixed, room, met)
         if waiting:
             _call(ports, endpoint, waiting)
         elif not flying:
@@ -227,18 +238,21 @@ def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> No
                 ports.delivery_queue.send(message, delay_seconds=min(max(1, seconds), LAG_SECONDS))
             else:
                 ports.endpoints.change(endpoint, uncrowd(endpoint))
+    return met
 
 
-def _call_another(ports: Ports, endpoint: Endpoint) -> None:
+def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     """Sends a message for another delivery when an endpoint begins to rest, and after the one that tries it has failed:
     perhaps its receiver cannot take those events alone. It is one with few attempts, of the newest that wait: the
-    older ones are likely to have failed as well."""
+    older ones are likely to have failed as well. Returns what it could not read."""
+    met: list[UnreadableRow] = []
     if in_flight(endpoint, now=ports.clock()):
-        return  # the one that was called before
+        return met  # the one that was called before
     with suppress(Retryable):
         due = sorted(_due(ports, endpoint, but={endpoint.probe}), reverse=True)
-        waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ)
+        waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ, met)
         _call(ports, endpoint, sorted(waiting, key=lambda delivery: delivery.attempt)[:1])
+    return met
 
 
 def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None]) -> list[str]:
@@ -247,14 +261,19 @@ def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None]) -> list[
     return [one.delivery_id for one in listed if one.due_at <= now and one.delivery_id not in but]
 
 
-def _those_that_wait(ports: Ports, endpoint: Endpoint, due: Sequence[str], most: int) -> list[Delivery]:
-    """Up to `most` of these deliveries: the index is late, and many of those that it lists first have just ended."""
+def _those_that_wait(
+    ports: Ports, endpoint: Endpoint, due: Sequence[str], most: int, met: list[UnreadableRow]
+) -> list[Delivery]:
+    """Up to `most` of these deliveries: the index is late, and many of those that it lists first have just ended. Those
+    that cannot be read join `met`."""
     waiting: list[Delivery] = []
     for delivery_id in due:
         if len(waiting) >= most:
             break
-        delivery = ports.deliveries.get(endpoint.endpoint_id, delivery_id)
-        if delivery is not None and delivery.due_at is not None and delivery.due_at <= ports.clock():
+        delivery = read_delivery(ports.deliveries, endpoint.endpoint_id, delivery_id, now=ports.clock())
+        if isinstance(delivery, UnreadableRow):
+            met.append(delivery)
+        elif delivery is not None and delivery.due_at is not None and delivery.due_at <= ports.clock():
             waiting.append(delivery)
     return waiting
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor
 from darkroom.operations.audit_trail import Deeds
 from darkroom.ports import Deliveries, Endpoints, Images, Tenants, UnreadableRow
@@ -39,11 +38,10 @@ def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
         after = listed.next
 
 
-def keys_of(ports: Ports, tenant_id: str) -> list[ApiKey]:
-    """The tenant's keys, without those that cannot be read. Raises Retryable."""
-    return [
-        key for key in ports.tenants.all_keys() if not isinstance(key, UnreadableRow) and key.tenant_id == tenant_id
-    ]
+def keys_of(ports: Ports, tenant_id: str) -> list[str]:
+    """The ids of the tenant's keys, also of those that cannot be read. Raises Retryable."""
+    keys = [key for key in ports.tenants.all_keys() if key.tenant_id == tenant_id]
+    return [key.row_id if isinstance(key, UnreadableRow) else key.key_id for key in keys]
 
 
 def forget_tenant(ports: Ports, tenant_id: str, deeds: Deeds) -> int:
@@ -51,14 +49,15 @@ def forget_tenant(ports: Ports, tenant_id: str, deeds: Deeds) -> int:
     were. It reads all deliveries of the stack. `deeds` is the operator's action. Raises Retryable."""
     deeds.begin(tenant_id)
     for endpoint in ports.endpoints.of_tenant(tenant_id):
-        ports.endpoints.remove(endpoint)
-        deeds.add(endpoint.endpoint_id, "webhooks")
+        endpoint_id = endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
+        ports.endpoints.remove(tenant_id, endpoint_id)
+        deeds.add(endpoint_id, "webhooks")
     for endpoint_id in ports.deliveries.endpoints_of(tenant_id):  # those of removed endpoints, too
         ports.deliveries.remove_all(endpoint_id)
     keys = keys_of(ports, tenant_id)
-    for key in keys:
-        ports.tenants.remove_key(key.key_id)
-        deeds.add(key.key_id, "keys")
+    for key_id in keys:
+        ports.tenants.remove_key(key_id)
+        deeds.add(key_id, "keys")
     ports.tenants.remove_tenant(tenant_id)
     deeds.add(tenant_id, "tenants")
     return len(keys)

@@ -1,4 +1,5 @@
-"""Finds the rows that this version cannot read: of all unfinished images by the due index, or of the whole table."""
+"""Finds the rows that this version cannot read: of all webhooks, and of all unfinished images by the due index or of
+the whole table."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from itertools import batched, chain
 
 from darkroom.domain.image import DUE_SHARD_NAMES, Image
-from darkroom.ports import Images, UnreadableRow
+from darkroom.ports import Endpoints, Images, UnreadableRow
 
 ROWS_AT_ONCE = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
@@ -29,19 +30,21 @@ class Ports:
     """What the survey needs."""
 
     images: Images
+    endpoints: Endpoints
 
 
 def list_unreadable_rows(
     ports: Ports, *, whole_table: bool, on_read: Callable[[int, int], None] = lambda rows, unreadable: None
 ) -> Survey:
-    """Reads the rows of all images that are unfinished or owe something, each of which is in the due index; or, with
-    `whole_table`, every row.
+    """Reads the rows of all webhooks, and of all images that are unfinished or owe something, each of which is in the
+    due index; or, with `whole_table`, every image's row.
 
     `on_read` is called with how many were read and how many of them are unreadable. Raises Retryable if the table
     cannot answer.
     """
     rows, unreadable = 0, list[UnreadableRow]()
-    for chunk in batched(ports.images.everything() if whole_table else _unfinished(ports), ROWS_AT_ONCE, strict=False):
+    images = ports.images.everything() if whole_table else _unfinished(ports)
+    for chunk in batched(chain(ports.endpoints.everything(), images), ROWS_AT_ONCE, strict=False):
         rows += len(chunk)
         unreadable += [row for row in chunk if isinstance(row, UnreadableRow)]
         on_read(rows, len(unreadable))

@@ -19,6 +19,7 @@ from darkroom.domain.endpoint import (
     LOOK_SECONDS,
     MAX_ENDPOINTS,
     MAX_SECRETS,
+    QUIET_SECONDS,
     RANDOM_BYTES,
     SECOND,
     DisabledBy,
@@ -48,6 +49,7 @@ from darkroom.ports import (
     Fenced,
     Randomness,
     Secret,
+    UnreadableRow,
 )
 
 
@@ -88,7 +90,7 @@ def create_webhook(
     for _ in range(TRIES):
         existing = ports.endpoints.of_tenant(tenant_id)
         _require_new(existing, url)
-        taken = {place_of(endpoint.endpoint_id) for endpoint in existing}
+        taken = {place_of(row.row_id if isinstance(row, UnreadableRow) else row.endpoint_id) for row in existing}
         place = next((place for place in range(MAX_ENDPOINTS) if place not in taken), None)
         if place is None:
             raise Rejected(
@@ -103,15 +105,16 @@ def create_webhook(
             events=events,
             description=description or None,
             created_at=ports.clock(),
+            due_at=ports.clock() + QUIET_SECONDS * SECOND,  # as of every enabled one, whoever can wake it
         )
         if ports.endpoints.create(endpoint):
             return endpoint, _secret(master, endpoint)
     raise Retryable("other webhooks are being made at the same time")
 
 
-def _require_new(existing: Sequence[Endpoint], url: str, but: str | None = None) -> None:
+def _require_new(existing: Sequence[Endpoint | UnreadableRow], url: str, but: str | None = None) -> None:
     for endpoint in existing:
-        if endpoint.url == url and endpoint.endpoint_id != but:
+        if isinstance(endpoint, Endpoint) and endpoint.url == url and endpoint.endpoint_id != but:
             raise Rejected(
                 "webhook_exists",
                 f"The webhook {endpoint.endpoint_id} has this URL already: change it with PATCH, or rotate its secret "
@@ -126,9 +129,11 @@ def _secret(master: bytes, endpoint: Endpoint) -> str:
     )
 
 
-def list_webhooks(ports: Ports, tenant_id: str) -> Sequence[Endpoint]:
-    """All endpoints of the tenant, the oldest first."""
-    return sorted(ports.endpoints.of_tenant(tenant_id), key=lambda endpoint: endpoint.created_at)
+def list_webhooks(ports: Ports, tenant_id: str) -> tuple[Sequence[Endpoint], Sequence[UnreadableRow]]:
+    """All endpoints of the tenant, the oldest first, and those that cannot be read."""
+    rows = ports.endpoints.of_tenant(tenant_id)
+    readable = sorted((row for row in rows if isinstance(row, Endpoint)), key=lambda endpoint: endpoint.created_at)
+    return readable, [row for row in rows if isinstance(row, UnreadableRow)]
 
 
 def read_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Endpoint:
@@ -165,7 +170,7 @@ def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Chang
 def remove_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> None:
     """Removes the endpoint; nothing is sent to it any more, but what is on its way at this moment. Raises
     UnknownWebhook."""
-    ports.endpoints.remove(read_webhook(ports, tenant_id, endpoint_id))
+    ports.endpoints.remove(tenant_id, read_webhook(ports, tenant_id, endpoint_id).endpoint_id)
 
 
 def rotate_secret(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from darkroom.domain.field_problems import FieldProblem
 from darkroom.domain.image import Source, Status
 from darkroom.domain.written_recipes import InvalidRecipe
+from darkroom.ports import UnreadableRow
 
 if TYPE_CHECKING:
     from darkroom.domain.recipes import Recipe
@@ -23,7 +24,12 @@ def pin_overlays(images: Images, recipe: Recipe, tenant_id: str) -> dict[str, So
     """
     found, wrong = {}, {}
     for image_id in recipe.overlay_images:
-        row = images.get(image_id)
+        try:
+            row = images.get(image_id)
+        except UnreadableRow as error:
+            if error.tenant_id == tenant_id:
+                raise
+            row = None
         if row is None or row.tenant_id != tenant_id or row.is_deleted:
             wrong[image_id] = "no image of yours has this id"
         elif row.status is not Status.DONE:

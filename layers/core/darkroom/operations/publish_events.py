@@ -40,16 +40,20 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
 
     After an outage the stream hands over the first unpublished write and all that follow it: what was published of
     those is published twice, under the same id. A write that no repetition can help is set aside, so that it does not
-    hold up all others of its shard until the stream forgets them: a row that this version cannot read, or an event that
-    the topic refuses. Its note says which event to republish.
+    hold up all others of its shard until the stream forgets them: a row that this version cannot read or that trips a
+    bug, or an event that the topic refuses. Its note says which event to republish.
     """
     problems: dict[int, Exception] = {}
     to_set_aside = {place: str(change.unreadable) for place, change in enumerate(changes) if change.unreadable}
-    events = {
-        place: event
-        for place, change in enumerate(changes)
-        if (event := event_of(change.before, change.after)) is not None
-    }
+    events: dict[int, Event] = {}
+    for place, change in enumerate(changes):
+        try:
+            event = event_of(change.before, change.after)
+        except Exception as bug:  # whatever it is, it is this write's, and no reason to hold up any other
+            to_set_aside[place] = f"{type(bug).__name__}: {bug}"
+            continue
+        if event is not None:
+            events[place] = event
     places = list(events)
     for number, error in ports.topic.publish_all(list(events.values())).items():
         if isinstance(error, Retryable):

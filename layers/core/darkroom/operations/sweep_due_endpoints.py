@@ -21,6 +21,7 @@ from darkroom.domain.endpoint import (
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.change_endpoint import TRIES
+from darkroom.operations.read_delivery import read_delivery
 from darkroom.ports import (
     Clock,
     Deliveries,
@@ -38,6 +39,10 @@ SHARD_LIMIT = 500
 LISTED = 8
 """How many deliveries of an endpoint one look lists. It sends as many as may be on their way at a time; each of these
 calls the next."""
+
+LISTED_AT_REST = 40
+"""How many a look lists at an endpoint that rests (as many as half a read unit lists): the first may be unreadable, and
+nothing calls the next."""
 
 POSTPONED_SECONDS = 600
 """How long an endpoint is postponed that cannot be looked at because its row is unreadable or hits a bug."""
@@ -126,7 +131,7 @@ def _decide(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -
     if endpoint.recovery is not None:
         endpoint = _recover(ports, sweep, endpoint, now)
     if endpoint.rests_until is not None:
-        return _let_one_try(ports, endpoint, now)
+        return _let_one_try(ports, sweep, endpoint, now)
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
     ready = [one.delivery_id for one in listed if one.due_at <= now]
     looked_at = replace(
@@ -143,26 +148,32 @@ def _decide(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -
     return _send(ports, endpoint, ready[: endpoint.limit])
 
 
-def _let_one_try(ports: Ports, endpoint: Endpoint, now: Milliseconds) -> str:
+def _let_one_try(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> str:
     """An endpoint rests: the delivery that is to try it is sent once its time has come, and one that is older and due;
     nothing else."""
     if endpoint.rests_until is not None and endpoint.rests_until > now:
         ports.endpoints.change(endpoint, replace(endpoint, due_at=endpoint.rests_until))
         return "resting"
-    listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
-    oldest = min([one.delivery_id for one in listed if one.due_at <= now], default=None)
+    listed = ports.deliveries.due(endpoint.endpoint_id, LISTED_AT_REST)
+    ready = sorted(one.delivery_id for one in listed if one.due_at <= now)
     probe = endpoint.probe
-    if probe is not None:
-        delivery = ports.deliveries.get(endpoint.endpoint_id, probe)
-        if delivery is None or delivery.due_at is None:  # it has ended: another takes its place
-            probe = None
-    probe = probe or oldest
+    if probe is None or not _still_waits(ports, sweep, endpoint, probe, now):  # another takes its place
+        others = (one for one in ready if one != probe)
+        probe, ready = next((one for one in others if _still_waits(ports, sweep, endpoint, one, now)), None), []
     if probe is None:
         due_at = next_look(endpoint, [one.due_at for one in listed], now=now)
         ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
         return "quiet"
     ports.endpoints.change(endpoint, replace(endpoint, probe=probe, due_at=now + LOOK_SECONDS * SECOND))
-    return _send(ports, endpoint, [probe, *([oldest] if oldest is not None and oldest < probe else [])])
+    return _send(ports, endpoint, [probe, *(one for one in ready[:1] if one < probe)])
+
+
+def _still_waits(ports: Ports, sweep: Sweep, endpoint: Endpoint, delivery_id: str, now: Milliseconds) -> bool:
+    delivery = read_delivery(ports.deliveries, endpoint.endpoint_id, delivery_id, now=now)
+    if isinstance(delivery, UnreadableRow):
+        sweep.unreadable.append(delivery)
+        return False
+    return delivery is not None and delivery.due_at is not None
 
 
 def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> Endpoint:

@@ -75,9 +75,10 @@ def _deliveries_of(ports: Ports, image: Image) -> Iterator[Delivery]:
     """The rows of its events' deliveries to the endpoints that there are now; unreadable ones are left out."""
     ids = [delivery_id_of(event.event_id, event.time) for event in events_of(image)]
     for endpoint in ports.endpoints.of_tenant(image.tenant_id):
+        endpoint_id = endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
         for delivery_id in ids:
             try:
-                delivery = ports.deliveries.get(endpoint.endpoint_id, delivery_id)
+                delivery = ports.deliveries.get(endpoint_id, delivery_id)
             except UnreadableRow:
                 continue
             if delivery is not None:

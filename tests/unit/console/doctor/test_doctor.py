@@ -39,7 +39,7 @@ class FakeStack:
     name: str = "shop"
 
     def __post_init__(self) -> None:
-        self.images = self.world.images
+        self.images, self.endpoints = self.world.images, self.world.endpoints
 
 
 @pytest.fixture
