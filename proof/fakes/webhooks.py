@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.endpoint import Endpoint, due_shard_of, place_of
+from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
+from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
 
 
 @dataclass
@@ -103,6 +104,14 @@ class FakeDeliveries:
         wanted = [row for row in rows if not statuses or row.status in statuses]
         more = wanted[limit - 1].delivery_id if len(wanted) >= limit else None
         return DeliveryPage(deliveries=tuple(wanted[:limit]), next=more)
+
+    def of_image(self, image_id: str) -> Sequence[DeliveryKey]:
+        return [
+            DeliveryKey(row.endpoint_id, row.delivery_id)
+            for rows in self.rows.values()
+            for row in rows.values()
+            if image_id_of_event(row.event_id) == image_id
+        ]
 
     def remove_all(self, endpoint_id: str) -> int:
         return len(self.rows.pop(endpoint_id, {}))

@@ -305,6 +305,13 @@ class DueDelivery(NamedTuple):
     delivery_id: str
 
 
+class DeliveryKey(NamedTuple):
+    """Which delivery of which endpoint."""
+
+    endpoint_id: str
+    delivery_id: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeliveryPage:
     """Some deliveries of an endpoint; the list continues after the id `next`, None at its end."""
@@ -344,6 +351,9 @@ class Deliveries(Protocol):
         """Up to `limit` deliveries of events since then, in these states or any, by the time of their events, from the
         newest or the oldest on, or from after the id `after`; perhaps seconds out of date. Fewer may be found although
         the list continues."""
+
+    def of_image(self, image_id: str) -> Sequence[DeliveryKey]:
+        """The deliveries of the image's events, to removed endpoints too; perhaps seconds out of date."""
 
     def remove_all(self, endpoint_id: str) -> int:
         """Removes all deliveries of an endpoint; returns how many."""

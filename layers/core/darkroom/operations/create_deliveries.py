@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Heard, read_event
+from darkroom.domain.event import Heard, image_id_of_event, read_event, without_details
 from darkroom.operations.change_endpoint import watch
-from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints
+from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, Images, UnreadableRow
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
     """What noting deliveries needs."""
 
+    images: Images
     endpoints: Endpoints
     deliveries: Deliveries
     delivery_queue: DeliveryQueue
@@ -53,6 +54,9 @@ def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
 
 def _create(ports: Ports, event: Heard, body: str) -> int:
     wanted = [endpoint for endpoint in ports.endpoints.of_tenant(event.tenant_id) if _wants(endpoint, event)]
+    # What is noted before its image is deleted is blanked by the sweeper, which looks until half an hour after that.
+    if wanted and _is_of_a_deleted_image(ports, event):
+        body = without_details(body)
     for endpoint in wanted:
         delivery = ports.deliveries.create(
             new_delivery(
@@ -72,6 +76,17 @@ def _create(ports: Ports, event: Heard, body: str) -> int:
             with suppress(Retryable):  # then the sweeper sends it
                 ports.delivery_queue.send(message_for(delivery))
     return len(wanted)
+
+
+def _is_of_a_deleted_image(ports: Ports, event: Heard) -> bool:
+    image_id = image_id_of_event(event.event_id)
+    if image_id is None:
+        return False
+    try:
+        image = ports.images.get(image_id)
+    except UnreadableRow:  # as long as this version cannot read it, nothing of it is removed either
+        return False
+    return image is not None and image.is_deleted
 
 
 def _wants(endpoint: Endpoint, event: Heard) -> bool:
