@@ -117,7 +117,7 @@ class FakeDeliveries:
         return len(self.rows.pop(endpoint_id, {}))
 
     def endpoints_of(self, tenant_id: str) -> Iterator[str]:
-        for endpoint_id, rows in self.rows.items():
+        for endpoint_id, rows in list(self.rows.items()):
             if any(row.tenant_id == tenant_id for row in rows.values()):
                 yield endpoint_id
 

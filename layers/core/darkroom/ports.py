@@ -256,6 +256,10 @@ class UsageCounts(Protocol):
         """The days from `since` to `until`, both included, of that tenant or of all, in any order, read as the caller
         iterates: for operators."""
 
+    def forget(self, tenant_id: str) -> int:
+        """Removes whatever is kept of the tenant; returns how many items there were: for operators. Which events were
+        counted is still known: none of them is counted again."""
+
 
 class DueEndpoint(NamedTuple):
     """An entry of the endpoints' due index: when the sweeper must look at an endpoint, and which."""
@@ -574,6 +578,9 @@ class TokenBuckets(Protocol):
 
     def take(self, name: str, allowance: Allowance, now: Microseconds, wanted: int = 1, needed: int = 1) -> Take:
         """Takes tokens as `token_bucket.take` does, counting every one of many concurrent requests."""
+
+    def forget(self, name: str) -> None:
+        """Removes the bucket, which is full then; there may be none."""
 
 
 class Reservations(Protocol):

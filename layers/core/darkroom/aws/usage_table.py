@@ -110,6 +110,23 @@ class UsageTable:
                 figures = {name: int(item[name]["N"]) for name in _FIGURES if name in item}
                 yield DayOfUsage(tenant_id=item["tenant_id"]["S"], day=item["day"]["S"], usage=Usage(**figures))
 
+    def forget(self, tenant_id: str) -> int:
+        removed = 0
+        pages: Any = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            KeyConditionExpression="tenant_id = :tenant",
+            ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+            ProjectionExpression="tenant_id, #day",
+            ExpressionAttributeNames={"#day": "day"},
+            ConsistentRead=True,
+        )
+        for page in pages_of(pages, "reading the usage"):
+            for item in page["Items"]:
+                with retryable("removing usage"):
+                    self._client.delete_item(TableName=self._table_name, Key=item)
+                removed += 1
+        return removed
+
 
 def _passes(code: str) -> bool:
     # The reasons of a cancelled transaction have names of their own
