@@ -232,25 +232,20 @@ def removed(model: Model) -> None:
 
 @_history
 def of_an_image_that_is_deleted(model: Model) -> None:
-    """One delivery waits for its next attempt, one is on its way, one was delivered to an endpoint that is gone; one
-    event is heard after its image was deleted, and one after the last look at what is left of it."""
+    """One delivery was made to an endpoint that is gone, one is on its way, and one event is heard after the last look
+    at what is left of its image."""
     gone = model.add()
     model.tell(1)
     model.drain()
     model.insist("remove", gone.endpoint_id)
     model.add()
-    model.receiver.answer = DOWN
     model.tell(2)
-    model.drain()
-    model.receiver.answer = OK
-    model.tell(3)
     _hear(model)
     for message in model.queue.visible()[:1]:
         model.deliver(message, stops_at=POST)
-    for number in (4, 5):
-        model.tell(number)
-    model.events.hide(model.events.messages[-1], 2 * 3600)
-    for number in (1, 2, 3, 4, 5):
+    model.tell(3)
+    model.events.hide(model.events.messages[-1], 3600)
+    for number in (1, 2, 3):
         model.delete(number)
     model.sweep()
     model.go_on()

@@ -158,6 +158,8 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
     assert call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))["statusCode"] == 204
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
     assert found(marks, CLIENT) == []
+    new = endpoint(7, tenant_id="default", url="https://new.example.com/")
+    OperatedStack(functions.aws).endpoints.create(new)
     tell(functions)  # of the deletion, and of everything before once more
     assert found(marks, CLIENT) == []
     never_logged = {name: mark for name, mark in marks.items() if not name.startswith("what ")}
