@@ -26,6 +26,7 @@ from darkroom.operations.manage_webhooks import Ports as ManagePorts
 from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
 from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
 from proof.fakes.secrets import FakeSecret
+from proof.fakes.stores import FakeImages
 from proof.fakes.webhooks import FakeEndpoints
 
 SOURCE = "/darkroom/benchmark"
@@ -94,7 +95,11 @@ class Plane:
         units = {"send": lambda *_, **__: {"SQS requests": 1}}
         queue_by_aws = Remote(self.aws, "queue", self, units)
         self._create_ports = CreatePorts(
-            endpoints=endpoints_by_aws, deliveries=deliveries_by_aws, delivery_queue=queue_by_aws, clock=self.time.now
+            images=Remote(self.aws, "images", FakeImages(), {"get": reads(1)}),
+            endpoints=endpoints_by_aws,
+            deliveries=deliveries_by_aws,
+            delivery_queue=queue_by_aws,
+            clock=self.time.now,
         )
         self._deliver_ports = DeliverPorts(
             endpoints=endpoints_by_aws,

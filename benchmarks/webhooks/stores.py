@@ -101,12 +101,13 @@ def reads(units: float) -> Callable[..., Mapping[str, float]]:
 
 
 def writes(before: Any, after: Any = None) -> Mapping[str, float]:
-    """What a write costs, refused or not: a unit for each KB of the whole item, and in the index of due times one to
-    remove an entry and one to put it
+    """What a write costs, refused or not: a unit for each KB of the whole item, in the index of due times one to remove
+    an entry and one to put it, and for a new delivery one in the index of images
     (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations)."""
     new = before if after is None else after
     was, is_now = None if after is None else before.due_at, new.due_at
     in_index = 0 if was == is_now else (was is not None) + (is_now is not None)
+    in_index += after is None and isinstance(before, Delivery)
     return {"DynamoDB write units": -(-size(new) // UNIT_BYTES) + in_index}
 
 

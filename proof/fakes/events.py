@@ -70,3 +70,9 @@ class FakeUsage:
         for (tenant, day), usage in self.sums.items():
             if since <= day <= until and tenant_id in (None, tenant):
                 yield DayOfUsage(tenant_id=tenant, day=day, usage=usage)
+
+    def forget(self, tenant_id: str) -> int:
+        theirs = [place for place in self.sums if place[0] == tenant_id]
+        for place in theirs:
+            del self.sums[place]
+        return len(theirs)

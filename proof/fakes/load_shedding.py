@@ -68,3 +68,6 @@ class FakeTokenBuckets:
         taken = take(self.tats.get(name), allowance, now, wanted, needed)
         self.tats[name] = taken.tat
         return taken
+
+    def forget(self, name: str) -> None:
+        self.tats.pop(name, None)

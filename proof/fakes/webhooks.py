@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.endpoint import Endpoint, due_shard_of, place_of
+from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
+from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
 
 
 def _read[Row](row: Row | UnreadableRow) -> Row:
@@ -137,11 +138,19 @@ class FakeDeliveries:
         more = wanted[limit - 1].delivery_id if len(wanted) >= limit else None
         return DeliveryPage(deliveries=tuple(map(self._readable, wanted[:limit])), next=more)
 
+    def of_image(self, image_id: str) -> Sequence[DeliveryKey]:
+        return [
+            DeliveryKey(row.endpoint_id, row.delivery_id)
+            for rows in self.rows.values()
+            for row in rows.values()
+            if image_id_of_event(row.event_id) == image_id
+        ]
+
     def remove_all(self, endpoint_id: str) -> int:
         return len(self.rows.pop(endpoint_id, {}))
 
     def endpoints_of(self, tenant_id: str) -> Iterator[str]:
-        for endpoint_id, rows in self.rows.items():
+        for endpoint_id, rows in list(self.rows.items()):
             if any(row.tenant_id == tenant_id for row in rows.values()):
                 yield endpoint_id
 

@@ -17,6 +17,7 @@ from darkroom.operations.deliver_event import Ports as DeliverPorts
 from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
 from darkroom.operations.sweep_due_endpoints import Sweep, sweep_due_endpoints
 from proof.fakes.secrets import FakeSecret
+from proof.fakes.stores import FakeImages
 from proof.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoints, FakeReceiver
 
 TENANT = "acme"
@@ -33,7 +34,8 @@ def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> E
         "preset": "standard",
         "sequence": 3,
         "time": 1_795_251_600_000 + number,
-        "data": {"id": image_id, "tenant_id": stated.get("tenant_id", TENANT)},
+        "data": {"id": image_id, "tenant_id": stated.get("tenant_id", TENANT)}
+        | ({} if kind is EventType.DELETED else {"variants": [{"name": "hero"}]}),
     }
     return Event(**usual | stated)
 
@@ -42,6 +44,7 @@ def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> E
 class WebhooksWorld:
     """The stores, a clock in milliseconds, and the operations wired to them. A test may replace any store."""
 
+    images: Any = field(default_factory=FakeImages)
     endpoints: Any = field(default_factory=FakeEndpoints)
     deliveries: Any = field(default_factory=FakeDeliveries)
     delivery_queue: Any = field(default_factory=FakeDeliveryQueue)

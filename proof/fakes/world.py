@@ -51,7 +51,7 @@ from proof.fakes.stores import (
     FakeUploadQueue,
     FakeUploads,
 )
-from proof.fakes.webhooks import FakeEndpoints
+from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 
 VISIBILITY_SECONDS = 360
 TIMEOUT_SECONDS = 60
@@ -65,6 +65,7 @@ class World:
     uploads: Any = field(default_factory=FakeUploads)
     originals: Any = field(default_factory=FakeOriginals)
     endpoints: Any = field(default_factory=FakeEndpoints)
+    deliveries: Any = field(default_factory=FakeDeliveries)
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)

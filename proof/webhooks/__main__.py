@@ -93,7 +93,7 @@ def never_happened(counts: Counter[str]) -> list[str]:
         *(f"fault: {name}" for name in MODES),
         *(f"delivery: {name}" for name in OUTCOMES),
         *(f"look: {name}" for name in LOOKS),
-        *("opened again", "sent again", "ended: delivered", "ended: removed"),
+        *("opened again", "sent again", "ended: delivered", "ended: removed", "ended: blank"),
     ]
     return [name for name in wanted if not counts[name]]
 

@@ -24,7 +24,7 @@ WHATS: tuple[What, ...] = get_args(What.__value__)
 ANSWERS = {"ok": OK, "down": DOWN, "gone": GONE, "slow": SLOW, "busy": BUSY}
 
 RULES = (
-    *("tell", "tell twice", "hear", "deliver", "sweep", "two sweeps at once", "meanwhile", "crash", "go on"),
+    *("tell", "tell twice", "delete", "hear", "deliver", "sweep", "two sweeps at once", "meanwhile", "crash", "go on"),
     *("duplicate", "reorder", "delay", "expire visibility", "lose a message", "apply late", "throttle"),
     *(f"receiver: {name}" for name in ANSWERS),
     *(f"owner: {what}" for what in WHATS),
@@ -63,7 +63,7 @@ def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
 
 
 CALLS = {
-    "hear": _calls(("endpoints", 4), ("deliveries", 3), ("queue", 3), ("events", 2)),
+    "hear": _calls(("images", 2), ("endpoints", 4), ("deliveries", 3), ("queue", 3), ("events", 2)),
     "deliver": _calls(
         *(("endpoints", 4), ("deliveries", 3), ("receiver", 1), ("receiver", 1), ("queue", 3)),
         *(("secret", 1), ("tenants", 1), ("index", 1)),
@@ -94,6 +94,7 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
     hearings,
     sweeps,
     questions,
+    st.tuples(st.just("delete"), ANY),
     st.tuples(st.just("pass time"), st.sampled_from([1, 5, 44, 61])),
     st.tuples(st.just("receiver"), st.sampled_from(sorted(ANSWERS))),
 )
@@ -125,6 +126,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.model = Model(counts=COUNTS)
         self.events = 0
+        self.deleted: set[int] = set()
 
     def teardown(self) -> None:
         try:
@@ -152,6 +154,10 @@ class Histories(RuleBasedStateMachine):
     @rule(kind=st.sampled_from([EventType.DONE, EventType.DONE, EventType.FAILED]), copies=st.sampled_from([1, 1, 2]))
     def tell(self, kind: EventType, copies: int) -> None:
         self._tell(kind, copies)
+
+    @rule(which=ANY)
+    def delete(self, which: int) -> None:
+        self._delete(which)
 
     @precondition(lambda self: self.model.events.visible())
     @rule(step=hearings, how=hows("hear"))
@@ -220,6 +226,12 @@ class Histories(RuleBasedStateMachine):
         self.model.tell(self.events, kind, copies=copies)
         self.events += 1
 
+    def _delete(self, which: int) -> None:
+        if (number := which % self.events) not in self.deleted:
+            self._happens("delete")
+            self.deleted.add(number)
+            self.model.delete(number)
+
     def _do(self, step: Step, how: How) -> None:
         model = self.model
         told = model.events.visible()
@@ -239,6 +251,8 @@ class Histories(RuleBasedStateMachine):
             case ("ask", what, which) if endpoints:
                 self._happens(f"owner: {what}")
                 model.ask(what, endpoints[which % len(endpoints)].endpoint_id, **how)
+            case ("delete", which):
+                self._delete(which)
             case ("pass time", seconds):
                 self._happens("pass time")
                 model.pass_time(seconds)

@@ -231,6 +231,28 @@ def removed(model: Model) -> None:
 
 
 @_history
+def of_an_image_that_is_deleted(model: Model) -> None:
+    """One delivery was made to an endpoint that is gone, one is on its way, and one event is heard after the last look
+    at what is left of its image."""
+    gone = model.add()
+    model.tell(1)
+    model.drain()
+    model.insist("remove", gone.endpoint_id)
+    model.add()
+    model.tell(2)
+    _hear(model)
+    for message in model.queue.visible()[:1]:
+        model.deliver(message, stops_at=POST)
+    model.tell(3)
+    model.events.hide(model.events.messages[-1], 3600)
+    for number in (1, 2, 3):
+        model.delete(number)
+    model.sweep()
+    model.go_on()
+    model.drain()
+
+
+@_history
 def its_secret_rotated(model: Model) -> None:
     endpoint = model.add()
     model.tell(1)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, event_id_of
+from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, blank, event_id_of
 from darkroom.domain.endpoint import (
     LOOK_SECONDS,
     QUIET_SECONDS,
@@ -23,7 +23,8 @@ from darkroom.domain.endpoint import (
     signing_secrets,
 )
 from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
-from darkroom.domain.event import Event, EventType, body_of
+from darkroom.domain.event import Event, EventType, body_of, image_id_of_event
+from darkroom.domain.image import Status
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
 from darkroom.operations.create_deliveries import Ports as CreatePorts
 from darkroom.operations.create_deliveries import create_deliveries
@@ -39,9 +40,12 @@ from darkroom.operations.manage_webhooks import (
     resend_delivery,
     rotate_secret,
 )
+from proof.fakes.rows import accepted_image
 from proof.fakes.secrets import FakeSecret
+from proof.fakes.stores import FakeImages
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from proof.fakes.world import World
 from proof.model.processes import Call, Fault, Process, Struck, Surroundings
 from proof.model.stores import Broken, must
 from proof.webhooks.stores import (
@@ -53,7 +57,7 @@ from proof.webhooks.stores import (
     WatchedEndpoints,
 )
 
-STORES = ("endpoints", "deliveries", "index", "queue", "receiver", "secret", "tenants", "events")
+STORES = ("images", "endpoints", "deliveries", "index", "queue", "receiver", "secret", "tenants", "events")
 """What processes call; the index of due deliveries may fail while its table does not."""
 
 WRITES = {
@@ -131,7 +135,10 @@ class Model:
         self.surroundings = Surroundings(struck=lambda mode: self.counts.update([f"fault: {mode}"]))
         self.endpoints = WatchedEndpoints(clock=self.clock)
         self.deliveries = WatchedDeliveries(
-            clock=self.clock, is_recovered=self.recovered.__contains__, is_resent=self.resent.__contains__
+            clock=self.clock,
+            is_recovered=self.recovered.__contains__,
+            is_resent=self.resent.__contains__,
+            is_deleted=self._is_deleted,
         )
         self.queue = ModelQueue[DeliveryMessage](self.clock, VISIBILITY_SECONDS, MAX_RECEIVES)
         # Whatever is given up there is brought back by an operator.
@@ -140,7 +147,9 @@ class Model:
         self.tenants, self.secret = ModelTenants(), FakeSecret()
         self._struck_receiver = self._struck("receiver", self.receiver)
         self._struck_queue, self._struck_events = self._struck("queue", self.queue), self._struck("events", self.events)
+        self.images = FakeImages()
         self.world = _World(
+            images=self._struck("images", self.images),
             endpoints=self._struck("endpoints", self.endpoints),
             deliveries=self._struck("deliveries", self.deliveries, due="index"),
             delivery_queue=self._struck_queue,
@@ -149,9 +158,14 @@ class Model:
             now=self.now,
         )
         self.world.tenants = self._struck("tenants", self.tenants)
+        self.pictures = World(images=self.images, deliveries=self.world.deliveries)
         self._plain = WebhooksWorld(endpoints=self.endpoints, deliveries=self.deliveries, delivery_queue=self.queue)
         self._receipts = 0
         self._up_again: dict[str, int] = {}
+
+    def _is_deleted(self, image_id: str | None) -> bool:
+        image = self.images.rows.get(image_id or "")
+        return image is not None and image.is_deleted
 
     def _is_resent(self, event_id: str) -> bool:
         return event_id in map(event_id_of, self.resent)
@@ -176,13 +190,22 @@ class Model:
         self.counts["endpoints"] += 1
         return self._plain.add(f"{URLS[which]}{self._plain.receipts}", events=PATTERNS[which])
 
-    def tell(self, number: int, kind: EventType = EventType.DONE, *, copies: int = 1) -> None:
+    def tell(self, number: int, kind: EventType = EventType.DONE, *, copies: int = 1, **stated: Any) -> None:
         """An event is put into its queue so often; whoever wants it now must get it."""
-        one = event(number, kind)
+        one = event(number, kind, **stated)
+        if one.subject not in self.images.rows:
+            row = accepted_image(now=self.now, image_id=one.subject, tenant_id=TENANT)
+            self.images.rows[one.subject] = replace(row, status=Status.DONE, waiting_since=None, due_at=None)
         wanting = [row.endpoint_id for row in self.endpoints.all() if matches(row.events, one.type)]
         self.told.setdefault(one.event_id, wanting)
         for _ in range(copies):
             self.events.send(one)
+
+    def delete(self, number: int) -> None:
+        """The image of that number is deleted, and an event tells it."""
+        self.pictures.now = self.now
+        self.pictures.delete(f"{number:026d}", TENANT)
+        self.tell(number, EventType.DELETED, sequence=4)
 
     def hear(self, *messages: QueuedMessage[Event], **how: Any) -> None:
         """The consumer gets some of the events' messages in a batch."""
@@ -234,6 +257,10 @@ class Model:
         self._end_processes()
 
     def _sweep(self) -> None:
+        self.pictures.now = self.now
+        removed = self.pictures.sweep()
+        must(not removed.errors, "stuck", f"a sweep trips over no image: {removed.errors}")
+        self.counts.update({f"image: {outcome}": count for outcome, count in removed.outcomes.items()})
         swept = self.world.sweep()
         must(not swept.errors, "stuck", f"a sweep trips over no row: {swept.errors}")
         for error in swept.unlisted.values():
@@ -509,6 +536,7 @@ class Model:
         """The time until a message is visible, or the next sweep that finds anything; None if nothing is left."""
         instants = [message.visible_at for message in self.queue.messages]
         instants += [message.visible_at for message in self.events.messages]
+        instants += [row.due_at for row in self.images.rows.values() if row.due_at is not None]
         recovering = any(row.recovery for row in self.endpoints.all() if row.endpoint_id not in self.newer)
         if recovering or any(row.due_at is not None for row in self._promised()):
             instants += [row.due_at for row in self.endpoints.all() if row.due_at is not None]
@@ -543,6 +571,10 @@ class Model:
                     self.counts["sent again"] += len(taken or ()) - 1
                 else:
                     self.counts["ended: removed"] += 1
+        for row in self.deliveries.all():
+            if self._is_deleted(image_id_of_event(row.event_id)):
+                must(row == blank(row), "differing", f"no delivery says anything of a deleted image: {row}")
+                self.counts["ended: blank"] += 1
         self.pass_time(61)
         for endpoint in self.endpoints.all():
             must(not in_flight(endpoint, now=self.now), "stuck", "nothing counts as on its way for ever")

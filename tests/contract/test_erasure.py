@@ -21,18 +21,23 @@ from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.tenants_table import TenantsTable
+from darkroom.aws.token_buckets_table import TokenBucketsTable
+from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
+from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus
 from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
+from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.domain.transitions import redo
+from darkroom.domain.usage import Count, Usage
 from darkroom.operations.audit_trail import Trail
 from darkroom.operations.create_key import Ports as KeyPorts
 from darkroom.operations.create_key import create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, received
+from tests.contract.functions import call, http_event, received, written
 from tests.contract.test_handlers import Functions, document, functions
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.erasure import Marks, found, marks_of, unlike_any_other
@@ -104,8 +109,41 @@ def fetching(functions: Functions) -> str:
     return str(document(call(functions.submit_image, event))["id"])
 
 
+def told_to_webhooks(functions: Functions) -> str:
+    """Developed, and told to three webhooks: one takes it, one never does, and one, which is gone, waits for another
+    attempt. Each has answered with words about it."""
+    stack = OperatedStack(functions.aws)
+    webhooks = [endpoint(place, tenant_id="default", url=f"https://{place}.example.com/") for place in range(3)]
+    for webhook in webhooks:
+        stack.endpoints.create(webhook)
+    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE}))["id"])
+    functions.work()
+    tell(functions)
+    ways = (DeliveryStatus.WAITING, DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
+    for webhook, status in zip(webhooks, ways, strict=True):
+        for row in stack.deliveries.page(webhook.endpoint_id, limit=9).deliveries:
+            assert isinstance(row, Delivery)
+            attempt = DeliveryAttempt(number=1, started_at=1, status=500, response="marked-7f3a9 is not welcome")
+            due_at = row.due_at if status is DeliveryStatus.WAITING else None
+            stack.deliveries.change(row, replace(row, status=status, attempt=1, attempts=(attempt,), due_at=due_at))
+    stack.endpoints.remove(webhooks[0].tenant_id, webhooks[0].endpoint_id)
+    return image_id
+
+
+def tell(functions: Functions) -> None:
+    """What the rows' stream tells reaches both consumers, whose messages are then gone."""
+    aws = functions.aws
+    call(functions.publish_events, {"Records": written(aws.images_table)})
+    for consumer, url in (
+        (functions.create_deliveries, aws.webhooks_queue_url),
+        (functions.count_usage, aws.usage_queue_url),
+    ):
+        while (batch := received(url))["Records"]:
+            assert call(consumer, batch) == {"batchItemFailures": []}
+
+
 STORIES: dict[str, Callable[[Functions], str]] = {
-    story.__name__: story for story in (done_twice, given_up, refused, announced, fetching, held)
+    story.__name__: story for story in (done_twice, given_up, refused, announced, fetching, held, told_to_webhooks)
 }
 
 
@@ -119,6 +157,10 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
     assert before, "before the deletion the marks are found"
     assert call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))["statusCode"] == 204
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    assert found(marks, CLIENT) == []
+    new = endpoint(7, tenant_id="default", url="https://new.example.com/")
+    OperatedStack(functions.aws).endpoints.create(new)
+    tell(functions)  # of the deletion, and of everything before once more
     assert found(marks, CLIENT) == []
     never_logged = {name: mark for name, mark in marks.items() if not name.startswith("what ")}
     logged = log.getvalue().encode()
@@ -161,21 +203,32 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         UpdateExpression="SET failures = :strange",
         ExpressionAttributeValues={":strange": {"S": "a few"}},
     )
+    for tenant in ("acme-73f1", "other"):
+        counts = [
+            Count(event_id=f"{tenant}-{day}", tenant_id=tenant, day=day, usage=Usage(images=1), forget_at=2**40)
+            for day in ("2026-11-21", "stored")
+        ]
+        stack.usage.add(counts)
+        for policy in Policy:
+            stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
     marks = _marks(functions, ours) | {
         "its key's label": b"of acme-73f1",
         "a webhook's URL": b"https://acme-73f1.example.com",
         "a delivery": b"an event of acme-73f1",
+        "its name, as a key or in it": b'"tenant_id": {"S": "acme-73f1',
     }
-    for name in ("AUTHORIZER_CACHE_SECONDS", "_INDEX_SECONDS"):
+    for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
     erasing.erase(cast(Stack, stack), "acme-73f1", as_json=False)
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
-    assert found(marks, CLIENT) == []
+    assert found(marks, CLIENT) == [f"the table {aws.images_table} has its name, as a key or in it"]
     tombstone = functions.row(ours)
     assert (tombstone.tenant_id, told_by(tombstone)) == ("acme-73f1", set())
     assert functions.row(theirs).status is Status.DONE
     assert len(stack.endpoints.of_tenant("other")) == 2
     assert len(list(stack.deliveries.endpoints_of("other"))) == 2
+    assert len(list(stack.usage.days(since="2026", until="~", tenant_id="other"))) == 2
+    assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Count"] == len(Policy)
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
 
 
@@ -202,6 +255,14 @@ class OperatedStack:
         return DeliveriesTable(boto3.client("dynamodb"), self.aws.deliveries_table)
 
     @property
+    def usage(self) -> UsageTable:
+        return UsageTable(boto3.client("dynamodb"), self.aws.usage_table, self.aws.counted_events_table)
+
+    @property
+    def token_buckets(self) -> TokenBucketsTable:
+        return TokenBucketsTable(boto3.client("dynamodb"), self.aws.token_buckets_table)
+
+    @property
     def images(self) -> ImagesTable:
         return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
 
@@ -211,15 +272,21 @@ class OperatedStack:
 
 def test_the_scan_finds_every_kind_of_mark(functions: Functions) -> None:
     """What it would miss before the deletion, it would miss after it."""
-    done, failed = done_twice(functions), given_up(functions)
-    places = {name: _places(functions, name, image_id) for name, image_id in (("done", done), ("failed", failed))}
+    stories = {"done": done_twice, "failed": given_up, "told": told_to_webhooks}
+    places = {name: _places(functions, name, story(functions)) for name, story in stories.items()}
     assert {"ImagesTable", "IdempotencyTable", "originals", "outputs"} <= places["done"]
     assert {"ImagesTable", "originals"} <= places["failed"]
+    assert "DeliveriesTable" in places["told"]
 
 
 def _places(functions: Functions, name: str, image_id: str) -> set[str]:
     told = "\n".join(found(_marks(functions, image_id), CLIENT))
-    tables = {"ImagesTable": functions.aws.images_table, "IdempotencyTable": functions.aws.idempotency_table}
+    aws = functions.aws
+    tables = {
+        "ImagesTable": aws.images_table,
+        "IdempotencyTable": aws.idempotency_table,
+        "DeliveriesTable": aws.deliveries_table,
+    }
     buckets = {"originals": f"originals/{image_id}", "outputs": f"outputs/{image_id}"}
     return {place for place, text in (tables | buckets).items() if text in told}
 

@@ -301,6 +301,16 @@ def test_counts_add_up_by_tenant_and_day(kind: str, aws: Aws) -> None:
 
 
 @BOTH
+def test_of_a_tenant_that_is_forgotten_every_item_goes_and_none_of_its_events_counts_again(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    counts = [count(number, day=day, images=1) for number, day in enumerate(("2026-11-21", "2026-11-22", "stored"))]
+    usage.add([*counts, count(9, "b", images=1)])
+    assert [usage.forget("acme"), usage.forget("acme")] == [3, 0]
+    assert usage.add(counts) == 0
+    assert days(usage, until="~") == {("b", "2026-11-21"): Usage(images=1)}
+
+
+@BOTH
 def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_counting(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
     assert usage.add([count(1, images=1), count(1, images=1)]) == 1

@@ -54,6 +54,16 @@ def test_a_bucket_gives_a_burst_then_nothing_and_then_the_rate(kind: str, aws: A
 
 
 @BOTH
+def test_a_bucket_that_is_forgotten_is_full(kind: str, aws: Aws) -> None:
+    buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=1), NOW * 1000
+    for name in ("acme", "globex"):
+        assert buckets.take(name, allowance, now).is_taken
+    for _ in range(2):
+        buckets.forget("acme")
+    assert [buckets.take(name, allowance, now).is_taken for name in ("acme", "globex")] == [True, False]
+
+
+@BOTH
 def test_a_bucket_that_nobody_has_used_for_long_is_full_and_no_more(kind: str, aws: Aws) -> None:
     buckets, allowance = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=2)
     buckets.take("acme", allowance, NOW * 1000)

@@ -43,6 +43,8 @@ from darkroom.ports import (
     Waiting,
 )
 from proof.fakes import FakeImages
+from proof.fakes.events import FakeUsage
+from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
@@ -527,7 +529,12 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
     assert isinstance(next_key, UnreadableRow) and next_key.row_id == "00000009"
     if kind == "aws":
         ports = ErasurePorts(
-            tenants=tenants, images=FakeImages(), endpoints=FakeEndpoints(), deliveries=FakeDeliveries()
+            tenants=tenants,
+            images=FakeImages(),
+            endpoints=FakeEndpoints(),
+            deliveries=FakeDeliveries(),
+            usage=FakeUsage(),
+            token_buckets=FakeTokenBuckets(),
         )
         assert keys_of(ports, "next") == ["00000009"], "an erasure finds it"
     with pytest.raises(UnreadableRow):

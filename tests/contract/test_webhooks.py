@@ -49,7 +49,7 @@ def delivery(number: int = 1, *, to: Endpoint | None = None, **stated: Any) -> D
         event_id=f"{number:026d}-3",
         event_type="image.done",
         time=NOW + number,
-        body='{"a":"é"}',
+        body='{"data":{"a":"é"}}',
         now=NOW + number,
     )
     return replace(row, **stated)
@@ -244,6 +244,21 @@ def test_all_deliveries_of_a_tenant_can_be_found_and_removed(stores: tuple[Endpo
     assert sum(deliveries.remove_all(endpoint_id) for endpoint_id in mine) == 4
     assert list(deliveries.endpoints_of("acme")) == []
     assert list(deliveries.endpoints_of("other")) == [endpoint(2).endpoint_id]
+
+
+@BOTH
+def test_the_deliveries_of_an_image_are_found_by_it_at_endpoints_that_are_gone_too(
+    stores: tuple[Endpoints, Deliveries],
+) -> None:
+    endpoints, deliveries = stores
+    endpoints.create(endpoint())
+    rows = [deliveries.create(delivery(to=endpoint(place))) for place in (0, 1)]
+    rows.append(deliveries.create(delivery(event_id=f"{1:026d}-7", delivery_id=f"{NOW:014}-{1:026d}-7")))
+    deliveries.create(delivery(2))
+    deliveries.create(delivery(3, event_id=f"{endpoint().endpoint_id}-2"))
+    found = deliveries.of_image(f"{1:026d}")
+    assert sorted(found) == sorted((row.endpoint_id, row.delivery_id) for row in rows)
+    assert list(deliveries.of_image(f"{9:026d}")) == []
 
 
 def test_a_delivery_is_forgotten_after_thirty_days(aws: Aws) -> None:

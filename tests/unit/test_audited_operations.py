@@ -39,7 +39,8 @@ from darkroom.operations.patience import Patience
 from darkroom.ports import StoredVersion
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.dead_letters import FakeRedrives
-from proof.fakes.events import FakeTopic
+from proof.fakes.events import FakeTopic, FakeUsage
+from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.originals import FakeVersionedOriginals
 from proof.fakes.tenants import FakeTenants
 from tests.unit.test_observe_stack import Observed
@@ -56,6 +57,8 @@ class Operated(Observed):
     tenants: Any = field(default_factory=FakeTenants)
     log: FakeAudit = field(default_factory=FakeAudit)
     topic: Any = field(default_factory=FakeTopic)
+    usage: Any = field(default_factory=FakeUsage)
+    token_buckets: Any = field(default_factory=FakeTokenBuckets)
 
     def __post_init__(self) -> None:
         super().__post_init__()

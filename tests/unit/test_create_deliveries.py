@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from darkroom.domain.delivery import Delivery, DeliveryStatus
+from darkroom.domain.delivery import Answer, Delivery, DeliveryStatus
 from darkroom.domain.endpoint import LOOK_SECONDS, matches
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import EventType
+from darkroom.domain.event import EventType, body_of, without_details
+from darkroom.domain.transitions import delete
 from darkroom.operations.create_deliveries import Ports, create_deliveries
-from darkroom.operations.manage_webhooks import Change, change_webhook
+from darkroom.operations.manage_webhooks import Change, change_webhook, ping_webhook
+from proof.fakes.rows import accepted_image
 from proof.fakes.webhooks import FakeDeliveries
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 
@@ -114,3 +118,34 @@ def test_an_event_that_comes_again_is_noted_though_a_newer_version_has_written_i
     created = world.tell(event())
     assert (dict(created.failures), len(created.unreadable)) == ({}, 1)
     assert [message.endpoint_id for message in world.take()] == [good.endpoint_id]
+
+
+def rows_of(world: WebhooksWorld) -> list[Delivery]:
+    return [row for rows in world.deliveries.rows.values() for row in rows.values()]
+
+
+def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_details() -> None:
+    world = WebhooksWorld()
+    world.add()
+    told = [event(1), event(2), event(3)]
+    for number, one in enumerate(told):
+        row = accepted_image(now=world.now, image_id=one.subject, tenant_id=TENANT)
+        world.images.create(delete(row, now=world.now) if number == 0 else row)
+    world.images.unreadable[told[1].subject] = world.images.rows.pop(told[1].subject)
+    assert world.tell(*told).deliveries == 3
+    assert ["hero" in row.body for row in rows_of(world)] == [False, True, True]
+    assert rows_of(world)[0].body == without_details(body_of(told[0], source=world.source))
+    assert world.run() == ["delivered"] * 3
+    assert [json.loads(request.body)["id"] for request in world.receiver.requests] == [one.event_id for one in told]
+
+
+def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.images.create(accepted_image(now=world.now, image_id=event(1).subject, tenant_id=TENANT))
+    world.receiver.behaves = lambda _: Answer(milliseconds=5, status=500, body="no hero here")
+    world.tell(event(1), event(2, EventType.DELETED))
+    ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)
+    world.run()
+    kept = {row.event_type: row.attempts[0].response for row in rows_of(world)}
+    assert kept == {"image.done": "no hero here", "image.deleted": None, "webhook.ping": "no hero here"}

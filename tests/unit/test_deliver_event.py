@@ -22,6 +22,7 @@ from darkroom.domain.delivery import (
     Delivery,
     DeliveryMessage,
     DeliveryStatus,
+    blank,
     event_id_of,
     message_for,
 )
@@ -1025,6 +1026,26 @@ def test_a_recovery_leaves_what_another_has_written_meanwhile_and_goes_on() -> N
     assert (sweep.recovered, sweep.errors, sweep.outcomes["fenced"]) == (0, {}, 0)
     world.deliveries = whole
     assert world.endpoint(endpoint).recovery is None
+
+
+def test_a_recovery_opens_what_was_blanked_at_that_moment() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    world.take()
+    planted(world, endpoint, status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
+    recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
+    change = world.deliveries.change
+
+    def change_after_the_sweeper(before: Delivery, after: Delivery) -> Delivery:
+        world.deliveries.change = change
+        change(before, blank(before))
+        return change(before, after)  # type: ignore[no-any-return]
+
+    world.deliveries.change = change_after_the_sweeper
+    assert world.sweep().recovered == 1
+    (row,) = world.rows(endpoint)
+    assert (row.status, row) == (DeliveryStatus.WAITING, blank(row))
 
 
 def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in_time() -> None:

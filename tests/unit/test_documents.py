@@ -151,8 +151,10 @@ def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -
 def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> None:
     stores, _, row = (DOCS / "privacy.md").read_text().partition("## The row")
     named = {name for line in stores.splitlines() if line.startswith("| ") for name in re.findall(r"`(\w+)`", line)}
-    kinds = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue")
-    assert {name for kind in kinds for name in resources(kind)} <= named
+    kinds = ("DynamoDB::Table", "S3::Bucket", "SQS::Queue", "Logs::LogGroup", "StepFunctions::StateMachine")
+    of_functions = {name.removesuffix("Function") + "Logs" for name in resources("AWS::Lambda::Function")}
+    assert {name for kind in kinds for name in resources(f"AWS::{kind}")} - of_functions <= named
+    assert {"EventsTopic", "the functions' logs"} <= {*named, *re.findall(r"^\| ([^|`]+) \|", stores, re.MULTILINE)}
     kept = {"yes": set[str](), "no": set[str]()}
     for names, answer in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (yes|no)", row, re.MULTILINE):
         kept[answer] |= set(re.findall(r"`(\w+)`", names))

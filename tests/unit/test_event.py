@@ -16,7 +16,17 @@ from checks.event_patterns import passes
 from checks.expand_template import resources
 from darkroom.aws.images_table import to_item
 from darkroom.domain.claim import claim
-from darkroom.domain.event import MEANINGS, Event, EventType, Heard, UnreadableEvent, body_of, event_of, events_of
+from darkroom.domain.event import (
+    MEANINGS,
+    Event,
+    EventType,
+    Heard,
+    UnreadableEvent,
+    body_of,
+    event_of,
+    events_of,
+    without_details,
+)
 from darkroom.domain.event import read_event as read
 from darkroom.domain.image import Image, Source, Status, Variant, message_for
 from darkroom.domain.instants import rfc3339
@@ -174,6 +184,23 @@ def test_the_largest_event_is_small_enough_for_its_receivers() -> None:
     image = claimed(accepted(tenant_id="t" * 128))
     event = told(image, replace(complete(image, variants, notices=(), now=NOW), version=10**9))
     assert len(body_of(event, source="/darkroom/" + "s" * 128)) < 20_000
+
+
+@pytest.mark.parametrize("end", ["done", "failed", "expired", "accepted"])
+def test_an_event_without_its_details_is_what_the_tombstone_tells_again(end: str) -> None:
+    row = replace(accepted(expires_at=NOW + 5_000), accepted_version=1)
+    ended = {
+        "done": lambda: done(claimed(accepted())),
+        "failed": lambda: reject(claimed(accepted()), code="too_large", message="Too large: hero.", now=NOW),
+        "expired": lambda: expire(row, now=NOW + 6_000),
+        "accepted": lambda: row,
+    }[end]()
+    ended = replace(ended, completed_version=7 if ended.status.is_terminal else None)
+    (*_, whole) = events_of(ended)
+    again = next(one for one in events_of(delete(ended, now=NOW + 9_000)) if one.event_id == whole.event_id)
+    body, thin = (body_of(one, source="/darkroom/test") for one in (whole, again))
+    assert without_details(body) == thin != body
+    assert without_details(thin) == thin
 
 
 def test_every_type_has_a_meaning() -> None:

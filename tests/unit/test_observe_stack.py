@@ -30,7 +30,6 @@ from darkroom.operations.observe_stack import (
 from proof.fakes import World
 from proof.fakes.observation import FakeMeasurements, FakeQueueCounts, FakeRaisedAlarms, count, counts
 from proof.fakes.rows import accepted_image
-from proof.fakes.webhooks import FakeDeliveries
 from tests.unit.test_dead_letters import given_up
 
 STACK = '  File "/opt/python/darkroom/operations/transcode_image.py", line 12, in _develop\n'
@@ -45,7 +44,6 @@ class Observed(World):
     given_up: Any = field(default_factory=lambda: FakeQueueCounts(counts=dict(counts(fast=0, slow=0, usage=0))))
     measurements: Any = field(default_factory=FakeMeasurements)
     alarms: Any = field(default_factory=FakeRaisedAlarms)
-    deliveries: Any = field(default_factory=FakeDeliveries)
 
     def look(self, before: Observation | None = None) -> Observation:
         return observe_stack(self.ports(Ports), before)

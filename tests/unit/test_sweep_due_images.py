@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
+from darkroom.domain.event import body_of, events_of
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Status, due_shard_of, message_for
 from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.ports import Due
+from darkroom.ports import Due, UnreadableRow
 from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import jpeg
@@ -434,8 +436,112 @@ def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_a
     assert (row.due_at, row.forget_at) == (None, world.now // 1000 + TOMBSTONE_SECONDS)
 
 
+def noted(world: World, image_id: str, number: int, **stated: Any) -> Delivery:
+    """A delivery of what the image's row tells, to the endpoint of that number, with one attempt."""
+    (*_, told) = events_of(world.row(image_id))
+    row = new_delivery(
+        endpoint_id=f"we_{number}",
+        tenant_id=told.tenant_id,
+        event_id=told.event_id,
+        event_type=told.type,
+        time=told.time,
+        body=body_of(told, source="/darkroom/test"),
+        now=world.now,
+    )
+    attempt = DeliveryAttempt(number=1, started_at=world.now, status=500, response='{"seen": "thumb"}')
+    return cast(Delivery, world.deliveries.create(replace(row, attempt=1, attempts=(attempt,), **stated)))
+
+
+def shown(world: World) -> list[str]:
+    """What deliveries say of variants, or of what was answered about them."""
+    rows = [row for rows in world.deliveries.rows.values() for row in rows.values()]
+    return [row.endpoint_id for row in rows if "thumb" in f"{row.body} {row.attempts}"]
+
+
+def test_what_deliveries_say_of_a_withdrawn_image_goes_whether_they_wait_or_have_ended() -> None:
+    world = World()
+    image_id, other_id = (world.submit(PHOTO).image.image_id for _ in range(2))
+    for message in list(world.lanes.sent):
+        world.deliver(message)
+    for number, status in enumerate((DeliveryStatus.WAITING, DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)):
+        noted(world, image_id, number, status=status, due_at=None)
+    died = {"status": DeliveryStatus.SENDING, "lease_until": world.now - 1}
+    noted(world, image_id, 3, **died)
+    noted(world, other_id, 4)
+    before = {row.delivery_id: row for rows in world.deliveries.rows.values() for row in rows.values()}
+    world.delete(image_id)
+    assert world.sweep().outcomes == Counter(removed=1)
+    assert shown(world) == ["we_4"]
+    for number in range(4):
+        (row,) = world.deliveries.rows[f"we_{number}"].values()
+        was = before[row.delivery_id]
+        assert (row.event_id, row.attempt, row.attempts[0].status) == (was.event_id, 1, 500)
+        assert json.loads(row.body)["data"].keys() == {"id", "tenant_id", "lane", "preset", "run", "links"}
+
+
+def test_a_delivery_that_is_just_being_made_is_blanked_when_its_worker_has_written_what_came_of_it() -> None:
+    world = World()
+    image_id = world.submit(PHOTO).image.image_id
+    world.deliver(world.lanes.sent[0])
+    row = noted(world, image_id, 0, status=DeliveryStatus.SENDING, lease_until=world.now + 50_000)
+    noted(world, image_id, 1)
+    world.delete(image_id)
+    assert world.sweep().outcomes == Counter(being_delivered=1)
+    assert shown(world) == ["we_0"]
+    world.deliveries.change(row, replace(row, status=DeliveryStatus.DELIVERED, due_at=None))
+    world.advance(60)
+    assert world.sweep().outcomes == Counter(removed=1)
+    assert shown(world) == []
+
+
+def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_sweep() -> None:
+    world = World()
+    image_id = world.submit(PHOTO).image.image_id
+    world.deliver(world.lanes.sent[0])
+    row = noted(world, image_id, 0)
+    world.delete(image_id)
+    world.deliveries.change(row, replace(row, due_at=world.now + 5))
+    get, late = world.deliveries.get, [row]
+    world.deliveries.get = lambda *key: late.pop() if late else get(*key)
+    assert world.sweep().outcomes == Counter(being_delivered=1)
+    assert world.sweep().outcomes == Counter(removed=1)
+    assert shown(world) == []
+
+
+def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_reported() -> None:
+    world = World()
+    image_id = world.submit(PHOTO).image.image_id
+    world.deliver(world.lanes.sent[0])
+    for number in range(3):
+        noted(world, image_id, number)
+    world.delete(image_id)
+    get = world.deliveries.get
+
+    def read(endpoint_id: str, delivery_id: str) -> Delivery | None:
+        if endpoint_id == "we_0":
+            raise UnreadableRow(f"delivery {endpoint_id}", "invented later")
+        return cast(Delivery, get(endpoint_id, delivery_id))
+
+    world.deliveries.get = read
+    sweep = world.sweep()
+    assert (sweep.outcomes, [error.row_id for error in sweep.unreadable]) == (
+        Counter(unreadable=1),
+        ["delivery we_0"],
+    )
+    assert shown(world) == ["we_0"]
+    assert world.originals.objects == {}
+
+
 @pytest.mark.parametrize(
-    "dies_at", ["outputs.delete_all", "originals.delete", "uploads.delete", "memory.forget", "images.change"]
+    "dies_at",
+    [
+        "outputs.delete_all",
+        "originals.delete",
+        "uploads.delete",
+        "memory.forget",
+        "deliveries.of_image",
+        "images.change",
+    ],
 )
 def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: str) -> None:
     world = World()

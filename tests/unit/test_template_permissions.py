@@ -142,6 +142,7 @@ INDEXES = {
     ("images", "newest"): f"${{ImagesTable.Arn}}/index/{NEWEST_INDEX}",
     ("endpoints", "due"): f"${{EndpointsTable.Arn}}/index/{endpoints_table.DUE_INDEX}",
     ("deliveries", "due"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.DUE_INDEX}",
+    ("deliveries", "of_image"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.IMAGE_INDEX}",
 }
 """The index that a port's method reads."""
 

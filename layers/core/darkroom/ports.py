@@ -258,6 +258,10 @@ class UsageCounts(Protocol):
         """The days from `since` to `until`, both included, of that tenant or of all, in any order, read as the caller
         iterates; one that this version cannot read is named in its place. For operators."""
 
+    def forget(self, tenant_id: str) -> int:
+        """Removes whatever is kept of the tenant; returns how many items there were: for operators. Which events were
+        counted is still known: none of them is counted again."""
+
 
 class DueEndpoint(NamedTuple):
     """An entry of the endpoints' due index: when the sweeper must look at an endpoint, and which."""
@@ -306,6 +310,13 @@ class DueDelivery(NamedTuple):
     delivery_id: str
 
 
+class DeliveryKey(NamedTuple):
+    """Which delivery of which endpoint."""
+
+    endpoint_id: str
+    delivery_id: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeliveryPage:
     """Some deliveries of an endpoint; the list continues after the id `next`, None at its end."""
@@ -349,6 +360,9 @@ class Deliveries(Protocol):
         """Up to `limit` deliveries of events since then, in these states or any, by the time of their events, from the
         newest or the oldest on, or from after the id `after`; perhaps seconds out of date. Fewer may be found although
         the list continues."""
+
+    def of_image(self, image_id: str) -> Sequence[DeliveryKey]:
+        """The deliveries of the image's events, to removed endpoints too; perhaps seconds out of date."""
 
     def remove_all(self, endpoint_id: str) -> int:
         """Removes all deliveries of an endpoint; returns how many."""
@@ -569,6 +583,9 @@ class TokenBuckets(Protocol):
 
     def take(self, name: str, allowance: Allowance, now: Microseconds, wanted: int = 1, needed: int = 1) -> Take:
         """Takes tokens as `token_bucket.take` does, counting every one of many concurrent requests."""
+
+    def forget(self, name: str) -> None:
+        """Removes the bucket, which is full then; there may be none."""
 
 
 class Reservations(Protocol):

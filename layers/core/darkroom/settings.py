@@ -401,6 +401,8 @@ class CountUsageSettings(ConsumerSettings):
 class CreateDeliveriesSettings(DeliverySettings, ConsumerSettings):
     """The settings of `create_deliveries`."""
 
+    images_table: str
+
 
 class DeliverEventSettings(DeliverySettings, ReachSettings, DeadLetterSettings):
     """The settings of `deliver_event`."""

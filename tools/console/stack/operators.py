@@ -40,6 +40,7 @@ from darkroom.aws.secrets import StoredSecret
 from darkroom.aws.signing import MessageSigner
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.lanes import LANES, Lane, lanes_with
@@ -197,6 +198,11 @@ class Stack(RunningStack):
     def usage(self) -> UsageTable:
         """What tenants used."""
         return UsageTable(self.client("dynamodb"), self._resource("UsageTable"), self._resource("CountedEventsTable"))
+
+    @property
+    def token_buckets(self) -> TokenBucketsTable:
+        """What tenants may still ask for at this moment."""
+        return TokenBucketsTable(self.client("dynamodb"), self._resource("TokenBucketsTable"))
 
     @property
     def endpoints(self) -> EndpointsTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import typer
@@ -20,27 +20,39 @@ from darkroom.domain.errors import UnknownImage
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, TenantState
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
+from darkroom.domain.usage import COUNTED_DAYS, REMEMBERED_DAYS
 from darkroom.operations.audit_trail import Deeds
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
 from darkroom.operations.change_tenant import Ports as ChangePorts
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
-from darkroom.operations.erase_tenant import Ports, forget_tenant, image_ids, keys_of
+from darkroom.operations.erase_tenant import Forgotten, Ports, forget_tenant, image_ids, keys_of
 from darkroom.operations.pace import Pace
 from darkroom.ports import UnreadableRow
 
-_INDEX_SECONDS = 5
-"""How far the index of images may be behind its table, and then some."""
+_LAG_SECONDS = 10
+"""How far the index of images, and what is counted from events, may be behind the table of images, and then some."""
 
-BACKUP_DAYS, LOG_DAYS, ARCHIVE_DAYS, AUDIT_DAYS = 35, 30, 365, 1096
-"""What the template keeps, in tables' point-in-time backups, logs, the archive of dead letters and the audit log."""
+BACKUP_DAYS, LOG_DAYS, ARCHIVE_DAYS, AUDIT_DAYS, OBJECT_EVENT_DAYS = 35, 30, 365, 1096, 365
+"""What the template keeps, in tables' point-in-time backups, logs, the archive of dead letters, the audit log and the
+trail of objects."""
+
+MESSAGE_DAYS, BATCH_DAYS = 4, 400
+"""How long it keeps a message in a queue, and a batch of scheduled images that is never released."""
 
 _SHOWN = 20
 
 
 def _ports(stack: Stack) -> Ports:
-    return Ports(tenants=stack.tenants, images=stack.images, endpoints=stack.endpoints, deliveries=stack.deliveries)
+    return Ports(
+        tenants=stack.tenants,
+        images=stack.images,
+        endpoints=stack.endpoints,
+        deliveries=stack.deliveries,
+        usage=stack.usage,
+        token_buckets=stack.token_buckets,
+    )
 
 
 @dataclass(kw_only=True)
@@ -55,13 +67,12 @@ class _Erasure:
     deeds: Deeds
     erased: int = 0
     unreadable: dict[str, UnreadableRow] = field(default_factory=dict)
-    keys: int = 0
+    forgotten: Forgotten = field(default_factory=Forgotten)
 
     @property
     def ports(self) -> Ports:
         """The ports of the operation."""
-        stack = self.stack
-        return Ports(tenants=stack.tenants, images=stack.images, endpoints=stack.endpoints, deliveries=stack.deliveries)
+        return _ports(self.stack)
 
     @property
     def detail(self) -> str:
@@ -80,10 +91,13 @@ class _Erasure:
         # Also if it was suspended before: by an erasure that was interrupted a moment ago, perhaps.
         if is_known and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until no request is authorized any more")
-            self.interrupts.wait(AUTHORIZER_CACHE_SECONDS + _INDEX_SECONDS)
+            self.interrupts.wait(AUTHORIZER_CACHE_SECONDS + _LAG_SECONDS)
             self._erase_images()
+        if self.erased and not self.interrupts.requested:
+            self.report.show("waiting", completed=0, total=None, detail="until the last events are counted")
+            self.interrupts.wait(_LAG_SECONDS)
         if not self.interrupts.requested and not self.unreadable:
-            self.keys = forget_tenant(self.ports, self.tenant_id, self.deeds)
+            self.forgotten = forget_tenant(self.ports, self.tenant_id, self.deeds)
         return is_known
 
     def _suspend(self) -> bool:
@@ -140,17 +154,20 @@ def tell(stack: Stack, tenant_id: str) -> None:
     with stack.explained(), display.Report(display.errors()) as report:
         tenant = ports.tenants.tenant(tenant_id)
         keys = len(keys_of(ports, tenant_id))
+        webhooks = len(ports.endpoints.of_tenant(tenant_id))
+        days = sum(1 for _ in ports.usage.days(since="0", until="9", tenant_id=tenant_id))
         images = 0
         for images, _ in enumerate(image_ids(ports, tenant_id), start=1):
             report.show("counting", completed=images, total=None, detail=f"{images:,} images")
     out = display.output()
-    if tenant is None and not images and not keys:
+    if tenant is None and not (images or keys or webhooks or days):
         display.line(out, f"There is nothing of {tenant_id} in {stack.name}.", style="green")
         return
     display.line(
         out,
-        f"{tenant_id} has {display.of(images, 'image')} and {display.of(keys, 'key')}. All of it would be erased, "
-        "with every original and variant. This cannot be undone. Nothing was changed.",
+        f"{tenant_id} has {display.of(images, 'image')}, {display.of(keys, 'key')}, {display.of(webhooks, 'webhook')} "
+        f"and {display.of(days, 'day')} of usage. All of it would be erased, with every original and variant. "
+        "This cannot be undone. Nothing was changed.",
         style="bold",
     )
     display.line(out, f"Do it:  {_again(stack, tenant_id)}")
@@ -183,7 +200,7 @@ def erase(stack: Stack, tenant_id: str, *, as_json: bool) -> None:
         again = _again(stack, tenant_id)
         display.line(display.errors(), f"Interrupted, {erasure.detail}. For the rest:  {again}", style="yellow")
         raise typer.Exit(INTERRUPTED)
-    if not (is_known or erasure.erased or erasure.keys or erasure.unreadable):
+    if not (is_known or erasure.erased or erasure.forgotten != Forgotten() or erasure.unreadable):
         raise ApiError(
             f"There is nothing of {tenant_id} in {stack.name}. "
             f"To list the tenants: ./darkroom tenants ls{stack.options}"
@@ -194,7 +211,7 @@ def erase(stack: Stack, tenant_id: str, *, as_json: bool) -> None:
             {
                 "tenant": tenant_id,
                 "images": erasure.erased,
-                "keys": erasure.keys,
+                **asdict(erasure.forgotten),
                 "unreadable": sorted(erasure.unreadable),
                 "left": {name: {"what": what, "until": until} for name, (what, until) in left.items()},
             }
@@ -219,15 +236,31 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
         "tombstones": ("ids, the tenant's name and times, no content", tombstones_until),
         "backups": ("the tables' point-in-time recovery has all rows as they were", days_from(now, BACKUP_DAYS)),
         "logs": ("ids, the tenant's name, and texts of errors", days_from(now, LOG_DAYS)),
-        "dead letters": ("ids, the tenant's name and times", days_from(now, RETENTION_SECONDS / 86_400)),
-        "archived dead letters": ("the same", days_from(now, ARCHIVE_DAYS)),
+        "the API's log": (
+            "its requests with IP addresses, and ids of its keys; docs/privacy.md says how to delete it earlier",
+            days_from(now, LOG_DAYS),
+        ),
+        "messages": ("ids and the tenant's name; events also variants and errors", days_from(now, MESSAGE_DAYS)),
+        "counted events": ("ids, so that nothing is counted twice", days_from(now, REMEMBERED_DAYS)),
+        "late usage": ("counts of events that were delayed; this command removes them", days_from(now, COUNTED_DAYS)),
+        "batches": ("of scheduled images: ids, the tenant's name and times", days_from(now, BATCH_DAYS)),
+        "dead letters": (
+            "ids, the tenant's name and times; of events also variants and errors",
+            days_from(now, RETENTION_SECONDS / 86_400),
+        ),
+        "archived dead letters": ("ids, the tenant's name and times", days_from(now, ARCHIVE_DAYS)),
+        "object events": ("if kept: ids, callers and addresses", days_from(now, OBJECT_EVENT_DAYS)),
         "audit log": ("that operators changed something: ids and the tenant's name", days_from(now, AUDIT_DAYS)),
     }
 
 
 def _report(stack: Stack, tenant_id: str, erasure: _Erasure, left: Mapping[str, tuple[str, Any]]) -> None:
     out = display.output()
-    done = f"{display.of(erasure.erased, 'image')} and {display.of(erasure.keys, 'key')}"
+    its = erasure.forgotten
+    done = (
+        f"{display.of(erasure.erased, 'image')}, {display.of(its.keys, 'key')}, {display.of(its.webhooks, 'webhook')} "
+        f"with {display.of(its.deliveries, 'delivery', 'deliveries')} and {display.of(its.usage, 'count')} of usage"
+    )
     display.line(out, f"Erased {tenant_id}: {done}. What is left, and until when at the latest:", style="bold")
     display.table(
         out,

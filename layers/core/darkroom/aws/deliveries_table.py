@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 from darkroom.aws.errors import pages_of, retryable
 from darkroom.aws.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.delivery import KEPT_SECONDS, LOOKS, Delivery, DeliveryStatus
+from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DeliveryPage, DueDelivery, UnreadableRow
+from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-DUE_INDEX = "due"
+DUE_INDEX, IMAGE_INDEX = "due", "image"
 
 DELIVERIES = Rows(Delivery, "delivery", "endpoint_id", "delivery_id")
 """What the table's items hold."""
 
 
 class DeliveriesTable:
-    """Implements the `Deliveries` port with one DynamoDB table and its index of deliveries that are due."""
+    """Implements the `Deliveries` port with one DynamoDB table and its indexes of deliveries that are due and of
+    those of each image."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -35,6 +37,8 @@ class DeliveriesTable:
     def create(self, delivery: Delivery) -> Delivery:
         forget_at = delivery.created_at // 1000 + KEPT_SECONDS  # TTL counts in seconds
         item = DELIVERIES.item_of(delivery) | {"forget_at": {"N": str(forget_at)}}
+        if (image_id := image_id_of_event(delivery.event_id)) is not None:
+            item["image_id"] = {"S": image_id}
         return DELIVERIES.row_of(self._rows.put_if_absent(_key(delivery.endpoint_id, delivery.delivery_id), item))
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
@@ -96,6 +100,19 @@ class DeliveriesTable:
                 return DeliveryPage(deliveries=tuple(found), next=None)
             place = answer["LastEvaluatedKey"]["delivery_id"]["S"]
         return DeliveryPage(deliveries=tuple(found), next=place)
+
+    def of_image(self, image_id: str) -> Sequence[DeliveryKey]:
+        pages: Any = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            IndexName=IMAGE_INDEX,
+            KeyConditionExpression="image_id = :image",
+            ExpressionAttributeValues={":image": {"S": image_id}},
+        )
+        return [
+            DeliveryKey(item["endpoint_id"]["S"], item["delivery_id"]["S"])
+            for page in pages_of(pages, "reading the deliveries of an image")
+            for item in page["Items"]
+        ]
 
     def remove_all(self, endpoint_id: str) -> int:
         removed = 0

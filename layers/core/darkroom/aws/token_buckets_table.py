@@ -63,6 +63,11 @@ class TokenBucketsTable:
             is_read = True
         raise Retryable(f"the bucket {name} changed under every attempt")
 
+    def forget(self, name: str) -> None:
+        with retryable("removing a bucket"):
+            self._client.delete_item(TableName=self._table_name, Key={"tenant_id": {"S": name}})
+        self._stood.pop(name, None)
+
     def _remember(self, name: str, take: Take) -> Take:
         if len(self._stood) >= _REMEMBERED_TENANTS:
             self._stood.clear()  # what is forgotten costs one more write

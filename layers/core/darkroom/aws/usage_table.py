@@ -108,6 +108,23 @@ class UsageTable:
         for page in pages_of(pages, "reading the usage"):
             yield from map(_day_of, page["Items"])
 
+    def forget(self, tenant_id: str) -> int:
+        removed = 0
+        pages: Any = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            KeyConditionExpression="tenant_id = :tenant",
+            ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+            ProjectionExpression="tenant_id, #day",
+            ExpressionAttributeNames={"#day": "day"},
+            ConsistentRead=True,
+        )
+        for page in pages_of(pages, "reading the usage"):
+            for item in page["Items"]:
+                with retryable("removing usage"):
+                    self._client.delete_item(TableName=self._table_name, Key=item)
+                removed += 1
+        return removed
+
 
 def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:
     tenant_id, day = item["tenant_id"]["S"], item["day"]["S"]

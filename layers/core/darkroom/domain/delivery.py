@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from darkroom.domain.event import image_id_of_event, without_details
 from darkroom.domain.instants import Milliseconds
 
 SECOND = 1000
@@ -85,9 +86,9 @@ class DeliveryAttempt:
 class Delivery:
     """A delivery's row. `version` counts its writes; a write is allowed on the version that it was decided on.
 
-    `body` is what is sent, the same in every attempt. `attempt` counts those of this round; another begins when the
-    delivery is recovered after it has failed. `due_at` is the time of its next attempt, or of the next look if its
-    worker dies; None once it has ended.
+    `body` is what is sent, the same in every attempt, until its image is deleted. `attempt` counts those of this round;
+    another begins when the delivery is recovered after it has failed. `due_at` is the time of its next attempt, or of
+    the next look if its worker dies; None once it has ended.
     """
 
     endpoint_id: str
@@ -105,6 +106,10 @@ class Delivery:
     lease_until: Milliseconds | None = None
     ended_at: Milliseconds | None = None
     due_at: Milliseconds | None = None
+
+    def is_leased(self, *, now: Milliseconds) -> bool:
+        """Whether a worker has it, and nobody else may write it."""
+        return self.status is DeliveryStatus.SENDING and (self.lease_until or 0) > now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +198,7 @@ def claim(delivery: Delivery, *, claimed_by: str, now: Milliseconds) -> Delivery
     one that was made."""
     if delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED):
         return "ended"
-    if delivery.status is DeliveryStatus.SENDING and (delivery.lease_until or 0) > now:
+    if delivery.is_leased(now=now):
         return "leased"
     if (delivery.due_at or 0) > now:
         return "early"
@@ -219,7 +224,7 @@ def record(delivery: Delivery, answer: Answer, *, unit_random: float, now: Milli
         milliseconds=answer.milliseconds,
         status=answer.status,
         error=answer.error,
-        response=answer.body[:RESPONSE_CHARACTERS] or None,
+        response=None if _has_no_details(delivery) else answer.body[:RESPONSE_CHARACTERS] or None,
     )
     described = replace(delivery, attempts=(*delivery.attempts[:-1], attempt), claimed_by=None, lease_until=None)
     if answer.is_success:
@@ -265,6 +270,18 @@ def resend(delivery: Delivery, *, now: Milliseconds) -> Delivery:
     if delivery.status is DeliveryStatus.DELIVERED:
         delivery = replace(delivery, status=DeliveryStatus.FAILED)
     return reopen(delivery, now=now)
+
+
+def blank(delivery: Delivery) -> Delivery:
+    """The row after its image was deleted: the event without its details, and nothing of what was answered."""
+    attempts = tuple(replace(attempt, response=None) for attempt in delivery.attempts)
+    return replace(delivery, body=without_details(delivery.body), attempts=attempts)
+
+
+def _has_no_details(delivery: Delivery) -> bool:
+    """Whether the event is one of an image that was deleted: of what is answered then, nothing is kept."""
+    is_of_image = image_id_of_event(delivery.event_id) is not None
+    return is_of_image and without_details(delivery.body) == delivery.body
 
 
 def _ended(delivery: Delivery, status: DeliveryStatus, now: Milliseconds) -> Delivery:

@@ -195,7 +195,7 @@ def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, e
             "media_type": image.source.media_type,
             "process_at": rfc3339(image.process_at),
         }
-    elif kind is EventType.DONE and end is None:
+    elif kind is EventType.DONE and end is None and not image.is_deleted:
         details = {
             "variants": [
                 {
@@ -278,6 +278,17 @@ def written_event(
         },
         separators=(",", ":"),
     )
+
+
+_OF_A_TOMBSTONE = frozenset({"id", "tenant_id", "lane", "preset", "run", "links"})
+"""What `data` has of an image that was deleted."""
+
+
+def without_details(body: str) -> str:
+    """The event of an image as it is published again after the image was deleted."""
+    written = json.loads(body)
+    data = {name: value for name, value in written["data"].items() if name in _OF_A_TOMBSTONE}
+    return json.dumps({**written, "data": data}, separators=(",", ":"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import PATTERNS, Heard, read_event
+from darkroom.domain.event import PATTERNS, Heard, image_id_of_event, read_event, without_details
 from darkroom.operations.change_endpoint import watch
-from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, UnreadableRow
+from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, Images, UnreadableRow
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
     """What noting deliveries needs."""
 
+    images: Images
     endpoints: Endpoints
     deliveries: Deliveries
     delivery_queue: DeliveryQueue
@@ -58,6 +59,9 @@ def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
 
 def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, UnreadableRow]) -> int:
     wanted = [endpoint for endpoint in ports.endpoints.of_tenant(event.tenant_id) if _wants(endpoint, event)]
+    # What is noted before its image is deleted is blanked by the sweeper, which looks until half an hour after that.
+    if wanted and _is_of_a_deleted_image(ports, event):
+        body = without_details(body)
     problems: list[Exception] = []
     for endpoint in wanted:
         try:
@@ -69,6 +73,17 @@ def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, Unreada
     if problems:
         raise problems[0]
     return len(wanted)
+
+
+def _is_of_a_deleted_image(ports: Ports, event: Heard) -> bool:
+    image_id = image_id_of_event(event.event_id)
+    if image_id is None:
+        return False
+    try:
+        image = ports.images.get(image_id)
+    except UnreadableRow:  # as long as this version cannot read it, nothing of it is removed either
+        return False
+    return image is not None and image.is_deleted
 
 
 def _note(ports: Ports, endpoint: Endpoint | UnreadableRow, event: Heard, body: str) -> None:

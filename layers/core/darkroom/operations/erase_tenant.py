@@ -3,7 +3,8 @@
 1. It is suspended (`change_tenant`).
 2. Each of its images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request is
    authorized any more, because the gateway believes for some time what the authorizer answered before the suspension.
-3. Its webhooks with their deliveries, its keys and its own row are removed (`forget_tenant`).
+3. Its webhooks with their deliveries, its usage, its buckets of requests, its keys and its own row are removed
+   (`forget_tenant`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor
+from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.operations.audit_trail import Deeds
-from darkroom.ports import Deliveries, Endpoints, Images, Tenants, UnreadableRow
+from darkroom.ports import Deliveries, Endpoints, Images, Tenants, TokenBuckets, UnreadableRow, UsageCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,19 @@ class Ports:
     images: Images
     endpoints: Endpoints
     deliveries: Deliveries
+    usage: UsageCounts
+    token_buckets: TokenBuckets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgotten:
+    """What there was of a tenant, besides its images and its own row. `usage` counts days, and what else is kept of
+    it."""
+
+    webhooks: int = 0
+    deliveries: int = 0
+    usage: int = 0
+    keys: int = 0
 
 
 def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
@@ -44,20 +59,25 @@ def keys_of(ports: Ports, tenant_id: str) -> list[str]:
     return [key.row_id if isinstance(key, UnreadableRow) else key.key_id for key in keys]
 
 
-def forget_tenant(ports: Ports, tenant_id: str, deeds: Deeds) -> int:
-    """Removes the tenant's webhooks with their deliveries, its keys and then its own row; returns how many keys there
-    were. It reads all deliveries of the stack. `deeds` is the operator's action. Raises Retryable."""
+def forget_tenant(ports: Ports, tenant_id: str, deeds: Deeds) -> Forgotten:
+    """Removes the tenant's webhooks with their deliveries, its usage, its buckets, its keys and then its own row. It
+    reads all deliveries of the stack. `deeds` is the operator's action. Raises Retryable."""
     deeds.begin(tenant_id)
-    for endpoint in ports.endpoints.of_tenant(tenant_id):
+    webhooks = ports.endpoints.of_tenant(tenant_id)
+    for endpoint in webhooks:
         endpoint_id = endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
         ports.endpoints.remove(tenant_id, endpoint_id)
         deeds.add(endpoint_id, "webhooks")
+    deliveries = 0
     for endpoint_id in ports.deliveries.endpoints_of(tenant_id):  # those of removed endpoints, too
-        ports.deliveries.remove_all(endpoint_id)
+        deliveries += ports.deliveries.remove_all(endpoint_id)
+    usage = ports.usage.forget(tenant_id)
+    for policy in Policy:
+        ports.token_buckets.forget(bucket_of(policy, tenant_id))
     keys = keys_of(ports, tenant_id)
     for key_id in keys:
         ports.tenants.remove_key(key_id)
         deeds.add(key_id, "keys")
     ports.tenants.remove_tenant(tenant_id)
     deeds.add(tenant_id, "tenants")
-    return len(keys)
+    return Forgotten(webhooks=len(webhooks), deliveries=deliveries, usage=usage, keys=len(keys))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from darkroom.domain.delivery import DeliveryMessage, DeliveryStatus, reopen
+from darkroom.domain.delivery import Delivery, DeliveryMessage, DeliveryStatus, reopen
 from darkroom.domain.endpoint import (
     DUE_SHARD_NAMES,
     LOOK_SECONDS,
@@ -194,15 +194,26 @@ def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) 
         if isinstance(delivery, UnreadableRow):
             sweep.unreadable.append(delivery)
             continue
-        opened = reopen(delivery, now=now)
-        if opened == delivery:  # it is due anyway
-            continue
-        with suppress(Fenced):  # it has just ended, or another sweep has opened it
-            ports.deliveries.change(delivery, opened)
-            sweep.recovered += 1
+        sweep.recovered += _reopen(ports, delivery, now)
     after = None if page.next is None else replace(recovery, after=page.next, pages=recovery.pages + 1)
     # The index does not show yet what was opened.
     return ports.endpoints.change(endpoint, replace(endpoint, recovery=after, woken_at=now))
+
+
+def _reopen(ports: Ports, delivery: Delivery, now: Milliseconds) -> bool:
+    """Whether this has opened it: if another write came first, it may have ended, be open, or be blanked."""
+    for _ in range(TRIES):
+        opened = reopen(delivery, now=now)
+        if opened == delivery:  # it is due anyway
+            return False
+        try:
+            ports.deliveries.change(delivery, opened)
+            return True
+        except Fenced as fenced:
+            if fenced.current is None:
+                return False
+            delivery = fenced.current
+    return False
 
 
 def _send(ports: Ports, endpoint: Endpoint, delivery_ids: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -26,10 +26,12 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FETCH, Lane
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.domain.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
+from darkroom.operations.blank_deliveries import blank_deliveries
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time, send_or_mark_due
 from darkroom.ports import (
     DeadLetter,
     DeadLetters,
+    Deliveries,
     Due,
     Fenced,
     FetchQueue,
@@ -85,6 +87,7 @@ class Ports(EnqueueInTimePorts):
     originals: Originals
     outputs: Outputs
     memory: Memory
+    deliveries: Deliveries
     upload_queue: UploadQueue
     fetch_queue: FetchQueue
     reservations: Reservations
@@ -192,12 +195,7 @@ class _Round:
                 case PlaceDeadLetter(image=after):
                     return self._place_dead_letter(images.change(before, after, fence=DUE_FENCE))
                 case Remove(image=after, memories=memories):
-                    self._ports.outputs.delete_all(image_id)
-                    self._ports.originals.delete(image_id)
-                    self._ports.uploads.delete(image_id)
-                    self._ports.memory.forget(memories)
-                    images.change(before, after, fence=DUE_FENCE)
-                    return "removed"
+                    return self._remove(before, after, memories)
         except Fenced:
             return "fenced"
         except UnreadableRow:
@@ -211,6 +209,17 @@ class _Round:
         else:
             end = end_of(ended, waiting_since=before.waiting_since, lane=self._ports.service[ended.lane])
         self._ended[ended.lane] = self._ended.get(ended.lane, NO_OUTCOMES) + end
+
+    def _remove(self, before: Image, after: Image, memories: Sequence[str]) -> str:
+        ports = self._ports
+        ports.outputs.delete_all(before.image_id)
+        ports.originals.delete(before.image_id)
+        ports.uploads.delete(before.image_id)
+        ports.memory.forget(memories)
+        if before.is_deleted and not blank_deliveries(ports.deliveries, before.image_id, now=ports.clock()):
+            return "being_delivered"  # the next sweep looks again
+        ports.images.change(before, after, fence=DUE_FENCE)
+        return "removed"
 
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
         """Expires an image whose upload is not there; if the upload is there, S3's event was lost or is stuck."""

@@ -6,6 +6,7 @@ from darkroom.aws import clients
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.endpoints_table import EndpointsTable
+from darkroom.aws.images_table import ImagesTable
 from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.create_deliveries import Ports
 from darkroom.settings import CreateDeliveriesSettings
@@ -19,6 +20,7 @@ def wire() -> tuple[Ports, CheckPorts]:
     message_keys = message_keys_of(settings)
     dynamodb = clients.dynamodb_client()
     ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
         delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url, signer_of(message_keys)),

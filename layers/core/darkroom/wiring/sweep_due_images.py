@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from darkroom.aws import clients
 from darkroom.aws.dead_letters import DeadLetterQueues
+from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.followers import FollowersQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.memory_table import MemoryTable
@@ -40,6 +41,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         memory=MemoryTable(dynamodb, settings.idempotency_table),
+        deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),

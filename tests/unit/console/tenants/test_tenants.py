@@ -15,14 +15,19 @@ from console.tenants import erase, keys
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
+from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import TenantState, Tier
+from darkroom.domain.usage import Usage
 from darkroom.operations.audit_trail import Trail
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
 from proof.fakes import FakeImages
 from proof.fakes.audit import trail_of
+from proof.fakes.events import FakeUsage
+from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.rows import accepted_image
 from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.contract.test_webhooks import delivery, endpoint
 from tests.unit.console.conftest import Run
 
 
@@ -38,6 +43,8 @@ class FakeStack:
     images: FakeImages = field(default_factory=FakeImages)
     endpoints: FakeEndpoints = field(default_factory=FakeEndpoints)
     deliveries: FakeDeliveries = field(default_factory=FakeDeliveries)
+    usage: FakeUsage = field(default_factory=FakeUsage)
+    token_buckets: FakeTokenBuckets = field(default_factory=FakeTokenBuckets)
     now: int = 1_795_251_600_000
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -248,15 +255,26 @@ def test_the_list_says_what_each_key_may_do_its_age_and_its_last_use(run: Run, s
 def acme(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     """A tenant with two keys and 30 images, and another one with as many."""
     monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 0)
-    monkeypatch.setattr(erase, "_INDEX_SECONDS", 0)
+    monkeypatch.setattr(erase, "_LAG_SECONDS", 0)
     monkeypatch.setattr(erase, "IMAGES_PER_SECOND", 1_000_000)
     for tenant in ("acme", "other"):
         run("tenants", "add", tenant)
         for _ in range(2):
             run("keys", "create", tenant)
+        stack.usage.sums |= {(tenant, day): Usage(images=7) for day in ("2026-11-20", "2026-11-21", "stored")}
+        for policy in Policy:
+            stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
+        add_webhook(stack, tenant)
     for number in range(60):
         add_image(stack, number, "acme" if number % 2 else "other")
     return stack
+
+
+def add_webhook(stack: FakeStack, tenant: str) -> None:
+    """A webhook of the tenant, with a delivery."""
+    webhook = endpoint(tenant_id=tenant, number=len(tenant))
+    stack.endpoints.create(webhook)
+    stack.deliveries.create(delivery(to=webhook))
 
 
 def add_image(stack: FakeStack, number: int, tenant: str) -> Image:
@@ -270,7 +288,7 @@ def of(stack: FakeStack, tenant: str) -> list[Image]:
 def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme")
     assert result.exit_code == 0
-    assert "acme has 30 images and 2 keys. All of it would be erased" in result.stdout
+    assert "acme has 30 images, 2 keys, 1 webhook and 2 days of usage. All of it would be erased" in result.stdout
     assert "Nothing was changed." in result.stdout
     assert "./darkroom tenants erase acme --yes --stack shop --region eu-west-1" in result.stdout
     assert not any(row.is_deleted for row in acme.images.rows.values())
@@ -280,12 +298,17 @@ def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None
 def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme", "--yes")
     assert result.exit_code == 0, result.stderr
-    assert "Erased acme: 30 images and 2 keys." in result.stdout
+    told = "Erased acme: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage."
+    assert told in " ".join(result.stdout.split())
     assert all(row.is_deleted for row in of(acme, "acme"))
     assert not any(row.is_deleted for row in of(acme, "other"))
     assert set(acme.tenants.tenants) == {"other"}
     assert {key.tenant_id for key in acme.tenants.keys.values()} == {"other"}
-    for store in ("objects", "tombstones", "backups", "logs", "dead letters"):
+    assert {tenant for tenant, _ in acme.usage.sums} == {"other"}
+    assert set(acme.token_buckets.tats) == {"other", "other#reads"}
+    assert [webhook.tenant_id for webhook in acme.endpoints.rows.values()] == ["other"]
+    assert list(acme.deliveries.endpoints_of("acme")) == []
+    for store in ("objects", "tombstones", "backups", "logs", "the API's log", "counted events", "dead letters"):
         assert store in result.stdout
 
 
@@ -310,7 +333,7 @@ def test_what_was_accepted_until_no_request_was_authorized_any_more_is_erased_to
     monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
     monkeypatch.setattr(Interrupts, "wait", upload_meanwhile)
     result = run("tenants", "erase", "acme", "--yes")
-    assert "Erased acme: 31 images and 2 keys." in result.stdout
+    assert "Erased acme: 31 images, 2 keys" in result.stdout
     assert 60 in waits
     assert all(row.is_deleted for row in of(acme, "acme"))
 
@@ -335,9 +358,40 @@ def test_an_erasure_that_is_repeated_finds_nothing(run: Run, acme: FakeStack) ->
     assert "There is nothing of acme in shop." in run("tenants", "erase", "acme").stdout
 
 
+def test_a_tenant_of_tokens_that_has_only_webhooks_or_usage_is_erased_too(run: Run, acme: FakeStack) -> None:
+    assert run("tenants", "erase", "acme", "--yes").exit_code == 0
+    acme.usage.sums["acme", "2026-11-21"] = Usage(images=1)  # an event that was late
+    assert "acme has 0 images, 0 keys, 0 webhooks and 1 day of usage" in run("tenants", "erase", "acme").stdout
+    assert run("tenants", "erase", "acme", "--yes").exit_code == 0
+    add_webhook(acme, "acme")
+    assert "1 webhook and 0 days" in run("tenants", "erase", "acme").stdout
+    assert run("tenants", "erase", "acme", "--yes").exit_code == 0
+    assert "There is nothing of acme" in run("tenants", "erase", "acme", "--yes").stderr
+
+
+def test_usage_is_forgotten_when_the_events_of_the_last_images_are_counted(
+    run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+
+    def count_meanwhile(self: Interrupts, seconds: float) -> None:
+        if seconds in (80, 20):
+            waits.append(seconds)
+            assert all(row.is_deleted for row in of(acme, "acme"))
+            acme.usage.sums["acme", "2026-11-21"] = Usage(images=1)
+
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
+    monkeypatch.setattr(erase, "_LAG_SECONDS", 20)
+    monkeypatch.setattr(Interrupts, "wait", count_meanwhile)
+    assert run("tenants", "erase", "acme", "--yes").exit_code == 0
+    assert waits == [80, 20]
+    assert {tenant for tenant, _ in acme.usage.sums} == {"other"}
+
+
 def test_an_erasure_as_json_names_what_is_left(run: Run, acme: FakeStack) -> None:
     told = json.loads(run("tenants", "erase", "acme", "--yes", "--json").stdout)
     assert (told["tenant"], told["images"], told["keys"], told["unreadable"]) == ("acme", 30, 2, [])
+    assert (told["webhooks"], told["deliveries"], told["usage"]) == (1, 1, 3)
     assert set(told["left"]["backups"]) == {"what", "until"}
 
 
@@ -347,6 +401,15 @@ def test_what_is_left_is_left_for_as_long_as_the_template_says() -> None:
     assert {group["RetentionInDays"] for group in groups.values()} == {erase.LOG_DAYS}
     archive = resources("AWS::S3::Bucket")["DeadLetterArchiveBucket"]
     assert erase.ARCHIVE_DAYS in {rule.get("ExpirationInDays") for rule in archive["LifecycleConfiguration"]["Rules"]}
+    objects = resources("AWS::S3::Bucket")["ObjectEventsBucket"]
+    assert erase.OBJECT_EVENT_DAYS in {
+        rule.get("ExpirationInDays") for rule in objects["LifecycleConfiguration"]["Rules"]
+    }
+    batches = resources("AWS::S3::Bucket")["HoldsBucket"]
+    assert erase.BATCH_DAYS in {rule.get("ExpirationInDays") for rule in batches["LifecycleConfiguration"]["Rules"]}
+    queues = resources("AWS::SQS::Queue").items()
+    kept = {queue["MessageRetentionPeriod"] for name, queue in queues if name.endswith("Queue") and queue}
+    assert kept == {erase.MESSAGE_DAYS * 86_400}
     point_in_time = resources("AWS::DynamoDB::Table")["ImagesTable"]["PointInTimeRecoverySpecification"]
     assert point_in_time == {"PointInTimeRecoveryEnabled": True}, "without a period it is AWS's 35 days"
     assert erase.BACKUP_DAYS == 35
