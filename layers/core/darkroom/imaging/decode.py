@@ -30,8 +30,8 @@ pyvips._remove_log_handler()
 
 # libvips recognises no format but these, though its wheel has libraries for a dozen more, another libheif among them.
 pyvips.operation_block_set("VipsForeignLoad", True)
-for _loader in ("Jpeg", "Png", "Nsgif", "Webp"):
-    pyvips.operation_block_set(f"VipsForeignLoad{_loader}", False)
+for _known in ("Jpeg", "Png", "Nsgif", "Webp"):
+    pyvips.operation_block_set(f"VipsForeignLoad{_known}", False)
 
 _MARGIN_BYTES = 128_000_000
 """The memory, beyond what the picture's size explains, for a decoder whose use the header does not reveal."""
