@@ -274,11 +274,14 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
     check_limits(header, limits)
 
     def opened(_: int) -> pyvips.Image:
-        row_bytes = width * {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}[file.mode]
+        row_bytes = width * {"L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4}[file.mode]
         data = file.data  # libheif's own memory, which `file` owns
         if file.stride != row_bytes:
             data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
-        return from_memory(data, width, height, bands=row_bytes // width)
+        pixels = from_memory(data, width, height, bands=row_bytes // width)
+        if file.mode.endswith("a"):  # the colours are multiplied by the alpha
+            return pixels.unpremultiply().rint().cast("uchar").copy(interpretation=pixels.interpretation)
+        return pixels
 
     # libheif has already turned the picture upright.
     return Original(
