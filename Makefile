@@ -144,6 +144,12 @@ lock: ## Pin every dependency again from pyproject.toml (UPGRADE=1: upgrade all)
 	@tools/setup/environments.sh --uv
 	@UV=.darkroom/venvs/uv/bin/uv UPGRADE=$(UPGRADE) tools/setup/lock.sh
 
+.PHONY: outdated
+outdated: setup ## What is newer on the package index, and which libraries to compare with advisories (RELEASE=1: fail if one is due)
+	@tools/setup/environments.sh --uv
+	@tools/setup/environments.sh audit || true
+	@exec $(DEV)/python -m checks.outdated $(if $(RELEASE),--release)
+
 .PHONY: clean
 clean: ## Remove build results; the environments stay
 	rm -rf build .darkroom/build .darkroom/run .mypy_cache .ruff_cache

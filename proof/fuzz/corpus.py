@@ -106,6 +106,7 @@ def corpus() -> dict[str, bytes]:
         "heic-plain": heic.PLAIN,
         "heic-alpha": heic.ALPHA,
         "heic-metadata": heic.METADATA,
+        "heic-phone": heic.PHONE,
     }
 
 

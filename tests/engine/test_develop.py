@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import pyvips
 from PIL import Image, ImageCms, PngImagePlugin
@@ -26,6 +27,7 @@ from darkroom.imaging.headers import Header
 from darkroom.imaging.memory import at_most
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 from proof.fuzz.corpus import corpus
+from tests.engine.golden import isobmff_files
 
 CONTAINERS: frozenset[InputFormat] = frozenset({"avif", "heic"})
 
@@ -272,6 +274,16 @@ def test_avif_and_heic_are_limited_by_the_memory_that_they_take(name: str, bytes
     open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken))
     with pytest.raises(Rejected, match="too many for a file of its kind"):
         open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken - 1))
+
+
+def test_a_heic_whose_colours_are_multiplied_by_its_alpha_keeps_its_colours() -> None:
+    colours, alpha = np.full((64, 64, 3), 100, np.uint8), np.full((64, 64), 128, np.uint8)
+    stored = isobmff_files.hevc_item(colours, refers=((b"prem", (2,)),))
+    purpose = isobmff_files.auxiliary(b"urn:mpeg:hevc:2015:auxid:1")
+    opacity = isobmff_files.hevc_item(alpha, properties=[purpose], refers=((b"auxl", (1,)),))
+    file = open_original(isobmff_files.container(b"heic", [stored, opacity]), Limits(input_formats=CONTAINERS))
+    with file.decoding():
+        assert file.opened(1).getpoint(9, 9) == [199, 199, 199, 128]
 
 
 @pytest.mark.parametrize("said", ["out of memory", "Memory allocation error: Allocating 150994959 bytes failed"])

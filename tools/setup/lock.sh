@@ -24,3 +24,4 @@ compile sam requirements/sam.txt
 compile runtime requirements/runtime.txt
 compile bench requirements/bench.txt -c requirements/dev.txt
 compile uv requirements/uv.txt
+compile audit requirements/audit.txt

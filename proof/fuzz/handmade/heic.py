@@ -7,6 +7,9 @@ They are pictures of 64 by 48 pixels made of gradients, encoded once by x265 thr
 from __future__ import annotations
 
 import base64
+import struct
+
+from proof.fuzz.handmade import isobmff
 
 _PLAIN = (
     "0000SW^{RQXk}?*00000ZE0pPXk}?*ZE0a<0004fZDn*}000000000XXk=`10000000000aA{+700000000000000000000B57=IV*mgE07O6l0R"
@@ -54,3 +57,40 @@ _METADATA = (
 )
 
 PLAIN, ALPHA, METADATA = (base64.b85decode(text) for text in (_PLAIN, _ALPHA, _METADATA))
+
+
+def _as_phones_write_it() -> bytes:
+    """Two tiles side by side, turned, whose layout is in the `idat` box, with a thumbnail, a gain map and EXIF."""
+    coded, own = isobmff.data(PLAIN), isobmff.properties(PLAIN)
+    held = [
+        *own,
+        isobmff.full_box(b"ispe", struct.pack(">II", 128, 48)),
+        isobmff.box(b"irot", b"\x01"),
+        isobmff.full_box(b"auxC", b"urn:com:apple:photo:2020:aux:hdrgainmap\0"),
+    ]
+    whole, alone = [(0, len(coded))], range(1, len(own) + 1)
+    exif = bytes(4) + b"MM\0*" + bytes(20)
+
+    def picture(*more: int, **references: list[int]) -> isobmff.Item:
+        named = {name.encode(): of for name, of in references.items()}
+        return isobmff.Item(kind=b"hvc1", extents=whole, references=named, associations=[*alone, *more])
+
+    items = [
+        isobmff.Item(
+            kind=b"grid",
+            extents=[(0, 8)],
+            construction=1,
+            references={b"dimg": [2, 3]},
+            associations=[len(own) + 1, len(own) + 2],
+        ),
+        picture(),
+        picture(),
+        picture(thmb=[1]),
+        picture(len(own) + 3, auxl=[1]),
+        isobmff.Item(kind=b"Exif", extents=[(len(coded), len(exif))], references={b"cdsc": [1]}, associations=[]),
+    ]
+    layout = struct.pack(">BBBBHH", 0, 0, 0, 1, 128, 48)
+    return isobmff.assembled(b"heic", items, held, coded + exif, idat=layout)
+
+
+PHONE = _as_phones_write_it()

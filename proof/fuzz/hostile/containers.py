@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ def cases() -> Iterator[Case]:
         _Kind("heic", b"hvc1", corpus()["heic-plain"]),
     )
     for kind in sound:
-        for group in (_sizes, _places, _items, _boxes):
+        for group in (_sizes, _places, _items, _helpers, _boxes):
             yield from group(kind)
 
 
@@ -196,6 +197,65 @@ def _items(kind: _Kind) -> Iterator[Case]:
         yield case(f"{kind.name}-grid-{side}x{side}-{width}x{height}", body, *_ANY)
         body = kind.assembled(grid(1), more=[size], content=description)
         yield case(f"{kind.name}-grid-of-itself-{side}-{width}", body, *_ANY)
+
+
+def _helpers(kind: _Kind) -> Iterator[Case]:
+    """Items that stand for another one (`iden`) or that serve it (`auxl`), nested and in circles.
+
+    Of a HEIC only the picture, its tiles and one alpha reach the library; libavif knows no `iden`.
+    """
+    own = list(range(1, len(kind.properties) + 1))
+    size = next(at for at in own if kind.properties[at - 1][4:8] == b"ispe")
+    more = [
+        isobmff.full_box(b"auxC", b"urn:mpeg:hevc:2015:auxid:1\0"),
+        isobmff.full_box(b"auxC", b"urn:com:apple:photo:2020:aux:hdrgainmap\0"),
+        isobmff.full_box(b"ispe", struct.pack(">II", 32, 24)),
+    ]
+    alpha, gain, smaller = ([*own, len(own) + 1], [*own, len(own) + 2], len(own) + 3)
+    wrong = [at if at != size else smaller for at in alpha]
+    picture = kind.picture(associations=own)
+
+    def identity(of: int, **others: Sequence[int]) -> isobmff.Item:
+        references = {b"dimg": [of]} | {name.encode(): of for name, of in others.items()}
+        return isobmff.Item(kind=b"iden", extents=[], references=references, associations=[size])
+
+    def helper(of: Sequence[int], associations: Sequence[int] = tuple(alpha), **others: Sequence[int]) -> isobmff.Item:
+        references = {b"auxl": of} | {name.encode(): of for name, of in others.items()}
+        return kind.picture(associations=associations, references=references)
+
+    as_alpha = isobmff.Item(
+        kind=b"iden", extents=[], references={b"dimg": [1], b"auxl": [1]}, associations=[size, alpha[-1]]
+    )
+    grid = isobmff.Item(kind=b"grid", extents=[(len(kind.coded), 8)], references={b"dimg": [2]}, associations=[size])
+    refused: dict[str, Sequence[isobmff.Item]] = {
+        "iden": [identity(2), picture],
+        "iden-of-nothing": [identity(9)],
+        "iden-of-itself": [identity(1)],
+        "iden-circle": [identity(2), identity(1)],
+        "iden-chain": [*(identity(number) for number in range(2, 1002)), picture],
+        "iden-of-what-has-alpha": [identity(2, prem=[3]), picture, helper([2]), helper([1])],
+        "iden-as-alpha": [picture, as_alpha],
+        "iden-as-tile": [grid, identity(3), picture],
+        "alpha-of-itself": [helper([1])],
+        "alpha-of-a-tile": [grid, picture, helper([2])],
+        "alphas": [picture, *[helper([1])] * 1000],
+        "alpha-of-another-size": [picture, helper([1], wrong)],
+    }
+    developed: dict[str, Sequence[isobmff.Item]] = {
+        "iden-beside": [picture, identity(3), identity(2), identity(9), identity(1, thmb=[1])],
+        "alpha": [picture, helper([1])],
+        "alpha-of-alphas": [picture, helper([1]), *(helper([number]) for number in range(2, 1002))],
+        "alpha-circle": [picture, helper([1, 3]), helper([2])],
+        "alpha-of-nothing": [picture, helper([9])],
+        "gain-maps": [picture, *[helper([1], gain)] * 1000],
+        "gain-map-of-itself": [kind.picture(associations=gain, references={b"auxl": [1]})],
+        "auxl-without-purpose": [picture, helper([1], own)],
+        "auxl-of-gigabytes": [picture, dataclasses.replace(helper([1], gain), extents=[(0, 2**32 - 1)] * 50)],
+    }
+    for files, outcome in ((refused, UNSUPPORTED), (developed, DEVELOPED)):
+        for name, items in files.items():
+            body = kind.assembled(*items, more=more, content=struct.pack(">BBBBHH", 0, 0, 0, 0, 64, 48))
+            yield case(f"{kind.name}-{name}", body, *([outcome] if kind.name == "heic" else _ANY))
 
 
 def _boxes(kind: _Kind) -> Iterator[Case]:

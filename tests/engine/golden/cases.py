@@ -806,6 +806,13 @@ add(
 add("heic-with-thumbnail-and-gain-map", _container_case, isobmff_files.heic, scenes.scene(), others=_COMPANIONS)
 add("heic-grid", _container_case, isobmff_files.heic_grid, scenes.scene(150, 100))
 add(
+    "heic-grid-with-thumbnail-and-gain-map",
+    _container_case,
+    isobmff_files.heic_grid,
+    scenes.scene(150, 100),
+    others=_COMPANIONS,
+)
+add(
     "heic-grid-display-p3-irot-3",
     _container_case,
     isobmff_files.heic_grid,

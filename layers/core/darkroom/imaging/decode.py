@@ -16,7 +16,7 @@ from PIL import Image
 from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
-from darkroom.imaging.headers import END_OF_IMAGE, Header, read_header, truncated, undecodable, without_metadata
+from darkroom.imaging.headers import END_OF_IMAGE, Header, picture_alone, read_header, truncated, undecodable
 from darkroom.imaging.memory import at_most
 from darkroom.imaging.shrinking import shrink_of
 from darkroom.imaging.strips import strips
@@ -27,6 +27,11 @@ pyvips.cache_set_max(0)
 # pyvips makes GLib call Python for every warning of libvips. If the garbage collector runs in that call and frees a
 # picture that warns too, GLib takes it for recursion and aborts the process: damaged files and bad luck suffice.
 pyvips._remove_log_handler()
+
+# libvips recognises no format but these, though its wheel has libraries for a dozen more, another libheif among them.
+pyvips.operation_block_set("VipsForeignLoad", True)
+for _known in ("Jpeg", "Png", "Nsgif", "Webp"):
+    pyvips.operation_block_set(f"VipsForeignLoad{_known}", False)
 
 _MARGIN_BYTES = 128_000_000
 """The memory, beyond what the picture's size explains, for a decoder whose use the header does not reveal."""
@@ -229,7 +234,7 @@ def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
     return frame.embed(*header.offset, header.width, header.height, extend="black")
 
 
-# ── AVIF and HEIC: read by libavif through Pillow, and by libheif through pi-heif, which is imported only then ────────
+# ── AVIF and HEIC: read by libavif through Pillow, and by libheif through pillow-heif, which is imported only then ────
 
 
 def _open_container(original: bytes, file_format: str, limits: Limits) -> Original:
@@ -261,19 +266,22 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
 
 
 def _open_heic(original: bytes, limits: Limits) -> Original:
-    import pi_heif  # noqa: PLC0415  most deployments never need it, and a cold start pays for it
+    import pillow_heif  # noqa: PLC0415  most deployments never need it, and a cold start pays for it
 
-    file = pi_heif.open_heif(io.BytesIO(without_metadata(original)), convert_hdr_to_8bit=True)
+    file = pillow_heif.open_heif(io.BytesIO(picture_alone(original)), convert_hdr_to_8bit=True)
     width, height = file.size
     header = _container_header(width, height, bytes_per_pixel=_HEIC_BYTES)
     check_limits(header, limits)
 
     def opened(_: int) -> pyvips.Image:
-        row_bytes = width * {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}[file.mode]
+        row_bytes = width * {"L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4}[file.mode]
         data = file.data  # libheif's own memory, which `file` owns
         if file.stride != row_bytes:
             data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
-        return from_memory(data, width, height, bands=row_bytes // width)
+        pixels = from_memory(data, width, height, bands=row_bytes // width)
+        if file.mode.endswith("a"):  # the colours are multiplied by the alpha
+            return pixels.unpremultiply().rint().cast("uchar").copy(interpretation=pixels.interpretation)
+        return pixels
 
     # libheif has already turned the picture upright.
     return Original(

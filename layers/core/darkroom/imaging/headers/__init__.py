@@ -5,8 +5,8 @@ make the first picture. Metadata is where decoders are attacked (an EXIF directo
 seconds, compressed text costs libpng gigabytes), and what a decoder never saw cannot leak into a variant. The two
 useful facts in the metadata, the orientation and the colour profile, are read here, within limits.
 
-Only structure is walked, by lengths that are checked against the file and in a bounded number of steps. AVIF and HEIC
-are read by their libraries: see `decode`.
+Only structure is walked, by lengths that are checked against the file and in a bounded number of steps. The headers of
+AVIF and HEIC are read by their libraries: see `decode`. A HEIC's gets a file of the picture alone, an AVIF's the whole.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import struct
 
 from darkroom.imaging.headers.gif import gif_header
 from darkroom.imaging.headers.header import MAX_PIECES, Header
-from darkroom.imaging.headers.heic import without_metadata
+from darkroom.imaging.headers.heic import picture_alone
 from darkroom.imaging.headers.jpeg import END_OF_IMAGE, jpeg_header
 from darkroom.imaging.headers.png import png_header
 from darkroom.imaging.headers.refusals import truncated, undecodable
 from darkroom.imaging.headers.webp import webp_header
 
-__all__ = ["END_OF_IMAGE", "MAX_PIECES", "Header", "read_header", "truncated", "undecodable", "without_metadata"]
+__all__ = ["END_OF_IMAGE", "MAX_PIECES", "Header", "picture_alone", "read_header", "truncated", "undecodable"]
 
 
 def read_header(original: bytes) -> Header | None:
