@@ -13,15 +13,26 @@ from __future__ import annotations
 
 import struct
 
+from darkroom.imaging.headers.boxes import reaches_end
 from darkroom.imaging.headers.gif import gif_header
 from darkroom.imaging.headers.header import MAX_PIECES, Header
 from darkroom.imaging.headers.heic import without_metadata
 from darkroom.imaging.headers.jpeg import END_OF_IMAGE, jpeg_header
 from darkroom.imaging.headers.png import png_header
-from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.refusals import truncated, undecodable, unsupported
 from darkroom.imaging.headers.webp import webp_header
 
-__all__ = ["END_OF_IMAGE", "MAX_PIECES", "Header", "read_header", "truncated", "undecodable", "without_metadata"]
+__all__ = [
+    "END_OF_IMAGE",
+    "MAX_PIECES",
+    "Header",
+    "reaches_end",
+    "read_header",
+    "truncated",
+    "undecodable",
+    "unsupported",
+    "without_metadata",
+]
 
 
 def read_header(original: bytes) -> Header | None:
