@@ -33,10 +33,10 @@ def webp_timeline(body: bytes) -> Timeline:
             picture = picture_at(body, at + 16, at + length)
             left, top = 2 * uint24(body, at), 2 * uint24(body, at + 3)
             size = uint24(body, at + 6) + 1, uint24(body, at + 9) + 1
+            if at + length > len(body) and not (picture and picture.whole):
+                raise truncated()
             if picture is None or picture.size != size:
                 raise undecodable(f"frame {len(frames) + 1} has no picture of its size")
-            if not picture.whole:
-                raise truncated()
             if left + size[0] > width or top + size[1] > height:
                 raise undecodable(f"frame {len(frames) + 1} lies outside the canvas")
             flags = body[at + 15]

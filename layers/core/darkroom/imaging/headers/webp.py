@@ -140,6 +140,7 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
         if end is not None and at + length > end:
             return None
         chunk, whole = view[at - 8 : at + length + length % 2], at + length <= len(body)
+        padding = b"\0" if whole and at + length + length % 2 > len(body) else b""
         if name == b"ALPH":
             alpha = chunk
         elif name == b"VP8L":
@@ -147,23 +148,23 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
                 raise undecodable("its picture has no signature")
             (bits,) = struct.unpack_from("<I", body, at + 1)
             size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-            return Picture(size=size, lossless=True, whole=whole, parts=(_riff(len(chunk)), chunk))
+            return Picture(size=size, lossless=True, whole=whole, parts=_file(chunk, padding))
         elif name == b"VP8 ":
+            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if body[at + 3 : at + 6] != b"\x9d\x01\x2a":
                 raise undecodable("its picture has no start code")
-            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if alpha is None:
-                return Picture(size=(width, height), lossless=False, whole=whole, parts=(_riff(len(chunk)), chunk))
+                return Picture(size=(width, height), lossless=False, whole=whole, parts=_file(chunk, padding))
             extended = struct.pack("<4sIB3x", b"VP8X", 10, WEBP_ALPHA) + b"".join(
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
-            parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
+            parts = _file(extended, alpha, chunk, padding)
             return Picture(size=(width, height), lossless=False, alpha_apart=True, whole=whole, parts=parts)
     return None
 
 
-def _riff(length: int) -> bytes:
-    return struct.pack("<4sI4s", b"RIFF", length + 4, b"WEBP")
+def _file(*chunks: bytes | memoryview) -> tuple[bytes | memoryview, ...]:
+    return struct.pack("<4sI4s", b"RIFF", sum(map(len, chunks)) + 4, b"WEBP"), *chunks
 
 
 def uint24(body: bytes, at: int) -> int:
