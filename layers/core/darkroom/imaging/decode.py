@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import struct
 import warnings
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 import pyvips
 from PIL import _avif
@@ -23,6 +23,7 @@ from darkroom.imaging.alpha import unpremultiplied
 from darkroom.imaging.faults import DECODERS_ERRORS, refusal_of
 from darkroom.imaging.headers import (
     END_OF_IMAGE,
+    MAX_PIECES,
     Header,
     reaches_end,
     read_header,
@@ -238,8 +239,9 @@ def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
 def _open_container(original: bytes, file_format: str, limits: Limits) -> Original:
     # These libraries read the container's sizes, but decode whatever the picture inside declares.
     complete = reaches_end(original)
+    plain = without_metadata(original)  # a copy, which is not part of what the decoder takes
     with _decoding(complete=complete, allowance_bytes=_MARGIN_BYTES):
-        opened = _open_avif(original, limits) if file_format == "avif" else _open_heic(original, limits)
+        opened = _open_avif(plain, limits) if file_format == "avif" else _open_heic(plain, limits)
         return replace(opened, complete=complete)
 
 
@@ -247,9 +249,9 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
     # The class behind Pillow's reader: that one also reads EXIF and XMP, and takes an orientation from them. An AVIF is
     # turned by its properties irot and imir alone (MIAF, ISO/IEC 23000-22, 7.3.6.7).
     try:
-        decoder = _avif.AvifDecoder(without_metadata(original), "auto", len(os.sched_getaffinity(0)))
+        decoder = _avif.AvifDecoder(original, "auto", _THREADS)
     except SyntaxError:  # libavif has one word for boxes that are broken and for pictures above its own limits
-        for found in _SIZES.finditer(original):
+        for found in islice(_SIZES.finditer(original), MAX_PIECES):
             check_limits(_container_header(*struct.unpack(">II", found[1]), bytes_per_pixel=_AVIF_BYTES), limits)
         raise
     size, frames, mode, icc_profile, _, orientation, _ = decoder.get_info()
@@ -275,7 +277,7 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
 def _open_heic(original: bytes, limits: Limits) -> Original:
     import pi_heif  # noqa: PLC0415  most deployments never need it, and a cold start pays for it
 
-    file = pi_heif.open_heif(io.BytesIO(without_metadata(original)), convert_hdr_to_8bit=True)
+    file = pi_heif.open_heif(io.BytesIO(original), convert_hdr_to_8bit=True)
     if len(file) == 0:
         raise unsupported("none of its pictures is coded in HEVC")
     width, height = file.size
@@ -301,13 +303,16 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
     )
 
 
+_THREADS = 2
+"""Those of an AVIF's decoder: the worker has hardly more processors, and each takes memory."""
+
 _SIZES = re.compile(rb"\0\0\0\x14ispe\0{4}(.{8})", re.DOTALL)
 """The sizes that a container says its pictures have (ISO/IEC 23008-12, 6.5.3)."""
 
 _BANDS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 
 _AVIF_BYTES = 12
-"""What an AVIF takes for each pixel: as YUV, as RGB, and once more in Pillow and in libvips."""
+"""What an AVIF takes for each pixel, with alpha: as YUV, as RGB, and once more as the bytes that libvips reads."""
 
 _HEIC_BYTES = 6
 """What a phone's HEIC takes for each pixel: as YUV and as RGB. Measured at 12, 27 and 50 megapixels, it is 5.6, in one
