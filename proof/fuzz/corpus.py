@@ -76,6 +76,9 @@ def corpus() -> dict[str, bytes]:
         "png-animated-over": saved(
             quarters[0], "PNG", save_all=True, append_images=quarters[1:], disposal=[0, 1, 2, 0], blend=1, duration=70
         ),
+        "png-animated-apart": saved(
+            rgb, "PNG", save_all=True, append_images=[frame.resize(rgb.size) for frame in frames], default_image=True
+        ),
         "png-metadata": saved(rgb, "PNG", pnginfo=_texts(), **metadata),
         "png-rights": rights.in_png(saved(rgb, "PNG")),
         "png-by-hand": png.solid(50, 40, interlace=1, row_filter=4),

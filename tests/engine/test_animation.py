@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -448,14 +449,50 @@ KEEP = {"animation": "keep"}
 @pytest.mark.parametrize("name", FILES)
 def test_an_animation_that_ends_too_early_is_refused_as_a_still_is(name: str) -> None:
     body, _ = FILES[name]
-    for end in (len(body) - 3, len(body) * 3 // 4, len(body) * 2 // 3):
+    last = len(body) - (12 + 4 if name.startswith("apng") else 0)  # of a PNG, its end and the check of its last frame
+    for end in (last - 3, len(body) * 3 // 4, len(body) * 2 // 3):
         assert code_of(body[:end], KEEP) == "truncated"
         assert code_of(body[:end], {"animation": "poster"}) == "truncated"
 
 
-def test_a_gif_that_only_lacks_its_trailer_is_whole() -> None:
-    body, _ = FILES["gif"]
+BEHIND = {
+    # How many bytes are missing at most, of files that have something behind their last frame.
+    "gif": (animations.gif(SIZE, STEPS)[:-1] + gif_files.comment(b"a comment") + b";", 12),
+    "apng": (FILES["apng"][0][:-12] + png_files.chunk(b"tEXt", b"a\0comment") + FILES["apng"][0][-12:], 12 + 21 + 4),
+    "webp": (animations.webp(SIZE, animations.forgetful(STEPS), after=[(b"EXIF", b"II*"), (b"XMP ", b"<x/>")]), 24),
+    "webp-of-odd-length": (animations.webp(SIZE, animations.forgetful(STEPS), after=[(b"EXIF", b"II*")]), 1),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_an_animation_that_lacks_only_what_is_behind_its_last_frame_is_whole(name: str) -> None:
+    body, most = BEHIND[name]
+    whole = kept(body)
+    for missing in range(1, most + 1):
+        assert kept(body[:-missing]) == whole, missing
+    poster = {"format": "png", "animation": "poster"}
+    assert developed(body[:-most], poster).variants == developed(body, poster).variants
+
+
+def test_a_webp_without_the_padding_of_its_last_picture_is_whole() -> None:
+    frames = b""
+    for colour in (RED, BLUE):
+        ((name, picture),) = webp_files.bitstream(np.ascontiguousarray(block(*SIZE, colour)[..., :3]))
+        padded = webp.chunk(name, picture + b"\0" * (1 - len(picture) % 2))  # of an odd length
+        frames += webp.animation_frame(padded, width=SIZE[0], height=SIZE[1])
+    body = webp.animation(*SIZE, frames)
     assert kept(body[:-1]) == kept(body)
+    assert developed(body[:-1], {"format": "png"}).variants == developed(body, {"format": "png"}).variants
+    assert code_of(body[:-2], KEEP) == "truncated"
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_webp_that_ends_between_two_frames_lacks_frames(left: int) -> None:
+    body = animations.webp(SIZE, animations.forgetful(STEPS)[:3])
+    starts = [found.start() for found in re.finditer(b"ANMF", body)]
+    for end in range(starts[left], starts[left] + 40):
+        assert code_of(body[:end], KEEP) == "truncated", end
+        assert developed(body[:end], {}).variants
 
 
 @pytest.mark.parametrize("make", [animations.apng, animations.webp])
@@ -464,14 +501,96 @@ def test_a_frame_outside_its_canvas_is_damage(make: Any) -> None:
     assert code_of(make(SIZE, steps), KEEP) == "undecodable"
 
 
-def test_frames_that_an_apng_does_not_claim_are_counted() -> None:
-    steps = [Step(samples=block(*SIZE, RED)), *[Step(samples=block(1, 1, BLUE))] * 1001]
-    body = animations.apng(SIZE, steps)
-    claimed = body.replace(struct.pack(">I", 1002), struct.pack(">I", 2), 1)
-    at = claimed.index(b"acTL")
-    claimed = claimed[: at - 4] + png_files.chunk(b"acTL", claimed[at + 4 : at + 12]) + claimed[at + 16 :]
-    assert developed(claimed, {}).variants
-    assert code_of(claimed, KEEP) == "too_many_frames"
+def png_of(*parts: bytes) -> bytes:
+    return png_files.png(block(*SIZE, GOLD), png_files.RGBA)[:33] + b"".join(parts)
+
+
+def claims(frames: int, *, extra: bytes = b"") -> bytes:
+    return png_files.chunk(b"acTL", struct.pack(">II", frames, 0) + extra)
+
+
+def frame_control(number: int, size: tuple[int, int] = SIZE, at: tuple[int, int] = (0, 0)) -> bytes:
+    return png_files.chunk(b"fcTL", struct.pack(">5I2H2B", number, *size, *at, 1, 10, 0, 0))
+
+
+def frame(number: int, colour: tuple[int, int, int, int]) -> bytes:
+    data = zlib.compress(png_files.image_data(block(*SIZE, colour)))
+    return frame_control(number) + png_files.chunk(b"fdAT", struct.pack(">I", number + 1) + data)
+
+
+DEFAULT = png_files.chunk(b"IDAT", zlib.compress(png_files.image_data(block(*SIZE, GOLD))))
+NOISE = png_files.chunk(b"IDAT", b"no picture")
+ONE, TWO, THREE = frame(0, RED), frame(2, BLUE), frame(4, GREEN)
+END = png_files.chunk(b"IEND", b"")
+
+# As Chromium shows them, but that it gives up the last frame of a file without an end, and that it shows nothing of a
+# still that claims frames and has no control chunk.
+SHOWN: dict[str, tuple[bytes, list[tuple[int, int, int, int]]]] = {
+    "apart": (png_of(claims(2), DEFAULT, ONE, TWO, END), [RED, BLUE]),
+    "apart and one frame": (png_of(claims(1), DEFAULT, ONE, END), [RED]),
+    "apart and broken": (png_of(claims(1), NOISE, ONE, END), [RED]),
+    "apart and one frame of two that are claimed": (png_of(claims(2), DEFAULT, ONE, END), [RED]),
+    "apart and two frames of three that are claimed": (png_of(claims(3), DEFAULT, ONE, TWO, END), [RED, BLUE]),
+    "apart and two frames, of which one is claimed": (png_of(claims(1), DEFAULT, ONE, TWO, END), [RED]),
+    "apart and three frames, of which two are claimed": (png_of(claims(2), DEFAULT, ONE, TWO, THREE, END), [RED, BLUE]),
+    "apart and without an end": (png_of(claims(2), DEFAULT, ONE, TWO), [RED, BLUE]),
+    "a still of one frame": (png_of(claims(1), frame_control(0), DEFAULT, END), [GOLD]),
+    "two frames": (png_of(claims(2), frame_control(0), DEFAULT, frame(1, BLUE), END), [GOLD, BLUE]),
+    "two frames of three that are claimed": (
+        png_of(claims(3), frame_control(0), DEFAULT, frame(1, BLUE), END),
+        [GOLD, BLUE],
+    ),
+    "two frames, of which one is claimed": (png_of(claims(1), frame_control(0), DEFAULT, frame(1, BLUE), END), [GOLD]),
+    "a still that claims two frames": (png_of(claims(2), DEFAULT, END), [GOLD]),
+    "a still that is one frame and claims two": (png_of(claims(2), frame_control(0), DEFAULT, END), [GOLD]),
+    "a still that claims 1,001 frames": (png_of(claims(1001), frame_control(0), DEFAULT, END), [GOLD]),
+    "a still that claims 2,147,483,648 frames": (png_of(claims(1 << 31), DEFAULT, END), [GOLD]),
+    "frames of a still that claims none": (png_of(claims(0), DEFAULT, ONE, TWO, END), [GOLD]),
+    "frames that are not announced": (png_of(DEFAULT, ONE, TWO, END), [GOLD]),
+    "frames that are announced behind the picture": (png_of(DEFAULT, claims(2), ONE, TWO, END), [GOLD]),
+    "frames that are announced at length": (png_of(claims(2, extra=bytes(4)), DEFAULT, ONE, TWO, END), [GOLD]),
+    "frames that are announced twice": (png_of(claims(1), claims(2), DEFAULT, ONE, TWO, END), [RED]),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_apng_shows_its_own_frames_and_what_is_none_is_a_still(name: str) -> None:
+    body, colours = SHOWN[name]
+    first, poster, moving = developed(
+        body, {"format": "png"}, {"format": "png", "animation": "poster"}, {"format": "gif", "animation": "keep"}
+    ).variants
+    for still in (first, poster):
+        assert [picture[5, 5].tolist() for picture in frames_of(still.body)[0]] == [list(colours[0])]
+    assert [picture[5, 5].tolist() for picture in frames_of(moving.body)[0]] == [list(colour) for colour in colours]
+    alone = developed(body, {"format": "png"})
+    assert alone.variants == (first,)
+    assert alone.notices == ((FIRST_FRAME_ONLY,) if len(colours) > 1 else ())
+
+
+@pytest.mark.parametrize(
+    ("parts", "code"),
+    [
+        ((claims(1), DEFAULT), "truncated"),
+        ((claims(1), DEFAULT, ONE[:-20]), "truncated"),
+        ((claims(1), DEFAULT, frame_control(0), END), "undecodable"),
+        ((claims(1), DEFAULT, frame_control(0, (0, 30)), ONE[38:], END), "undecodable"),
+        ((claims(1), DEFAULT, frame_control(0, SIZE, (1, 0)), ONE[38:], END), "undecodable"),
+        ((claims(1), DEFAULT, frame_control(0), png_files.chunk(b"fdAT", b"\0\0\0\1no picture"), END), "undecodable"),
+    ],
+    ids=["no frame yet", "half a frame", "no data", "no width", "outside", "noise"],
+)
+def test_a_picture_apart_never_stands_in_for_a_frame(parts: Sequence[bytes], code: str) -> None:
+    for recipe in ({}, {"animation": "poster"}, KEEP):
+        assert code_of(png_of(*parts), recipe) == code
+
+
+@pytest.mark.parametrize("missing", [(TWO,), (THREE,), (TWO[50:], THREE)], ids=["two", "one", "a half"])
+def test_an_apng_that_ends_before_all_claimed_frames_is_truncated(missing: Sequence[bytes]) -> None:
+    whole = png_of(claims(3), DEFAULT, ONE, TWO, THREE)
+    cut = whole[: whole.index(b"".join(missing))]
+    assert code_of(cut, KEEP) == "truncated"
+    assert code_of(cut, {"animation": "poster"}) == "truncated"
+    assert developed(cut, {}).variants == developed(whole, {}).variants
 
 
 TABLE, ALPHAS = bytes((*RED[:3], *BLUE[:3])), bytes((255, 0))

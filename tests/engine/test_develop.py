@@ -10,6 +10,7 @@ import sys
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import InputFormat, Limits
+from darkroom.domain.media_types import MEDIA_TYPES
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop, developing
 from darkroom.imaging.decode import Original, check_limits, open_original
@@ -30,6 +32,7 @@ from proof.fuzz.corpus import corpus
 from tests.engine.golden import isobmff_files
 
 CONTAINERS: frozenset[InputFormat] = frozenset({"avif", "heic"})
+ONE = Recipe(variants=(VariantSpec(name="one", width=100, height=100, format="png"),))
 
 
 def one(body: bytes, **spec: Any) -> Image.Image:
@@ -272,7 +275,7 @@ def test_avif_and_heic_are_limited_by_the_memory_that_they_take(name: str, bytes
     found = open_original(body, Limits(input_formats=CONTAINERS))
     taken = found.width * found.height * bytes_per_pixel
     open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken))
-    with pytest.raises(Rejected, match="too many for a file of its kind"):
+    with pytest.raises(Rejected, match=r"too many for a file of its kind\. Send a smaller version\.$"):
         open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken - 1))
 
 
@@ -286,12 +289,116 @@ def test_a_heic_whose_colours_are_multiplied_by_its_alpha_keeps_its_colours() ->
         assert file.opened(1).getpoint(9, 9) == [199, 199, 199, 128]
 
 
-@pytest.mark.parametrize("said", ["out of memory", "Memory allocation error: Allocating 150994959 bytes failed"])
+def original(**more: Any) -> Original:
+    return Original(width=1, height=1, opened=lambda _: pyvips.Image.black(1, 1), **more)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "out of memory",
+        "Failed to decode image: Out of memory",
+        "Memory allocation error: Allocating 150994959 bytes failed",
+        "Invalid input: Security limit exceeded: Image size 40000x40000 exceeds the maximum image size",
+    ],
+)
 def test_who_sends_what_takes_too_much_memory_to_decode_is_told_so(said: str) -> None:
-    file = Original(width=1, height=1, opened=lambda _: pyvips.Image.black(1, 1), allowance_bytes=1 << 40)
+    file = original(allowance_bytes=1 << 40)
     with pytest.raises(Rejected, match="takes too much memory to decode") as refused, file.decoding():
         raise RuntimeError(said)
     assert refused.value.code == "too_many_pixels"
+    with pytest.raises(MemoryError), original().decoding():
+        raise RuntimeError(said)
+
+
+@pytest.mark.parametrize("error", [KeyError, TypeError, AttributeError, AssertionError, IndexError, ZeroDivisionError])
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_bug_of_ours_is_not_called_damage_of_the_file(error: type[Exception], complete: bool) -> None:
+    with pytest.raises(error) as raised, original(complete=complete).decoding():
+        raise error
+    assert raised.value.__traceback__ is not None
+
+
+def with_matrix(coefficients: int) -> bytes:
+    """A sound AVIF with these matrix coefficients (ITU-T H.273, 8.3)."""
+    return isobmff_files.avif(SAMPLES, properties=[isobmff_files.nclx(9, 16, coefficients)])
+
+
+def in_another_coding(brand: bytes, kind: bytes) -> bytes:
+    coded = isobmff_files.hevc_item(SAMPLES)
+    return isobmff_files.container(brand, [replace(coded, kind=kind)])
+
+
+def with_fractional_sampling() -> bytes:
+    """A JPEG whose components have 3, 2 and 1 samples in a row for the same pixels."""
+    body = bytearray(jpeg(64, 48))
+    at = body.index(b"\xff\xc0")
+    body[at + 11], body[at + 14] = 0x31, 0x21
+    return bytes(body)
+
+
+def with_sizes(body: bytes, width: int, height: int) -> bytes:
+    return body.replace(struct.pack(">II", 64, 48), struct.pack(">II", width, height))
+
+
+SAMPLES = np.full((48, 64, 3), (200, 100, 50), np.uint8)
+AVIF, HEIC = isobmff_files.avif(SAMPLES), isobmff_files.heic(SAMPLES)
+COLOURS, CODING = "colours are coded in a way that is not converted", "is coded in a way that is not decoded"
+
+
+REFUSED: dict[str, tuple[bytes, str, str]] = {
+    **{
+        f"avif-matrix-{matrix}": (with_matrix(matrix), "unsupported_format", COLOURS) for matrix in (3, 10, 11, 13, 255)
+    },
+    "heic-matrix-14": (
+        isobmff_files.heic(SAMPLES, properties=[isobmff_files.nclx(9, 16, 14)]),
+        "unsupported_format",
+        COLOURS,
+    ),
+    "heic-matrix-99": (
+        isobmff_files.heic(SAMPLES, properties=[isobmff_files.nclx(9, 16, 99)]),
+        "unsupported_format",
+        COLOURS,
+    ),
+    "avif-of-hevc": (in_another_coding(b"avif", b"hvc1"), "unsupported_format", CODING),
+    "heic-of-av1": (AVIF.replace(b"avif", b"heic"), "unsupported_format", "not what phones write"),
+    "heic-of-vvc": (in_another_coding(b"heic", b"vvc1"), "unsupported_format", "not what phones write"),
+    "jpeg-of-fractional-sampling": (with_fractional_sampling(), "unsupported_format", CODING),
+    "avif-of-too-many-pixels": (with_sizes(AVIF, 20_000, 20_000), "too_many_pixels", "The image is 20000×20000 pixels"),
+    "avif-of-a-long-side": (with_sizes(AVIF, 66_000, 340), "side_too_long", "The image is 66000×340 pixels"),
+    "heic-of-too-many-pixels": (with_sizes(HEIC, 20_000, 20_000), "too_many_pixels", "The image is 20000×20000 pixels"),
+    "avif-cut-in-its-picture": (AVIF[:-9], "truncated", "part of it is missing"),
+    "avif-cut-in-its-boxes": (AVIF[:200], "truncated", "part of it is missing"),
+    "heic-cut-in-its-picture": (HEIC[:-9], "truncated", "part of it is missing"),
+    "heic-cut-in-its-boxes": (HEIC[:200], "truncated", "part of it is missing"),
+    "avif-damaged": (AVIF[:-40] + bytes(40), "undecodable", "The file is damaged"),
+    "heic-damaged": (HEIC[:-9000] + np.random.default_rng(3).bytes(9000), "undecodable", "The file is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_damage_is_told_from_what_is_not_supported_and_from_what_is_too_large(name: str) -> None:
+    body, code, message = REFUSED[name]
+    with pytest.raises(Rejected, match=message) as refused:
+        develop(body, ONE, limits=Limits(input_formats=frozenset(MEDIA_TYPES)))
+    assert refused.value.code == code
+    assert ("damaged" in refused.value.message) == (code == "undecodable")
+    if code == "unsupported_format":
+        assert refused.value.message.endswith("Save it as an ordinary JPEG or PNG.")
+
+
+def test_a_heic_whose_colours_are_premultiplied_is_developed() -> None:
+    opacity = np.full((48, 64), 128, np.uint8)
+    alpha = isobmff_files.hevc_item(
+        opacity,
+        properties=[isobmff_files.auxiliary(b"urn:mpeg:hevc:2015:auxid:1")],
+        refers=((b"auxl", (1,)),),
+    )
+    premultiplied = isobmff_files.hevc_item(SAMPLES // 2, refers=((b"prem", (2,)),))
+    body = isobmff_files.container(b"heic", [premultiplied, alpha])
+    (variant,) = develop(body, ONE, limits=Limits(input_formats=CONTAINERS)).variants
+    found = np.asarray(opened(variant.body).convert("RGBA"))
+    assert np.abs(found[24, 32].astype(int) - [200, 100, 50, 128]).max() <= 2
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP"])

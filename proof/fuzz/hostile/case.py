@@ -12,6 +12,8 @@ KEPT = "-kept-"
 """In the name of a file that is developed into variants that keep its animation."""
 DAMAGED = ("undecodable", "truncated")
 UNSUPPORTED = "unsupported_format"
+FLOODED = ("developed", *DAMAGED, UNSUPPORTED)
+"""For files that are cut into very many pieces."""
 TOO_LARGE = ("too_many_pixels", "side_too_long", "aspect_too_extreme")
 WITHIN_MEMORY = (DEVELOPED, "too_many_pixels")
 """For files within every limit that a header shows: refused only for the memory that decoding them would take."""

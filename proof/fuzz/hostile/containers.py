@@ -29,6 +29,7 @@ from proof.fuzz.hostile.case import (
 def cases() -> Iterator[Case]:
     """All of them."""
     yield from _large()
+    yield from _colours()
     sound = (
         _Kind("avif", b"av01", corpus()["avif-420"]),
         _Kind("heic", b"hvc1", corpus()["heic-plain"]),
@@ -131,6 +132,18 @@ def _sizes(kind: _Kind) -> Iterator[Case]:
         crop = isobmff.box(b"clap", struct.pack(">8I", *numbers))
         body = kind.assembled(kind.picture(), more=[crop])
         yield case(f"{kind.name}-crop-{numbers[0]}-{numbers[4]}", body, *_ANY)
+
+
+def _colours() -> Iterator[Case]:
+    """Sound AVIFs whose matrix coefficients (ITU-T H.273, 8.3) libavif does not convert, or does."""
+    for matrix in (1, 2, 4, 5, 6, 7, 9):
+        yield case(f"avif-matrix-{matrix}", _with_matrix(matrix), DEVELOPED)
+    for matrix in (3, 10, 11, 13, 14, 16, 17, 255):
+        yield case(f"avif-matrix-{matrix}", _with_matrix(matrix), UNSUPPORTED)
+
+
+def _with_matrix(matrix: int) -> bytes:
+    return isobmff.with_bytes(corpus()["avif-420"], b"colr", 16, struct.pack(">H", matrix))
 
 
 def _places(kind: _Kind) -> Iterator[Case]:

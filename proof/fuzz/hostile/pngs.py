@@ -16,6 +16,7 @@ from proof.fuzz.handmade import exif, png
 from proof.fuzz.hostile.case import (
     DAMAGED,
     DEVELOPED,
+    FLOODED,
     LIMITS,
     NEARLY_ALL_BYTES,
     SIDE,
@@ -146,7 +147,7 @@ def _odd() -> Iterator[Case]:
     body = zlib.compress((b"\x00" + bytes(64 * 3)) * 48)
     single = b"".join(png.chunk(b"IDAT", body[at : at + 1]) for at in range(len(body)))
     yield case("png-data-byte-by-byte", png.png(header, single), DEVELOPED)
-    yield case("png-large-data-byte-by-byte", _png_byte_by_byte, DEVELOPED, *DAMAGED, heavy=True)
+    yield case("png-large-data-byte-by-byte", _png_byte_by_byte, *FLOODED, heavy=True)
     yield case("png-more-data-than-rows", _more_data_than_rows, DEVELOPED, *DAMAGED, heavy=True)
     two = png.png(header, idat, png.chunk(b"tEXt", b"a\x00b"), idat)
     yield case("png-data-in-two-places", two, DEVELOPED, *DAMAGED)
@@ -209,14 +210,14 @@ def _texts() -> Iterator[Case]:
     for name in (b"teSt", b"tEXt", b"zTXt", b"iTXt", b"IDAT", b"fdAT", b"eXIf"):
         data = b"a\x00b" if name == b"tEXt" else b""
         flood = flooded(plain[:33], png.chunk(name, data), plain[33:])
-        yield case(f"png-flood-{name.decode().lower()}", flood, *ends, heavy=True)
+        yield case(f"png-flood-{name.decode().lower()}", flood, *FLOODED, heavy=True)
     entries = [exif.entry(0x010E, exif.ASCII, 1, 8)] * 512
     pieces = {
         "iccp-bombs": png.chunk(b"iCCP", b"a\x00\x00" + zlib.compress(bytes(4_000_000), 9)),
         "directories": png.chunk(b"eXIf", exif.exif(exif.directory(entries))),
     }
     for label, piece in pieces.items():
-        yield case(f"png-flood-{label}", flooded(plain[:33], piece, plain[33:]), *ends, heavy=True)
+        yield case(f"png-flood-{label}", flooded(plain[:33], piece, plain[33:]), *FLOODED, heavy=True)
     yield case("png-some-texts", png.inserted(plain, png.chunk(b"tEXt", b"a\x00b") * 100), DEVELOPED)
 
 
@@ -238,18 +239,30 @@ def _animations() -> Iterator[Case]:
     header, idat = png.header(64, 48), png.chunk(b"IDAT", zlib.compress((b"\x00" + bytes(192)) * 48))
     for frames in (0, 2**31, 2**32 - 1, LIMITS.max_frames + 1):
         claimed = png.png(header, control(frames), frame(0, 64, 48), idat)
-        yield case(f"png-animation-claims-{frames}", claimed, DEVELOPED, "too_many_frames", *DAMAGED)
+        yield case(f"png-animation-claims-{frames}", claimed, DEVELOPED)
     for width, height, left, top in ((30000, 30000, 0, 0), (0, 0, 0, 0), (64, 48, 2**31, 2**31), (64, 48, 1, 1)):
         odd = png.png(
             header, control(2), frame(0, width, height, left, top), idat, frame(1, width, height), data(2, 64, 48)
         )
         yield case(f"png-frame-{width}x{height}+{left}+{top}", odd, DEVELOPED, *DAMAGED, *TOO_LARGE)
     yield case("png-frame-without-control", png.png(header, frame(0, 64, 48), idat), DEVELOPED)
-    yield case("png-control-behind-data", png.png(header, idat, control(5000)), DEVELOPED, "too_many_frames")
-    hidden = png.png(header, control(1), idat, frame(0, 30000, 30000), data(1, 1000, 1000))
-    yield case("png-larger-second-picture", hidden, DEVELOPED)
+    yield case("png-control-behind-data", png.png(header, idat, control(5000)), DEVELOPED)
+    larger = (frame(1, 30000, 30000), data(2, 1000, 1000))
+    yield case("png-larger-second-picture", png.png(header, control(2), frame(0, 64, 48), idat, *larger), DEVELOPED)
     many = [piece for number in range(2000) for piece in (frame(2 * number, 8, 8), data(2 * number + 1, 8, 8))]
     yield case("png-2000-frames", png.png(header, control(2000), idat, *many), "too_many_frames")
-    yield case(
-        "png-2000-frames-uncounted", png.png(header, control(2), idat, *many), DEVELOPED, *DAMAGED, "too_many_frames"
-    )
+    yield case("png-2000-frames-uncounted", png.png(header, control(2), idat, *many), DEVELOPED)
+    # A picture apart from the animation is never decoded, and its first frame is.
+    noise = random.Random(4).randbytes(500)
+    first = (frame(0, 64, 48), data(1, 64, 48))
+    yield case("png-apart-of-noise", png.png(header, control(1), png.chunk(b"IDAT", noise), *first), DEVELOPED)
+    spoiled = (frame(0, 64, 48), png.chunk(b"fdAT", b"\0\0\0\1" + noise))
+    yield case("png-frame-of-noise", png.png(header, control(1), idat, *spoiled), "undecodable")
+    yield case("png-apart-alone", png.png(header, control(2), idat), DEVELOPED)
+    yield case("png-apart-alone-and-cut", png.png(header, control(2), idat)[:-12], "truncated")
+    yield case("png-frame-without-data", png.png(header, control(1), idat, frame(0, 64, 48)), "undecodable")
+    for width, height, left, top in ((30000, 30000, 0, 0), (0, 0, 0, 0), (64, 48, 2**31, 2**31), (64, 48, 1, 1)):
+        apart = png.png(header, control(1), idat, frame(0, width, height, left, top), data(1, 64, 48))
+        yield case(f"png-apart-and-{width}x{height}+{left}+{top}", apart, "undecodable")
+    canvas = png.png(png.header(SIDE, SIDE), control(1), idat, frame(0, 64, 48, SIDE - 64, SIDE - 48), data(1, 64, 48))
+    yield case("png-apart-canvas-52mp", canvas, DEVELOPED, *TOO_LARGE, heavy=True)

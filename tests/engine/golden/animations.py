@@ -132,7 +132,9 @@ def apng(
     return b"\x89PNG\r\n\x1a\n" + b"".join(png_files.chunk(name, body) for name, body in [*out, (b"IEND", b"")])
 
 
-def webp(size: tuple[int, int], steps: Sequence[Step], *, plays: int = 0) -> bytes:
+def webp(
+    size: tuple[int, int], steps: Sequence[Step], *, plays: int = 0, after: Sequence[webp_files.Chunk] = ()
+) -> bytes:
     """A lossless WebP on a loud background colour; positions are even, and it cannot restore what was before."""
     parts = [(b"ANIM", struct.pack("<IH", 0xFF00FFFF, plays))]
     for step in steps:
@@ -142,8 +144,9 @@ def webp(size: tuple[int, int], steps: Sequence[Step], *, plays: int = 0) -> byt
         head = b"".join(value.to_bytes(3, "little") for value in fields) + bytes([flags])
         pictures = webp_files.bitstream(step.samples)
         parts.append((b"ANMF", head + b"".join(webp_files.chunk(name, body) for name, body in pictures)))
-    extended = bytes([0x12, 0, 0, 0]) + (size[0] - 1).to_bytes(3, "little") + (size[1] - 1).to_bytes(3, "little")
-    return webp_files.riff([(b"VP8X", extended), *parts])
+    flags = 0x12 | 0x08 * any(name == b"EXIF" for name, _ in after) | 0x04 * any(name == b"XMP " for name, _ in after)
+    extended = bytes([flags, 0, 0, 0]) + (size[0] - 1).to_bytes(3, "little") + (size[1] - 1).to_bytes(3, "little")
+    return webp_files.riff([(b"VP8X", extended), *parts, *after])
 
 
 def whole(size: tuple[int, int], step: Step) -> Step:

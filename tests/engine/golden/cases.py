@@ -237,15 +237,35 @@ def _png_key_case(colour_type: int, depth: int) -> Case:
     )
 
 
-def _apng_case(*, hidden: bool = False) -> Case:
+def _apng_case(*, hidden: bool = False, frames: int = 3) -> Case:
     first = levels(scenes.scene())
-    frames = [first, 255 - first, first[::-1]]
+    apart = [255 - first] * hidden  # no browser shows it
     return Case(
         format="png",
-        body=png_files.apng(frames, png_files.RGB, hidden=hidden),
+        body=png_files.apng([*apart, *[first, first[::-1], 255 - first][:frames]], png_files.RGB, hidden=hidden),
         colours=first / 255,
-        read=lambda body: (_unit(imagecodecs.png_decode(body)), None),
-        notices=(FIRST_FRAME,),
+        # It knows no animations, and shows what is apart from one.
+        read=None if hidden else (lambda body: (_unit(imagecodecs.png_decode(body)), None)),
+        notices=(FIRST_FRAME,) if frames > 1 else (),
+    )
+
+
+def _apng_apart_case(colour_type: int, alpha: Array | None = None) -> Case:
+    """A first frame of 16 bits, smaller than its canvas, behind a picture that is no part of the animation."""
+    picture = scenes.scene(48, 32) if colour_type in (png_files.RGB, png_files.RGBA) else scenes.grey_scene(48, 32)
+    samples = picture if alpha is None else np.dstack([picture, alpha])
+    colours, opacity = np.zeros((64, 96, *picture.shape[2:])), np.zeros((64, 96))
+    place = slice(20, 52), slice(30, 78)
+    frame = levels(samples, 65535)
+    colours[place] = levels(picture, 65535) / 65535
+    opacity[place] = 1 if alpha is None else levels(alpha, 65535) / 65535
+    apart = np.full((64, 96, *samples.shape[2:]), 30_000)
+    return Case(
+        format="png",
+        body=png_files.apng_apart(apart, frame, colour_type, at=(30, 20), depth=16),
+        colours=colours,
+        alpha=opacity,
+        conversion=WEIGHED if alpha is None else CONVERTED_WEIGHED,
     )
 
 
@@ -307,6 +327,14 @@ add("png-grey-4-bit-colour-key", _png_key_case, png_files.GREY, 4)
 add("png-rgb-16-bit-colour-key", _png_key_case, png_files.RGB, 16)
 add("png-animated", _apng_case)
 add("png-animated-behind-a-still", _apng_case, hidden=True)
+add("png-animated-behind-a-still-with-one-frame", _apng_case, hidden=True, frames=1)
+for _name, _colour_type, _alpha in (
+    ("rgb", png_files.RGB, None),
+    ("grey", png_files.GREY, None),
+    ("rgba", png_files.RGBA, scenes.alpha_scene(48, 32)),
+    ("grey-alpha", png_files.GREY_ALPHA, scenes.alpha_scene(48, 32)),
+):
+    add(f"png-animated-behind-a-still-16-bit-{_name}", _apng_apart_case, _colour_type, _alpha)
 for _name in ("srgb", "srgb-v4", "display-p3", "adobe-rgb", "prophoto"):
     add(f"png-{_name}", _png_case, scenes.scene(), png_files.RGB, space=SPACES[_name])
     add(f"png-{_name}-16-bit", _png_case, scenes.scene(), png_files.RGB, space=SPACES[_name], depth=16)

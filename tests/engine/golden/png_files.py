@@ -59,6 +59,21 @@ def apng(frames: Sequence[Array], colour_type: int, *, before: Sequence[Chunk] =
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, body) for name, body in all_chunks)
 
 
+def apng_apart(apart: Array, frame: Array, colour_type: int, *, at: tuple[int, int], depth: int) -> bytes:
+    """An animation of one frame, with a default picture that is no part of it and as large as the canvas."""
+    header = struct.pack(">IIBBBBB", apart.shape[1], apart.shape[0], depth, colour_type, 0, 0, 0)
+    control = struct.pack(">IIIIIHHBB", 0, frame.shape[1], frame.shape[0], *at, 1, 10, 0, 0)
+    chunks = [
+        (b"IHDR", header),
+        (b"acTL", struct.pack(">II", 1, 0)),
+        (b"IDAT", zlib.compress(image_data(apart, depth=depth))),
+        (b"fcTL", control),
+        (b"fdAT", struct.pack(">I", 1) + zlib.compress(image_data(frame, depth=depth))),
+        (b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, body) for name, body in chunks)
+
+
 def chunk(name: bytes, body: bytes) -> bytes:
     """Length, name, data and CRC."""
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))

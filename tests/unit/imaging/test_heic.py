@@ -156,7 +156,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("items", REFUSED.values(), ids=REFUSED)
 def test_a_heic_that_no_phone_writes_is_refused_and_says_what_to_send(items: Sequence[Item]) -> None:
-    with pytest.raises(Rejected, match="Save it as a JPEG") as refused:
+    with pytest.raises(Rejected, match="Save it as an ordinary JPEG") as refused:
         picture_alone(file(*items))
     assert refused.value.code == "unsupported_format"
 
@@ -166,7 +166,7 @@ def test_a_heic_with_a_property_that_must_be_understood_is_refused() -> None:
     assert held(picture_alone(heic)) == [[SIZE]]
     at, _ = find(heic, b"ipma")
     essential = heic[: at + 20] + bytes([heic[at + 20] | 0x80]) + heic[at + 21 :]
-    with pytest.raises(Rejected, match="Save it as a JPEG"):
+    with pytest.raises(Rejected, match="Save it as an ordinary JPEG"):
         picture_alone(essential)
 
 

@@ -105,8 +105,8 @@ def name_of_unsupported(head: bytes) -> str:
             return "an AVIF image"
         case "heic":
             return "a HEIC photo"
-        case _ if _brands(head):
-            return "a video or another ISO media file"
+        case _ if brands := _brands(head):
+            return next((name for brand, name in _UNSUPPORTED_BRANDS.items() if brand in brands), _OTHER_MEDIA)
     for signature, name in _UNSUPPORTED.items():
         if head.startswith(signature):
             return name
@@ -119,6 +119,22 @@ def name_of_unsupported(head: bytes) -> str:
         return "text" if error.start >= len(head) - 3 and len(head) == SNIFF_BYTES else "of an unknown type"
     return "text"
 
+
+_OTHER_MEDIA = "a video or another ISO media file"
+
+_UNSUPPORTED_BRANDS = {
+    # H.264, H.266, JPEG, JPEG 2000 and JPEG XS (ISO/IEC 23008-12, annexes E, H, K, L; ISO/IEC 21122-3).
+    **dict.fromkeys(
+        (b"avci", b"avcs", b"vvic", b"vvis", b"jpeg", b"jpgs", b"j2ki", b"j2is", b"jxsc"),
+        "a HEIF image whose picture is not coded in HEVC or AV1",
+    ),
+    b"crx ": "a raw photo of a Canon camera",
+    # What every image and sequence may call itself, whatever it is coded in (ISO/IEC 23008-12, clause 10; 23000-22).
+    **dict.fromkeys(
+        (b"mif1", b"mif2", b"mif3", b"msf1", b"miaf"), "a HEIF image whose brands do not say how its picture is coded"
+    ),
+}
+"""Images in the container of videos, by a brand; the first that fits."""
 
 _UNSUPPORTED = {
     b"%PDF": "a PDF document",

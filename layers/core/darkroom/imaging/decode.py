@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
+import struct
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 import pyvips
-from PIL import Image
+from PIL import _avif
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
-from darkroom.imaging.headers import END_OF_IMAGE, Header, picture_alone, read_header, truncated, undecodable
+from darkroom.imaging.alpha import unpremultiplied
+from darkroom.imaging.faults import DECODERS_ERRORS, refusal_of
+from darkroom.imaging.headers import (
+    END_OF_IMAGE,
+    MAX_PIECES,
+    Header,
+    picture_alone,
+    reaches_end,
+    read_header,
+    truncated,
+    undecodable,
+    without_metadata,
+)
 from darkroom.imaging.memory import at_most
 from darkroom.imaging.shrinking import shrink_of
 from darkroom.imaging.strips import strips
@@ -35,9 +50,6 @@ for _known in ("Jpeg", "Png", "Nsgif", "Webp"):
 
 _MARGIN_BYTES = 128_000_000
 """The memory, beyond what the picture's size explains, for a decoder whose use the header does not reveal."""
-
-_OUT_OF_MEMORY = ("out of memory", "Memory allocation error")
-"""What libvips and libheif say, which have one exception for everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +78,12 @@ class Original:
     """The most memory for the decoder, if the header does not reveal how much it will take."""
 
     def decoding(self) -> AbstractContextManager[None]:
-        """Turns every exception of a decoder into a refusal: `truncated` if the file stops early, or `undecodable`."""
+        """Turns every exception of a decoder into a refusal (`faults` tells which)."""
         return _decoding(complete=self.complete, allowance_bytes=self.allowance_bytes)
 
 
 @contextmanager
 def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator[None]:
-    # Decoders of valid formats raise nearly anything for damaged files (pyvips.Error, OSError, SyntaxError, ValueError,
-    # struct.error, zlib.error), so at this boundary every error except a lack of memory is the file's fault.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about a file is not a reason to refuse or to log it
@@ -81,17 +91,11 @@ def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator
                 yield
     except Rejected:
         raise
-    except Exception as error:
+    except DECODERS_ERRORS as error:
         # Its traceback leads through this generator back to it: a circle that would keep the picture's memory until
         # Python's collector comes by, which may be dozens of pictures later.
         error.__traceback__ = None
-        if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
-            if allowance_bytes is not None:
-                message = "The image takes too much memory to decode. Send a smaller version."
-                raise Rejected("too_many_pixels", message) from error
-            # A file must not be refused because memory was short for reasons other than the file.
-            raise MemoryError(str(error)) from error
-        raise (undecodable("it could not be decoded") if complete else truncated()) from error
+        raise refusal_of(error, complete=complete, is_allowance=allowance_bytes is not None) from error
 
 
 def open_original(original: bytes, limits: Limits) -> Original:
@@ -188,7 +192,7 @@ def _loader(header: Header) -> Callable[[int], pyvips.Image]:
         case "jpeg":
             return lambda shrink: pyvips.Image.jpegload_source(image_data, shrink=shrink, **options)
         case "png":
-            return lambda _: pyvips.Image.pngload_source(image_data, **options)
+            return lambda _: _on_canvas(pyvips.Image.pngload_source(image_data, **options), header)
         case "gif":
             # libnsgif returns the whole screen, black where an opaque first frame does not reach.
             area = (*header.offset, *(header.frame or (header.width, header.height)))
@@ -230,7 +234,7 @@ def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
     """The first frame of an animation in its place on the canvas, transparent around it, as browsers show it."""
     if header.frame in (None, (header.width, header.height)):
         return frame
-    frame = frame if frame.hasalpha() else frame.bandjoin(255)
+    frame = frame if frame.hasalpha() else frame.bandjoin(65_535 if frame.format == "ushort" else 255)
     return frame.embed(*header.offset, header.width, header.height, extend="black")
 
 
@@ -239,19 +243,29 @@ def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
 
 def _open_container(original: bytes, file_format: str, limits: Limits) -> Original:
     # These libraries read the container's sizes, but decode whatever the picture inside declares.
-    with _decoding(complete=True, allowance_bytes=_MARGIN_BYTES):
-        return _open_avif(original, limits) if file_format == "avif" else _open_heic(original, limits)
+    complete, is_avif = reaches_end(original), file_format == "avif"
+    avif = without_metadata(original) if is_avif else b""  # a copy, which is not part of what the decoder takes
+    with _decoding(complete=complete, allowance_bytes=_MARGIN_BYTES):
+        opened = _open_avif(avif, limits) if is_avif else _open_heic(original, limits)
+        return replace(opened, complete=complete)
 
 
 def _open_avif(original: bytes, limits: Limits) -> Original:
-    file = Image.open(io.BytesIO(original), formats=("AVIF",))
-    header = _container_header(*file.size, bytes_per_pixel=_AVIF_BYTES, frames=getattr(file, "n_frames", 1))
+    # The class behind Pillow's reader: that one also reads EXIF and XMP, and takes an orientation from them. An AVIF is
+    # turned by its properties irot and imir alone (MIAF, ISO/IEC 23000-22, 7.3.6.7).
+    try:
+        decoder = _avif.AvifDecoder(original, "auto", _THREADS)
+    except SyntaxError:  # libavif has one word for boxes that are broken and for pictures above its own limits
+        for found in islice(_SIZES.finditer(original), MAX_PIECES):
+            check_limits(_container_header(*struct.unpack(">II", found[1]), bytes_per_pixel=_AVIF_BYTES), limits)
+        raise
+    size, frames, mode, icc_profile, _, orientation, _ = decoder.get_info()
+    header = _container_header(*size, bytes_per_pixel=_AVIF_BYTES, frames=frames)
     check_limits(header, limits)
 
     def opened(_: int) -> pyvips.Image:
-        file.load()
-        pixels = file if file.mode in ("L", "RGB", "RGBA") else file.convert("RGBA")
-        return from_memory(pixels.tobytes(), *file.size, bands=len(pixels.getbands()))
+        pixels, *_ = decoder.get_frame(0)
+        return from_memory(pixels, *size, bands=_BANDS[mode])
 
     return Original(
         width=header.width,
@@ -259,8 +273,8 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
         opened=opened,
         frames=header.frames,
         mixes_neighbours=True,
-        orientation=file.getexif().get(0x0112, 1),
-        icc_profile=file.info.get("icc_profile"),
+        orientation=orientation,
+        icc_profile=icc_profile,
         allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
     )
 
@@ -269,19 +283,19 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
     import pillow_heif  # noqa: PLC0415  most deployments never need it, and a cold start pays for it
 
     file = pillow_heif.open_heif(io.BytesIO(picture_alone(original)), convert_hdr_to_8bit=True)
+    if len(file) == 0:
+        raise ValueError("libheif found no picture")
     width, height = file.size
     header = _container_header(width, height, bytes_per_pixel=_HEIC_BYTES)
     check_limits(header, limits)
 
     def opened(_: int) -> pyvips.Image:
-        row_bytes = width * {"L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4}[file.mode]
+        row_bytes = width * _BANDS[file.mode.upper()]
         data = file.data  # libheif's own memory, which `file` owns
         if file.stride != row_bytes:
             data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
-        pixels = from_memory(data, width, height, bands=row_bytes // width)
-        if file.mode.endswith("a"):  # the colours are multiplied by the alpha
-            return pixels.unpremultiply().rint().cast("uchar").copy(interpretation=pixels.interpretation)
-        return pixels
+        image = from_memory(data, width, height, bands=row_bytes // width)
+        return unpremultiplied(image) if file.premultiplied_alpha else image
 
     # libheif has already turned the picture upright.
     return Original(
@@ -294,8 +308,16 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
     )
 
 
+_THREADS = 2
+"""Those of an AVIF's decoder: the worker has hardly more processors, and each takes memory."""
+
+_SIZES = re.compile(rb"\0\0\0\x14ispe\0{4}(.{8})", re.DOTALL)
+"""The sizes that a container says its pictures have (ISO/IEC 23008-12, 6.5.3)."""
+
+_BANDS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
+
 _AVIF_BYTES = 12
-"""What an AVIF takes for each pixel: as YUV, as RGB, and once more in Pillow and in libvips."""
+"""What an AVIF takes for each pixel, with alpha: as YUV, as RGB, and once more as the bytes that libvips reads."""
 
 _HEIC_BYTES = 6
 """What a phone's HEIC takes for each pixel: as YUV and as RGB. Measured at 12, 27 and 50 megapixels, it is 5.6, in one
@@ -305,7 +327,8 @@ up to 37 megapixels."""
 
 def _container_header(width: int, height: int, *, bytes_per_pixel: int, frames: int = 1) -> Header:
     decoder_bytes = width * height * bytes_per_pixel
-    return Header(format="png", width=width, height=height, parts=(), frames=frames, decoder_bytes=decoder_bytes)
+    # Of the formats that a header has, one for whose files there is no advice but to send a smaller one.
+    return Header(format="webp", width=width, height=height, parts=(), frames=frames, decoder_bytes=decoder_bytes)
 
 
 def from_memory(data: bytes, width: int, height: int, *, bands: int) -> pyvips.Image:

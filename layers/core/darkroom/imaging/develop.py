@@ -244,7 +244,7 @@ def _opened(
     if source.frames > 1 and set(parts) != {"first"}:
         from darkroom.imaging.animation import require_little_work, timeline_of  # noqa: PLC0415  few recipes need it
 
-        timeline = timeline_of(original, limits)
+        timeline = timeline_of(original)
         if timeline is not None:
             is_turned = turned(source.orientation, recipe.rotate, recipe.flip) >= 5
             size = _turned((source.width, source.height), is_turned)

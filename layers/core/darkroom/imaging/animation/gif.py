@@ -16,14 +16,17 @@ _LOOPS = (b"\x0bNETSCAPE2.0\x03\x01", b"\x0bANIMEXTS1.0\x03\x01")
 
 
 def gif_timeline(body: bytes) -> Timeline:
-    """The timeline of a GIF. One that only lacks its trailer is whole; frames keep their own colour tables."""
+    """The timeline of a GIF. One that only lacks what comes after its last frame is whole.
+
+    Frames keep their own colour tables.
+    """
     header = gif_header(body)
     table = 13 + colour_table_bytes(body[10])
     frames: list[Frame] = []
     plays = 1
     flags, delay, transparent = 0, 0, 0
     for kind, start, end in gif_blocks(body):
-        if end > len(body):
+        if end > len(body) and (kind == IMAGE or body[start + 1] == GRAPHIC_CONTROL):
             raise truncated()
         if kind == EXTENSION:
             if body[start + 1] == GRAPHIC_CONTROL and body[start + 2] >= 4:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import Limits
 from darkroom.imaging.animation.frames import Timeline
 from darkroom.imaging.animation.gif import gif_timeline
 from darkroom.imaging.animation.png import png_timeline
@@ -13,11 +11,10 @@ from darkroom.imaging.animation.webp import webp_timeline
 from darkroom.imaging.headers import truncated
 
 
-def timeline_of(original: bytes, limits: Limits) -> Timeline | None:
+def timeline_of(original: bytes) -> Timeline | None:
     """The timeline of an animated GIF, WebP or PNG; None if the file is another one, or has fewer than two frames.
 
-    Raises Rejected: `truncated` if a frame is not all there, `undecodable` if one breaks its format's rules,
-    `too_many_frames`.
+    Raises Rejected: `truncated` if a frame is not all there, `undecodable` if one breaks its format's rules.
     """
     try:
         if original.startswith(b"GIF8"):
@@ -30,7 +27,4 @@ def timeline_of(original: bytes, limits: Limits) -> Timeline | None:
             return None
     except (struct.error, IndexError) as error:  # the file is too short for a field
         raise truncated() from error
-    # An APNG may have more frames than it says, and only what it says has been checked.
-    if (frames := len(timeline.frames)) > limits.max_frames:
-        raise Rejected("too_many_frames", f"The animation has {frames} frames; at most {limits.max_frames}.")
-    return timeline if frames > 1 else None
+    return timeline if len(timeline.frames) > 1 else None

@@ -7,15 +7,18 @@ import struct
 from darkroom.imaging.animation.frames import Frame, Timeline, shown
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.refusals import truncated, undecodable
-from darkroom.imaging.headers.webp import picture_at, uint24
+from darkroom.imaging.headers.webp import lacks_frames, picture_at, uint24
 
 _DISPOSES, _REPLACES = 0x01, 0x02
 
 
 def webp_timeline(body: bytes) -> Timeline:
-    """The timeline of a WebP. The background colour in the file is ignored, as browsers do: it is transparent."""
+    """The timeline of a WebP. One that only lacks metadata is whole.
+
+    The background colour in the file is ignored, as browsers do: it is transparent.
+    """
     (riff_size,) = struct.unpack_from("<I", body, 4)
-    if riff_size + 8 > len(body):
+    if lacks_frames(body):
         raise truncated()
     width = height = plays = 0
     frames: list[Frame] = []
@@ -30,6 +33,8 @@ def webp_timeline(body: bytes) -> Timeline:
             picture = picture_at(body, at + 16, at + length)
             left, top = 2 * uint24(body, at), 2 * uint24(body, at + 3)
             size = uint24(body, at + 6) + 1, uint24(body, at + 9) + 1
+            if at + length > len(body) and not (picture and picture.whole):
+                raise truncated()
             if picture is None or picture.size != size:
                 raise undecodable(f"frame {len(frames) + 1} has no picture of its size")
             if left + size[0] > width or top + size[1] > height:

@@ -16,12 +16,24 @@ import struct
 from darkroom.imaging.headers.gif import gif_header
 from darkroom.imaging.headers.header import MAX_PIECES, Header
 from darkroom.imaging.headers.heic import picture_alone
+from darkroom.imaging.headers.isobmff import reaches_end, without_metadata
 from darkroom.imaging.headers.jpeg import END_OF_IMAGE, jpeg_header
 from darkroom.imaging.headers.png import png_header
-from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.refusals import truncated, undecodable, unsupported
 from darkroom.imaging.headers.webp import webp_header
 
-__all__ = ["END_OF_IMAGE", "MAX_PIECES", "Header", "picture_alone", "read_header", "truncated", "undecodable"]
+__all__ = [
+    "END_OF_IMAGE",
+    "MAX_PIECES",
+    "Header",
+    "picture_alone",
+    "reaches_end",
+    "read_header",
+    "truncated",
+    "undecodable",
+    "unsupported",
+    "without_metadata",
+]
 
 
 def read_header(original: bytes) -> Header | None:

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from darkroom.imaging.headers.header import MAX_PIECES, Header
-from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.refusals import in_pieces, truncated, undecodable
 
 EXTENSION, IMAGE, TRAILER = 0x21, 0x2C, 0x3B
 GRAPHIC_CONTROL = 0xF9
@@ -69,7 +69,7 @@ def gif_blocks(body: bytes) -> Iterator[tuple[int, int, int]]:
         else:
             return
         yield kind, start, at
-    raise undecodable("it is cut into too many pieces")
+    raise in_pieces()
 
 
 def colour_table_bytes(flags: int) -> int:
@@ -83,4 +83,4 @@ def _after_sub_blocks(body: bytes, at: int, budget: int) -> tuple[int, int]:
         if at >= len(body) or body[at] == 0:
             return at + 1, budget - steps
         at += body[at] + 1
-    raise undecodable("it is cut into too many pieces")
+    raise in_pieces()

@@ -19,13 +19,13 @@ class Header:
     """A file's structure. Sizes are in pixels as stored, before `orientation` (EXIF's numbers, 1 is upright).
 
     `parts` are the bytes of the image data. `frames` counts at least the first picture, which may be smaller than the
-    screen that it is shown on: then it is at `offset`. `scans` counts the passes over a JPEG, and `scan_samples` the
-    samples that all of them touch. `decoder_bytes` estimates what a decoder holds at once for the whole picture.
-    `raw_bytes` is the inflated size of a PNG's rows, and `lossy_bytes` the size of a lossy WebP's picture: both measure
-    time. `allowance_bytes` is the decoder's memory limit, if it may ask for memory that the header does not reveal.
-    `shrinks` is whether it can decode at a half, a quarter or an eighth, and `shrinks_to_fit` whether it must where
-    that is still large enough, because the whole picture takes too much memory. `complete` is whether the file reaches
-    its end.
+    screen that it is shown on: then it is at `offset`. Of a file that ends too early it counts missing ones as well.
+    `scans` counts the passes over a JPEG, and `scan_samples` the samples that all of them touch. `decoder_bytes`
+    estimates what a decoder holds at once for the whole picture. `raw_bytes` is the inflated size of a PNG's rows, and
+    `lossy_bytes` the size of a lossy WebP's picture: both measure time. `allowance_bytes` is the decoder's memory
+    limit, if it may ask for memory that the header does not reveal. `shrinks` is whether it can decode at a half, a
+    quarter or an eighth, and `shrinks_to_fit` whether it must where that is still large enough, because the whole
+    picture takes too much memory. `complete` is whether the file reaches its end.
     """
 
     format: StreamedFormat

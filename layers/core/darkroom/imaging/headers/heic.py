@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from darkroom.domain.errors import Rejected
 from darkroom.imaging.headers.header import MAX_PIECES
 from darkroom.imaging.headers.isobmff import box, boxes, item_kinds, item_places, number
-from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.refusals import truncated, undecodable, unsupported
 
 _PROPERTIES = frozenset({
     *(b"ispe", b"pixi", b"hvcC", b"colr", b"irot", b"imir", b"clap", b"pasp", b"auxC"),
@@ -80,10 +80,16 @@ class _Tables:
 def picture_alone(heic: bytes) -> bytes:
     """A HEIC of the same picture, in which every item is of type `hvc1` or a `grid` of such.
 
-    Raises Rejected: `unsupported_format` if the picture is anything else, `truncated` or `undecodable`; and
-    struct.error, IndexError, KeyError or ValueError if the boxes are broken.
+    Raises Rejected: `unsupported_format` if the picture is anything else, `truncated` or `undecodable`; and ValueError
+    if the boxes are broken.
     """
-    tables = _read(heic)
+    try:
+        return _picture_alone(_read(heic))
+    except (IndexError, KeyError, struct.error) as error:
+        raise ValueError("its boxes are broken") from error
+
+
+def _picture_alone(tables: _Tables) -> bytes:
     picture = _with_tiles(tables, tables.primary)
     alpha = _alpha_of(tables, picture)
     numbers = {item: at for at, item in enumerate([*picture, *alpha], start=1)}
@@ -98,8 +104,7 @@ def picture_alone(heic: bytes) -> bytes:
 
 
 def _unsupported() -> Rejected:
-    message = "The HEIC is not what phones write, which is one picture or a grid of tiles. Save it as a JPEG."
-    return Rejected("unsupported_format", message)
+    return unsupported("its picture is not what phones write, one picture or a grid of tiles, coded in HEVC")
 
 
 def _read(heic: bytes) -> _Tables:

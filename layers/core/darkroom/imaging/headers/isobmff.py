@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 from darkroom.imaging.headers.header import MAX_PIECES
 
@@ -74,3 +75,30 @@ def item_places(body: bytes, at: int) -> Iterator[tuple[int, int, list[tuple[int
             length, at = number(body, at, length_bytes)
             places.append((base + offset, length))
         yield item, method & 15, places
+
+
+def reaches_end(body: bytes) -> bool:
+    """Whether every box of the file is all there."""
+    at = 0
+    for _ in range(MAX_PIECES):
+        if at + 8 > len(body):
+            break
+        (length,) = struct.unpack_from(">I", body, at)
+        if length == 1 and at + 16 <= len(body):
+            (length,) = struct.unpack_from(">Q", body, at + 8)
+        if length < 8:  # it reaches to the end, or is broken
+            return True
+        at += length
+    return at == len(body)
+
+
+def without_metadata(body: bytes) -> bytes:
+    """The file without any item that describes another: EXIF and XMP are still in it, but not found.
+
+    Only the references of type `cdsc` ("content describes") in the `meta` box are changed, so that no offset moves.
+    """
+    with suppress(ValueError, struct.error):  # a file that is cut off or broken before its `meta` box is whole
+        for name, start, end in boxes(body, 0, len(body)):
+            if name == b"meta":
+                return body[:start] + body[start:end].replace(b"cdsc", b"free") + body[end:]
+    return body

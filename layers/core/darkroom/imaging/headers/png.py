@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 import zlib
 
+from darkroom.imaging.headers.apng import FrameChunks, shared_chunks, still_png
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
-from darkroom.imaging.headers.refusals import undecodable
+from darkroom.imaging.headers.refusals import truncated, undecodable
 
 _PALETTE = 3
 _CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
@@ -16,24 +17,25 @@ _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
 def png_header(body: bytes) -> Header:
-    """The header of a PNG file, or of an APNG by the picture that decoders without animation show."""
+    """The header of a PNG file, or of an APNG by its first frame: a default picture that is none of the frames is for
+    decoders without animation."""
     if body[12:16] != b"IHDR":
         raise undecodable("a PNG file begins with its header, and this one does not")
     width, height, depth, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", body, 16)
     view = memoryview(body)
     parts: list[bytes | memoryview] = []
     kept_from = 0  # one part is a run of consecutive kept chunks
-    frames, complete, keyed = 1, False, False
+    complete, keyed = False, False
     orientation: int | None = None  # PNG allows one eXIf and one iCCP: the first counts
     profile: bytes | None = None
+    frames = FrameChunks()
     for name, at, length in chunks(body, 8, ">I4s", trailer=4):
+        frames.take(name, view[at : at + length], length)
         if name not in _PNG_KEPT:
             if kept_from < at - 8:
                 parts.append(view[kept_from : at - 8])
             kept_from = at + length + 4
-        if name == b"acTL" and length == 8:
-            frames = max(1, struct.unpack_from(">I", body, at)[0])
-        elif name == b"tRNS":
+        if name == b"tRNS":
             keyed = True
         elif name == b"eXIf" and orientation is None:
             orientation = orientation_in(body[at : at + length])
@@ -45,19 +47,29 @@ def png_header(body: bytes) -> Header:
             break
     else:
         parts.append(view[kept_from:])
+    if frames.claimed and not frames.count and not complete:
+        raise truncated()  # the frames may be what is missing, and what is there none of them
+    size, offset, frame = (width, height), (0, 0), None
+    if frames.hides_default:
+        control, picture = frames.frame(0, size)
+        size = frame = control.width, control.height
+        offset = control.left, control.top
+        parts = [still_png(body, control, shared_chunks(body), picture, ended=complete)]
     # With a colour key or a palette's alphas the picture is decoded as RGBA.
     pixel_bytes = (4 if keyed else _CHANNELS.get(colour, 4)) * max(depth, 8) // 8
-    rows_bytes = width * height * pixel_bytes
+    pixels = size[0] * size[1]
     return Header(
         format="png",
         width=width,
         height=height,
         parts=tuple(parts),
-        frames=frames,
+        offset=offset,
+        frame=frame,
+        frames=max(1, frames.count if complete else frames.claimed),
         # An interlaced picture comes in seven passes over the whole, which libspng keeps in memory and which take twice
         # as long; others stream row by row.
-        decoder_bytes=width * height * max(4, pixel_bytes) if interlaced else 0,
-        raw_bytes=2 * rows_bytes if interlaced else rows_bytes,
+        decoder_bytes=pixels * max(4, pixel_bytes) if interlaced else 0,
+        raw_bytes=pixels * pixel_bytes * (2 if interlaced else 1),
         complete=complete,
         orientation=orientation or 1,
         icc_profile=profile,

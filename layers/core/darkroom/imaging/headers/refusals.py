@@ -1,4 +1,4 @@
-"""The refusals of files with a broken structure."""
+"""The refusals of files that are not developed as they are."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def truncated() -> Rejected:
 def undecodable(why: str) -> Rejected:
     """The refusal of a damaged file."""
     return Rejected("undecodable", f"The file is damaged: {why}. Send the original file again.")
+
+
+def unsupported(why: str) -> Rejected:
+    """The refusal of a file that may be sound, but is of a kind that is not developed."""
+    return Rejected("unsupported_format", f"The file cannot be developed: {why}. Save it as an ordinary JPEG or PNG.")
+
+
+def in_pieces() -> Rejected:
+    """The refusal of a file whose structure has too many parts, which may be sound."""
+    return unsupported("it is cut into more pieces than cameras and editors make")

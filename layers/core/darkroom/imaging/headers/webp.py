@@ -13,6 +13,12 @@ from darkroom.imaging.headers.refusals import truncated, undecodable
 WEBP_ALPHA = 0x10
 """The flag of the VP8X chunk that says that something is transparent."""
 
+_METADATA = {b"EXIF": 0x08, b"XMP ": 0x04}
+"""The chunks that come after the frames, and the flags of VP8X that announce them."""
+
+_LEAST_FRAME_BYTES = 8 + 16 + 8
+"""A frame has its chunk's head, its own fields and the head of its picture's chunk."""
+
 _WHOLE_PIXELS = 25_000_000
 """Up to this many pixels a picture can be decoded whole, which takes 200 MB."""
 
@@ -29,7 +35,8 @@ def webp_header(body: bytes) -> Header:
     (riff_size,) = struct.unpack_from("<I", body, 4)
     canvas: tuple[int, int] | None = None
     picture: Picture | None = None
-    offset, frames, orientation, profile = (0, 0), 0, 1, None
+    offset, frames, profile = (0, 0), 0, None
+    orientation: int | None = None  # of several EXIF chunks the first counts
     for name, at, length in chunks(body, 12, "<4sI", trailer=0):
         if at > riff_size + 8:  # the rest does not belong to the file
             break
@@ -37,7 +44,7 @@ def webp_header(body: bytes) -> Header:
             canvas = (uint24(body, at + 4) + 1, uint24(body, at + 7) + 1)
         elif name == b"ICCP" and length <= MAX_PROFILE_BYTES:
             profile = body[at : at + length]
-        elif name == b"EXIF":
+        elif name == b"EXIF" and orientation is None:
             orientation = orientation_in(body[at : at + length].removeprefix(b"Exif\0\0"))
         elif name == b"ANMF":
             frames += 1
@@ -70,25 +77,46 @@ def webp_header(body: bytes) -> Header:
         parts=picture.parts,
         offset=offset,
         frame=picture.size,
-        frames=max(1, frames),
+        frames=max(1, frames + (frames > 0 and lacks_frames(body))),
         decoder_bytes=width * height * bytes_per_pixel,
         shrinks=shrinks,
         shrinks_to_fit=shrinks_to_fit,
         lossy_bytes=0 if picture.lossless else sum(map(len, picture.parts)),
         allowance_bytes=asked_bytes if untold else None,
         complete=complete,
-        orientation=orientation,
+        orientation=orientation or 1,
         icc_profile=profile,
     )
 
 
+def lacks_frames(body: bytes) -> bool:
+    """Whether frames of an animation may be missing at the end of the file.
+
+    A WebP does not say how many there are. What is missing is none of them if it is the rest of the last chunk, is too
+    small for one, or may be metadata that is announced.
+    """
+    (riff_size,) = struct.unpack_from("<I", body, 4)
+    end = riff_size + 8
+    if end <= len(body):
+        return False
+    after, announced = 12, 0
+    for name, at, length in chunks(body, 12, "<4sI", trailer=0):
+        after = at + length + length % 2
+        if name == b"VP8X" and length >= 10:
+            announced = body[at] & sum(_METADATA.values())
+        announced &= ~_METADATA.get(name, 0)
+    begun = body[after : after + 4]
+    return (begun != b"" and b"ANMF".startswith(begun)) or (end - after >= _LEAST_FRAME_BYTES and not announced)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A picture as a file of its own."""
+    """A picture as a file of its own. `whole` is whether all its data is there."""
 
     size: tuple[int, int]
     lossless: bool
     alpha_apart: bool = False
+    whole: bool
     parts: tuple[bytes | memoryview, ...]
 
     def file(self) -> bytes:
@@ -111,7 +139,8 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
     for name, at, length in chunks(body, start, "<4sI", trailer=0):
         if end is not None and at + length > end:
             return None
-        chunk = view[at - 8 : at + length + length % 2]
+        chunk, whole = view[at - 8 : at + length + length % 2], at + length <= len(body)
+        padding = b"\0" if whole and at + length + length % 2 > len(body) else b""
         if name == b"ALPH":
             alpha = chunk
         elif name == b"VP8L":
@@ -119,23 +148,23 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
                 raise undecodable("its picture has no signature")
             (bits,) = struct.unpack_from("<I", body, at + 1)
             size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-            return Picture(size=size, lossless=True, parts=(_riff(len(chunk)), chunk))
+            return Picture(size=size, lossless=True, whole=whole, parts=_file(chunk, padding))
         elif name == b"VP8 ":
+            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if body[at + 3 : at + 6] != b"\x9d\x01\x2a":
                 raise undecodable("its picture has no start code")
-            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if alpha is None:
-                return Picture(size=(width, height), lossless=False, parts=(_riff(len(chunk)), chunk))
+                return Picture(size=(width, height), lossless=False, whole=whole, parts=_file(chunk, padding))
             extended = struct.pack("<4sIB3x", b"VP8X", 10, WEBP_ALPHA) + b"".join(
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
-            parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
-            return Picture(size=(width, height), lossless=False, alpha_apart=True, parts=parts)
+            parts = _file(extended, alpha, chunk, padding)
+            return Picture(size=(width, height), lossless=False, alpha_apart=True, whole=whole, parts=parts)
     return None
 
 
-def _riff(length: int) -> bytes:
-    return struct.pack("<4sI4s", b"RIFF", length + 4, b"WEBP")
+def _file(*chunks: bytes | memoryview) -> tuple[bytes | memoryview, ...]:
+    return struct.pack("<4sI4s", b"RIFF", sum(map(len, chunks)) + 4, b"WEBP"), *chunks
 
 
 def uint24(body: bytes, at: int) -> int:
