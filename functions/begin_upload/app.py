@@ -21,10 +21,10 @@ from darkroom.http.routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.begin_upload import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import answering
 
 ports, edge = wire()
-app = create_app(within=within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
+app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
 @handles(app, POST_UPLOAD, protected(edge.rate_limit, require_healthy=edge.require_healthy))

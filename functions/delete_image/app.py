@@ -17,10 +17,10 @@ from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
 from darkroom.telemetry import entry_point, logger
 from darkroom.wiring.delete_image import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import answering
 
 ports, rate_limit = wire()
-app = create_app(within=within, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
+app = create_app(within=answering, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
 
 
 @handles(app, DELETE_IMAGE, protected(rate_limit))

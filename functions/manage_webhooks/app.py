@@ -56,10 +56,10 @@ from darkroom.operations.manage_webhooks import (
 from darkroom.ports import UnreadableRow
 from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.manage_webhooks import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import answering
 
 ports, rate_limit = wire()
-app = create_app(within=within)
+app = create_app(within=answering)
 read, write = protected(rate_limit, price=Price(policy=Policy.READS)), protected(rate_limit)
 
 

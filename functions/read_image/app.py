@@ -27,10 +27,10 @@ from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
 from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.read_image import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import answering
 
 ports, rate_limit = wire()
-app = create_app(within=within)
+app = create_app(within=answering)
 read = protected(rate_limit, price=Price(policy=Policy.READS))
 
 

@@ -20,10 +20,10 @@ from darkroom.http.timetables import read_reschedule
 from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.telemetry import entry_point, logger
 from darkroom.wiring.reschedule_image import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import answering
 
 ports, edge = wire()
-app = create_app(within=within, counted=AnswerMetrics(served="ImagesRescheduled", refused="ReschedulesRefused"))
+app = create_app(within=answering, counted=AnswerMetrics(served="ImagesRescheduled", refused="ReschedulesRefused"))
 
 
 @handles(app, PATCH_IMAGE, protected(edge.rate_limit))

@@ -24,11 +24,11 @@ from darkroom.http.timetables import read_timetable
 from darkroom.operations.begin_fetch import Wanted, begin_fetch
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import answering
 from darkroom.wiring.submit_image import wire
 
 ports, fetch_ports, edge = wire()
-app = create_app(within=within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
+app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
 @handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.require_healthy))

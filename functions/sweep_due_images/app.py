@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.errors import Retryable
 from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.measure_lanes import Measures, measure_lanes
@@ -68,10 +69,7 @@ def count(sweep: Sweep) -> None:
         _emit("ImagesGivenUp", MetricUnit.Count, ended.given_up)
         _emit("ImagesEnded", MetricUnit.Count, ended.ended, lane=lane)
         _emit("ImagesBad", MetricUnit.Count, ended.bad, lane=lane)
-    try:
-        report_outcomes(outcome_ports, outcomes)
-    except Exception:  # the rows are written
-        logger.exception("the outcomes could not be reported")
+    report_outcomes(outcome_ports, outcomes)
 
 
 @entry_point()
@@ -90,10 +88,8 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         endpoints_ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
-    try:
+    with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
         followers.remove_left_behind(ports.clock())
-    except Retryable as cause:  # the next sweep comes within a minute
-        logger.warning("queues of followers cannot be removed now", extra={"cause": str(cause)})
     report_unreadable([*sweep.unreadable, *looked_at.unreadable])
     for image_id, error in sweep.errors.items():
         logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})

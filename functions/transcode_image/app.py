@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.errors import NeedsOperator, Retryable
 from darkroom.domain.fingerprint import fingerprint
 from darkroom.domain.image import Image
@@ -176,18 +177,17 @@ def _lane_of(record: Record) -> str | None:
 def _report_counts(lambda_context: LambdaContext) -> None:
     """Reports how the attempts and images ended to the sweeper, and how fast the lanes drain to load shedding, when
     there is enough to report."""
-    try:
-        with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
-            report_outcomes(worker.outcomes, outcomes)
-            reported = report_throughput(worker.throughput, counter)
-    except Exception:  # the deliveries are settled: raising would bring all of them back
-        logger.exception("the counts could not be reported")
-        return
-    for lane, work in reported.items():
-        drain = ports.service[lane].concurrency * work.settled * 1000 / work.busy_milliseconds
-        dimensions = {"service": logger.service, "lane": lane}
-        with single_metric("DrainPerSecond", MetricUnit.CountPerSecond, drain, default_dimensions=dimensions):
-            pass
+    # The deliveries are settled: raising would bring all of them back.
+    with (
+        bookkeeping("counts not reported"),
+        within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS),
+    ):
+        report_outcomes(worker.outcomes, outcomes)
+        for lane, work in report_throughput(worker.throughput, counter).items():
+            drain = ports.service[lane].concurrency * work.settled * 1000 / work.busy_milliseconds
+            dimensions = {"service": logger.service, "lane": lane}
+            with single_metric("DrainPerSecond", MetricUnit.CountPerSecond, drain, default_dimensions=dimensions):
+                pass
 
 
 def _come_back(record: Record, delay_seconds: int, cause: Exception) -> NoReturn:

@@ -142,7 +142,11 @@ class _Explorer:
     def before(self, point: Point) -> Mode | None:
         if self.left and self._is_ours(point):
             self.findings.offered[len(self.strikes) + 1] += len(modes_at(point))
-        return self._branch(point, Mode.DIES_BEFORE) or self._branch(point, Mode.THROTTLED)
+        return (
+            self._branch(point, Mode.DIES_BEFORE)
+            or self._branch(point, Mode.THROTTLED)
+            or self._branch(point, Mode.DENIED)
+        )
 
     def after(self, point: Point) -> Mode | None:
         later = (Mode.DIES_AFTER, Mode.ANSWER_LOST, Mode.READ_DAMAGED)
@@ -372,7 +376,7 @@ class Planned:
 
     def before(self, point: Point) -> Mode | None:
         mode = self.modes.get(point.number)
-        return mode if mode in (Mode.DIES_BEFORE, Mode.THROTTLED) else None
+        return mode if mode in (Mode.DIES_BEFORE, Mode.THROTTLED, Mode.DENIED) else None
 
     def after(self, point: Point) -> Mode | None:
         return self.modes.get(point.number)

@@ -31,6 +31,8 @@ class Mode(StrEnum):
     """The service throttles every attempt of the call, until the SDK gives up."""
     READ_DAMAGED = "read damaged"
     """An object's bytes arrive with one bit turned, and without a checksum by which the SDK would notice."""
+    DENIED = "denied"
+    """The service refuses the call, as after a policy's change that is soon put right."""
 
 
 class ProcessDied(BaseException):
@@ -118,6 +120,9 @@ class Wire:
         point = Point(number=len(self.points), function=invocation.function, operation=operation)
         self.points.append(point)
         mode = self.faults.before(point)
+        if mode is Mode.DENIED:
+            invocation.struck.append(f"{mode} at {operation}")
+            return refusal(service, request, *_DENIAL[service])
         if mode is Mode.THROTTLED:
             invocation.throttled_call = call
             invocation.struck.append(f"{mode} at {operation}")
@@ -148,6 +153,14 @@ def _damaged(answer: AWSResponse | None) -> AWSResponse | None:
     return AWSResponse(answer.url, answer.status_code, headers, MockRawResponse(flipped(answer.content)))
 
 
+_DENIAL = {
+    "s3": (403, "AccessDenied"),
+    "dynamodb": (400, "AccessDeniedException"),
+    "sqs": (403, "AccessDenied"),
+    "sns": (403, "AuthorizationError"),
+    "secretsmanager": (400, "AccessDeniedException"),
+}
+
 _THROTTLING = {
     # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
     "s3": (503, "SlowDown"),
@@ -166,18 +179,22 @@ def throttling_answer(service: str, request: AWSPreparedRequest) -> AWSResponse:
     """How the service says that it is throttling."""
     if service not in _THROTTLING:
         raise NotImplementedError(f"say in {__name__} how {service} throttles")
-    status, code = _THROTTLING[service]
+    return refusal(service, request, *_THROTTLING[service])
+
+
+def refusal(service: str, request: AWSPreparedRequest, status: int, code: str) -> AWSResponse:
+    """An error's answer, in the form of its service."""
     if request.method == "HEAD":  # has a status and no body
         content_type, body = "application/xml", ""
     elif service == "s3":
         content_type = "application/xml"
-        body = f"<Error><Code>{code}</Code><Message>Reduce your request rate.</Message></Error>"
+        body = f"<Error><Code>{code}</Code><Message>Refused.</Message></Error>"
     elif service == "sns":  # the query protocol
         content_type = "text/xml"
         body = f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code></Error></ErrorResponse>"
     else:
         content_type = "application/x-amz-json-1.0"
-        body = json.dumps({"__type": f"com.amazonaws.{service}#{code}", "message": "Reduce your request rate."})
+        body = json.dumps({"__type": f"com.amazonaws.{service}#{code}", "message": "Refused."})
     headers = HTTPHeaders()
     headers["content-type"], headers["content-length"] = content_type, str(len(body))
     return AWSResponse(request.url, status, headers, MockRawResponse(body))

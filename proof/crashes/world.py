@@ -37,7 +37,7 @@ from darkroom.egress.request import Response
 from proof.crashes import deployment, processes
 from proof.crashes.engine import Develop, develop_once
 from proof.crashes.processes import Context, Process
-from proof.crashes.promises import Broken, Harm
+from proof.crashes.promises import Broken, Harm, check
 from proof.crashes.scale import AS_DEPLOYED, Scale
 from proof.crashes.stores import REGION, Stores, change_visibility, pick_attribute
 from proof.crashes.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
@@ -370,9 +370,13 @@ class World:
             "body": base64.b64encode(body).decode(),
         }
         try:
-            return self.invoke(function, event)
+            answer = self.invoke(function, event)
         except InvocationFailed:
             return {"statusCode": 500, "headers": {}, "body": ""}
+        if answer["statusCode"] >= 500 and '"variant_missing"' not in answer["body"]:
+            is_honest = answer["statusCode"] == 503 and "Retry-After" in answer["headers"]
+            check(is_honest, Harm.LOST, f"{method} {path} was answered {answer['statusCode']}: {answer['body']}")
+        return answer
 
     def upload(self, key: str, body: bytes, *, events: int) -> None:
         """What S3 does with an accepted form: it stores the file, and notifies the upload queue that many times."""

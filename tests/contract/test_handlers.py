@@ -484,6 +484,80 @@ def test_a_table_that_does_not_answer_is_a_503_with_retry_after(
     assert int(answer["headers"]["Retry-After"]) > 0
 
 
+def refuse(client: Any, *operations: str, code: str = "AccessDenied", status: int = 403) -> None:
+    """From now on AWS refuses these operations of the client (none: all of them)."""
+
+    def refused(event_name: str, **_: object) -> None:
+        operation = event_name.rpartition(".")[2]
+        if not operations or operation in operations:
+            answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+            raise ClientError(answer, operation)
+
+    client.meta.events.register_first("before-call", refused)
+
+
+@pytest.mark.parametrize(
+    ("function", "store", "request_"),
+    [
+        ("submit_image", "originals", ("POST", "/images", PHOTO)),
+        ("submit_image", "images", ("POST", "/images", PHOTO)),
+        ("begin_upload", "images", ("POST", "/uploads", json.dumps({"bytes": 9, "sha256": "0" * 64}).encode())),
+        ("read_image", "images", ("GET", f"/images/{'0' * 26}/status", None)),
+        ("read_image", "images", ("GET", "/images", None)),
+        ("delete_image", "images", ("DELETE", f"/images/{'0' * 26}", None)),
+        ("reschedule_image", "images", ("PATCH", f"/images/{'0' * 26}", b'{"delay": "PT1H"}')),
+        ("manage_webhooks", "endpoints", ("GET", "/webhooks", None)),
+        ("manage_webhooks", "endpoints", ("POST", "/webhooks", b'{"url": "https://hooks.example.com/"}')),
+    ],
+)
+def test_a_refused_call_is_a_503_that_promises_nothing_and_alarms(
+    functions: Functions, log: io.StringIO, function: str, store: str, request_: tuple[str, str, bytes | None]
+) -> None:
+    app = getattr(functions, function)
+    refuse(getattr(app.ports, store)._client)
+    method, path, body = request_
+    answer = call(app, http_event(method, path, body=body))
+    problem(answer, 503, "unavailable")
+    assert answer["headers"]["Retry-After"] == "5"
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    (told,) = [line for line in lines if line["message"] == "misconfigured"]
+    assert (told["level"], told["errorType"]) == ("ERROR", "Misconfigured")
+    assert told["cause"].endswith(": AccessDenied")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "answered"),
+    [
+        ("AccessDeniedException", 400, 503),
+        ("ResourceNotFoundException", 400, 503),
+        ("KMSDisabledException", 400, 503),
+        ("Unheard-of", 403, 503),
+        ("OverLimit", 403, 503),
+        ("ValidationException", 400, 500),
+        ("SignatureDoesNotMatch", 403, 503),
+    ],
+)
+def test_what_an_operator_can_mend_is_a_503_and_our_own_mistake_a_500(
+    functions: Functions, code: str, status: int, answered: int
+) -> None:
+    refuse(functions.read_image.ports.images._client, code=code, status=status)
+    assert functions.get(f"/images/{'0' * 26}/status")["statusCode"] == answered
+
+
+def test_once_the_row_is_written_a_refused_queue_is_no_error_to_its_client(
+    functions: Functions, log: io.StringIO
+) -> None:
+    refuse(functions.submit_image.ports.lanes._client, code="AWS.SimpleQueueService.NonExistentQueue", status=400)
+    refuse(functions.submit_image.ports.load_shedder.depths._client)
+    answer = functions.post()
+    assert answer["statusCode"] == 202
+    row = functions.row(document(answer)["id"])
+    assert row.due_at is not None and row.due_at <= functions.submit_image.ports.clock(), "the sweeper sends it"
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    (told,) = [line for line in lines if line["message"] == "message not sent"]
+    assert (told["level"], told["image_id"], told["errorType"]) == ("ERROR", row.image_id, "ClientError")
+
+
 def test_a_bug_is_a_500_that_shows_nothing_of_itself(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     def buggy(*_: object) -> None:
         raise ZeroDivisionError("a secret of ours")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -419,14 +420,19 @@ def test_a_message_that_must_come_back_was_time_and_no_work_done(aws: Aws, monke
     assert transcode_image.counter.work["slow"].settled == 0
 
 
+@pytest.mark.parametrize("lane", ["slow", "removed"])
 def test_a_throughput_that_cannot_be_handed_in_brings_no_delivery_back(
-    submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, lane: str
 ) -> None:
     transcode_image = load("transcode_image", replace(aws, throughput_table="gone"), monkeypatch)
-    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=12_000)
+    if lane == "removed":  # also a bug: its rate is that of a lane that is not deployed
+        transcode_image = load("transcode_image", aws, monkeypatch)
+    transcode_image.counter.count(lane, is_settled=True, busy_milliseconds=12_000)
     post(submit_image, query="variants=thumb")
     assert call(transcode_image, received(aws.slow_queue_url)) == {"batchItemFailures": []}
-    assert "the counts could not be reported" in caplog.messages
+    (failed,) = [json.loads(line) for line in log.getvalue().splitlines() if "not reported" in line]
+    assert failed["message"] == {"slow": "throughput not reported"}.get(lane, "counts not reported")
+    assert failed["errorType"], "the alarm of functions' errors counts it"
 
 
 def test_an_adapter_turns_throttling_into_what_is_worth_repeating(aws: Aws) -> None:

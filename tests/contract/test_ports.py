@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -15,11 +16,13 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws import images_table
 from darkroom.aws.clients import s3_client
+from darkroom.aws.holds import HoldsBucket
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
 from darkroom.aws.memory_table import MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
+from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import (
     Attempt,
@@ -493,6 +496,84 @@ def test_an_output_is_held_with_its_bytes_and_not_with_others(kind: str, aws: Aw
     assert not outputs.holds(replace(VARIANT, sha256=sha256(b"c")))
 
 
+def s3_with_403(*, denies: str = "") -> Any:
+    """A client to which S3 answers 403 for what is missing, as it does to those who may not list the bucket.
+
+    It may also deny "reads" of what is there, or "reads and lists".
+    """
+    client: Any = boto3.client("s3")
+
+    def refusing(name: str) -> Callable[..., Any]:
+        call = getattr(client, name)
+
+        def refused(**arguments: Any) -> Any:
+            try:
+                answer = call(**arguments)
+            except ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
+                    raise
+            else:
+                if not denies:
+                    return answer
+            code = "403" if name == "head_object" else "AccessDenied"
+            raise ClientError({"Error": {"Code": code, "Message": "said S3"}}, name)
+
+        return refused
+
+    lists = ("list_objects_v2", "list_object_versions") if denies == "reads and lists" else ()
+    for name in ("head_object", "get_object", *lists):
+        setattr(client, name, refusing(name))
+    return client
+
+
+@pytest.mark.parametrize("made", [lambda: boto3.client("s3"), s3_with_403], ids=["404", "403"])
+def test_what_is_missing_is_told_whatever_s3_answers(aws: Aws, made: Callable[[], Any]) -> None:
+    client, image_id = made(), "0" * 26
+    originals = OriginalsBucket(client, aws.originals_bucket)
+    uploads, holds = UploadsBucket(client, aws.uploads_bucket), HoldsBucket(client, aws.holds_bucket)
+    with pytest.raises(OriginalMissing):
+        originals.get(image_id, "a-version")
+    stored = originals.put_if_absent(image_id, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
+    assert originals.get(image_id, stored.version_id) == b"b"
+    with pytest.raises(OriginalMissing):
+        originals.get(image_id, "another-version")
+    assert (uploads.size_bytes(image_id), uploads.get(image_id)) == (None, None)
+    assert holds.get("holds/2026-11-21T12-00-00Z/0.json.gz") is None
+    assert not OutputsBucket(client, aws.outputs_bucket).holds(VARIANT)
+
+
+@pytest.mark.parametrize("denies", ["reads", "reads and lists"])
+def test_what_is_there_and_may_not_be_read_is_never_taken_for_missing(aws: Aws, denies: str) -> None:
+    client, plain, image_id = s3_with_403(denies=denies), boto3.client("s3"), "0" * 26
+    version = plain.put_object(Bucket=aws.originals_bucket, Key=f"originals/{image_id}", Body=b"b")["VersionId"]
+    plain.put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{image_id}", Body=b"b")
+    plain.put_object(Bucket=aws.holds_bucket, Key="holds/a/0.json.gz", Body=b"b")
+    plain.put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
+    uploads, outputs = UploadsBucket(client, aws.uploads_bucket), OutputsBucket(client, aws.outputs_bucket)
+    reads: list[Callable[[], object]] = [
+        lambda: OriginalsBucket(client, aws.originals_bucket).get(image_id, version),
+        lambda: uploads.size_bytes(image_id),
+        lambda: uploads.get(image_id),
+        lambda: HoldsBucket(client, aws.holds_bucket).get("holds/a/0.json.gz"),
+        lambda: outputs.holds(VARIANT),
+        lambda: outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg"),
+    ]
+    for read in reads:
+        with pytest.raises(ClientError, match=r"403|AccessDenied"):
+            read()
+
+
+def test_a_list_that_does_not_answer_leaves_open_what_is_missing(aws: Aws) -> None:
+    client = s3_with_403()
+
+    def throttled(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "ListObjectsV2")
+
+    client.list_objects_v2 = throttled
+    with pytest.raises(Retryable):
+        UploadsBucket(client, aws.uploads_bucket).size_bytes("0" * 26)
+
+
 @pytest.mark.parametrize(("may_list", "code"), [(True, "404"), (False, "404"), (False, "403")])
 def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: bool, code: str) -> None:
     outputs = OutputsBucket(answering_head_with(code), aws.outputs_bucket, may_list=may_list)
@@ -500,15 +581,6 @@ def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: b
     boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
     # It goes between the refusal of the write and the look at what is there.
     with pytest.raises(Retryable, match="has just gone"):
-        outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg")
-
-
-def test_a_forbidden_output_is_a_bug_for_who_may_list(aws: Aws) -> None:
-    outputs = OutputsBucket(answering_head_with("403"), aws.outputs_bucket)
-    with pytest.raises(ClientError, match="403"):
-        outputs.holds(VARIANT)
-    boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
-    with pytest.raises(ClientError, match="403"):
         outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg")
 
 

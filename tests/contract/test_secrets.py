@@ -157,10 +157,19 @@ def test_an_id_that_is_not_known_is_looked_for_once_in_ten_seconds(stored: InSec
     assert stored.calls == ["AWSPREVIOUS", "AWSCURRENT"]
 
 
-def test_in_an_outage_the_last_version_stays_and_is_not_asked_for_each_time(stored: InSecretsManager) -> None:
+DENIED = ClientError(
+    {"Error": {"Code": "AccessDeniedException"}, "ResponseMetadata": {"HTTPStatusCode": 400}},  # type: ignore[typeddict-item]
+    "GetSecretValue",
+)
+
+
+@pytest.mark.parametrize("failure", [ReadTimeoutError(endpoint_url=""), DENIED], ids=["silent", "denied"])
+def test_in_an_outage_the_last_version_stays_and_is_not_asked_for_each_time(
+    stored: InSecretsManager, failure: Exception
+) -> None:
     first = stored.secret.current()
     stored.wait(REMEMBERED_SECONDS)
-    stored.failure = ReadTimeoutError(endpoint_url="")
+    stored.failure = failure
     stored.calls.clear()
     for _ in range(100):
         assert stored.secret.current() == first
@@ -187,8 +196,7 @@ def test_what_only_an_operator_can_fix_is_no_outage(aws: Aws) -> None:
     with pytest.raises(LookupError, match="no current version"):
         StoredSecret(lambda: boto3.client("secretsmanager"), arn, clock=lambda: NOW).current()
     denied = InSecretsManager()
-    answer: Any = {"Error": {"Code": "AccessDeniedException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
-    denied.failure = ClientError(answer, "GetSecretValue")
+    denied.failure = DENIED
     with pytest.raises(ClientError):
         denied.secret.current()
 

@@ -17,7 +17,6 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.dead_letter import explanation_of, without_texts
-from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status, message_for
 from darkroom.domain.signature import SIGNATURE
 from darkroom.domain.upload_notification import upload_key
@@ -168,19 +167,6 @@ def test_while_no_key_can_be_read_an_upload_is_accepted_and_due_at_once_and_the_
     assert (line["image_id"], line["cause"].partition(":")[0]) == (image.image_id, "reading a secret")
     assert image.due_at is not None and image.due_at <= functions.submit_image.ports.clock()
     assert received(functions.aws.slow_queue_url) == {"Records": []}
-
-
-@pytest.mark.parametrize("queue", ["hold_queue", "upload_queue", "fetch_queue"])
-def test_what_is_not_sent_to_be_held_or_as_a_reminder_is_logged(
-    functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, queue: str
-) -> None:
-    image = stored(functions)
-    silence(monkeypatch, "sqs", "SendMessage")
-    with pytest.raises(Retryable):
-        getattr(functions.sweep_due_images.ports, queue).put(message_for(image))
-    (line,) = [json.loads(line) for line in log.getvalue().splitlines() if "message not sent" in line]
-    assert line["image_id"] == image.image_id
-    assert line["cause"].startswith("sending")
 
 
 def test_the_key_is_read_for_the_first_message_and_not_again(functions: Functions, log: io.StringIO) -> None:

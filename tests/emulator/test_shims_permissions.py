@@ -190,6 +190,33 @@ def status_of(call: Callable[[], Any]) -> int:
     return status
 
 
+# simulated_context
+
+
+def simulated(server: EmulatorServer, prefix: str) -> str:
+    """What IAM says to a list of a bucket under the prefix, by a role that may list under another one's."""
+    listing = allow("s3:ListBucket") | {"Condition": {"StringLike": {"s3:prefix": "some/????"}}}
+    arn = client(server, "sts", role(server, listing, allow("sts:*"))).get_caller_identity()["Arn"]
+    answer = client(server, "iam").simulate_principal_policy(
+        PolicySourceArn=f"arn:aws:iam::000000000000:role/{arn.split('/')[1]}",
+        ActionNames=["s3:ListBucket"],
+        ResourceArns=["arn:aws:s3:::any"],
+        ContextEntries=[{"ContextKeyName": "s3:prefix", "ContextKeyValues": [prefix], "ContextKeyType": "string"}],
+    )
+    (result,) = answer["EvaluationResults"]
+    decision: str = result["EvalDecision"]
+    return decision
+
+
+def test_gap_stock_simulates_without_the_context_that_is_named(stock: EmulatorServer) -> None:
+    assert simulated(stock, "some/keys") == "implicitDeny"
+
+
+@pytest.mark.parametrize(("prefix", "decision"), [("some/keys", "allowed"), ("some/", "implicitDeny")])
+def test_a_simulation_has_the_context_that_is_named(emulator: EmulatorServer, prefix: str, decision: str) -> None:
+    assert simulated(emulator, prefix) == decision
+
+
 # principal_arn
 
 

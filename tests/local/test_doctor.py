@@ -173,6 +173,20 @@ def role_that_may(role: str, action: str, queue: str) -> Plant:
     return plant
 
 
+@contextmanager
+def may_list_all_originals(patient: Patient) -> Iterator[None]:
+    """The worker's statement with the prefix of all originals."""
+    iam, role = patient.client("iam"), patient.physical("TranscodeImageFunctionRole")
+    (name,) = iam.list_role_policies(RoleName=role)["PolicyNames"]
+    before = json.dumps(iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"])
+    after = before.replace(f"originals/{'?' * 26}", "originals/*")
+    iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=after)
+    try:
+        yield
+    finally:
+        iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=before)
+
+
 def function_with(function: str, **settings: Any) -> Plant:
     """A function with another configuration; `Variables` are added to its own, and removed where they are None."""
 
@@ -401,6 +415,7 @@ DEFECTS: dict[str, tuple[Plant, set[str]]] = {
         role_that_may("TranscodeImageFunctionRole", "sqs:SendMessage", "HoldQueue"),
         {"workers-only-receive"},
     ),
+    "a worker that may list every original": (may_list_all_originals, {"nobody-lists"}),
     "a queue that takes plain http": (queue_with("FastDeadLetters", Policy=""), {"tls-only"}),
     "a queue that is not encrypted": (queue_with("SlowQueue", SqsManagedSseEnabled="false"), {"queues-encrypted"}),
     "a function without the key for messages": (

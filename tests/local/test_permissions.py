@@ -22,10 +22,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
+from console.doctor.gather import ONE_OBJECT
 from darkroom.aws.followers import PREFIX
 from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.objects import OutputsBucket
+from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.domain.image import Image, Variant
+from darkroom.ports import OriginalMissing
 from proof.fakes.pictures import jpeg
 from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import in_plain_http
@@ -325,8 +327,8 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "DescribeTable": lambda: client(service).describe_table(TableName=table),
             }  # fmt: skip
         case "s3":
-            bucket, at = guarded.physical(logical), below.replace("*", NOTHING)
-            prefix = f"{logical.removesuffix('Bucket').lower()}/{NOTHING}"
+            bucket, prefix = guarded.physical(logical), ONE_OBJECT.get(logical, NOTHING)
+            at = below.replace("*", prefix.partition("/")[2].removesuffix("/") or NOTHING)
             calls = {
                 "GetObject": lambda: client(service).get_object(Bucket=bucket, Key=guarded.planted(logical, at)),
                 "GetObjectVersion": lambda: client(service).get_object(Bucket=bucket, Key=at, VersionId=uuid4().hex),
@@ -460,10 +462,33 @@ def test_nobody_overwrites_an_original_and_only_few_delete_one(guarded: Guarded)
 @pytest.mark.parametrize(("role", "may_list"), [("ReadImageFunctionRole", True), ("TranscodeImageFunctionRole", False)])
 def test_a_missing_output_is_missing_to_all_who_look_for_it(guarded: Guarded, role: str, may_list: bool) -> None:
     s3 = guarded.as_role(guarded.physical(role))("s3")
-    missing = Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="0" * 64, key="outputs/missing")
+    key = f"outputs/{'1' * 26}/1/missing.jpg"
+    missing = Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="0" * 64, key=key)
     assert not OutputsBucket(s3, guarded.physical("OutputsBucket"), may_list=may_list).holds(missing)
     with pytest.raises(ClientError, match="404" if may_list else "403"):
         s3.head_object(Bucket=guarded.physical("OutputsBucket"), Key=missing.key)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("bucket", ONE_OBJECT)
+def test_no_role_lists_more_than_one_object_or_image(guarded: Guarded, role: str, bucket: str) -> None:
+    s3, name = guarded.as_role(guarded.physical(role))("s3"), guarded.physical(bucket)
+    folder = ONE_OBJECT[bucket].partition("/")[0]
+    for prefix in ("", folder, f"{folder}/", f"{folder}/0", ONE_OBJECT[bucket][:30]):
+        for listing in (s3.list_objects_v2, s3.list_object_versions):
+            with pytest.raises(ClientError, match="AccessDenied"):
+                listing(Bucket=name, Prefix=prefix)
+
+
+@pytest.mark.parametrize("role", ["SubmitImageFunctionRole", "TranscodeImageFunctionRole"])
+def test_a_missing_original_is_missing_to_who_looks_for_it(guarded: Guarded, role: str) -> None:
+    originals = OriginalsBucket(guarded.as_role(guarded.physical(role))("s3"), guarded.physical("OriginalsBucket"))
+    if role == "TranscodeImageFunctionRole":
+        with pytest.raises(OriginalMissing):
+            originals.get("1" * 26, uuid4().hex)
+    else:
+        with pytest.raises(ClientError, match="404"):
+            originals._client.head_object(Bucket=guarded.physical("OriginalsBucket"), Key=f"originals/{'1' * 26}")
 
 
 def test_the_authorizer_notes_the_use_of_keys_and_changes_no_tenant(guarded: Guarded) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from proof.crashes.wire import Mode
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,7 +40,7 @@ def struck(history: str, *scale: str) -> None:
     row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) +[\d,]+ +100 ", told, re.MULTILINE)
     assert row is not None, "each point, by every fault"
     points, strikes = (int(number.replace(",", "")) for number in row.groups())
-    damaged = strikes - 4 * points
+    damaged = strikes - (len(Mode) - 1) * points
     assert (damaged > 0) == (history not in NOTHING_IS_READ), "and each object that is read arrives damaged once"
 
 
@@ -82,7 +84,7 @@ print("points", len(after.points) - len(before.points), "struck", after.struck[1
 
 
 def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
-    assert "points 1 struck 4" in python("-c", ONE_MORE_CALL)
+    assert f"points 1 struck {len(Mode) - 1}" in python("-c", ONE_MORE_CALL)
 
 
 EVERY_MINUTE = """

@@ -19,7 +19,7 @@ from proof.fakes.world import VISIBILITY_SECONDS
 PHOTO = jpeg(320, 240)
 KEY = "order-17"
 
-MODES = ("dies before", "dies after", "fails before", "answer lost")
+MODES = ("dies before", "dies after", "fails before", "denied", "answer lost")
 
 
 class ProcessDied(BaseException):
@@ -43,6 +43,8 @@ class Fault:
                 raise ProcessDied
             if self.mode == "fails before":
                 raise Retryable(f"{name}: throttled")
+            if self.mode == "denied":
+                raise PermissionError(name)
             answer = call(*arguments, **options)
             if self.mode == "dies after":
                 raise ProcessDied
@@ -99,7 +101,7 @@ class Story:
         for _ in range(5):
             try:
                 return self.world.submit(PHOTO, idempotency_key=KEY).image.image_id
-            except (ProcessDied, Retryable):
+            except (ProcessDied, Retryable, PermissionError):
                 self.world.advance(5)
         raise AssertionError("the client was never answered")
 
@@ -109,13 +111,13 @@ class Story:
         for number, message in enumerate(list(self.messages)):
             try:
                 verdict = self.world.deliver(message, receipt=f"receipt-{self.world.now}-{number}")
-            except ProcessDied:
+            except (ProcessDied, PermissionError):
                 continue  # neither acknowledged nor hidden: it returns after its visibility timeout
             if verdict.returns_in_seconds is None:
                 self.messages.remove(message)
 
     def _sweep(self) -> None:
-        with suppress(ProcessDied, Retryable):
+        with suppress(ProcessDied, Retryable, PermissionError):
             self.world.sweep()
 
 

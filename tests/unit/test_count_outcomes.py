@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.domain.errors import Retryable
 from darkroom.domain.service_level import MINUTE, NO_OUTCOMES, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.operations.count_outcomes import (
     KEPT_MINUTES,
@@ -14,6 +13,7 @@ from darkroom.operations.count_outcomes import (
     report_outcomes,
 )
 from proof.fakes.load_shedding import FakeOutcomes
+from tests.failures import ANY_FAILURE
 
 NOW = 1_795_251_600_000
 
@@ -61,12 +61,13 @@ def test_nothing_is_written_if_nothing_happened() -> None:
     assert process.count(NO_OUTCOMES) == {}
 
 
-def test_what_cannot_be_written_is_kept_for_an_hour() -> None:
+@ANY_FAILURE
+def test_what_cannot_be_written_is_kept_for_an_hour(failure: Exception) -> None:
     process, writes = Process(), []
 
     def refuse(*arguments: Any) -> None:
         writes.append(arguments)
-        raise Retryable("throttled")
+        raise failure
 
     add, process.outcomes.add = process.outcomes.add, refuse
     process.count(failed_attempt("x"), "fast")

@@ -16,6 +16,7 @@ from darkroom.operations.manage_webhooks import Change, change_webhook, ping_web
 from proof.fakes.rows import accepted_image
 from proof.fakes.webhooks import FakeDeliveries
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.failures import ANY_FAILURE
 
 
 @pytest.mark.parametrize(
@@ -48,12 +49,13 @@ def test_the_sweeper_looks_at_an_endpoint_with_a_new_delivery_within_a_minute() 
     assert world.now < due_at <= world.now + LOOK_SECONDS * 1000
 
 
-def test_a_queue_that_does_not_answer_is_no_reason_to_note_it_again() -> None:
+@ANY_FAILURE
+def test_a_queue_that_does_not_answer_is_no_reason_to_note_it_again(failure: Exception) -> None:
     world = WebhooksWorld()
     endpoint = world.add()
 
     def down(*_: object, **__: object) -> None:
-        raise Retryable("no answer")
+        raise failure
 
     world.delivery_queue.send = down
     created = world.tell(event())

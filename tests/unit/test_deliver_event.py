@@ -54,6 +54,7 @@ from darkroom.operations.manage_webhooks import (
 from darkroom.ports import DueDelivery, Fenced, UnreadableRow
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.failures import ANY_FAILURE
 
 DOWN = Answer(milliseconds=9, status=500, body="no")
 HOUR = 3600
@@ -1100,6 +1101,25 @@ def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
     sweep = world.sweep()
     assert (sweep.errors, sweep.outcomes) == ({}, {"sent": 1})
     assert len(world.take()) == 1
+
+
+@ANY_FAILURE
+@pytest.mark.parametrize(("answer", "outcome"), [(OK, "delivered"), (DOWN, "failed")])
+def test_what_cannot_be_sent_after_a_delivery_leaves_its_outcome(
+    failure: Exception, answer: Answer, outcome: str
+) -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    (message,) = world.take()
+    world.endpoints.change(world.endpoint(endpoint), replace(world.endpoint(endpoint), crowded_at=world.now))
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise failure
+
+    world.deliveries.due = world.delivery_queue.send = refuse
+    world.receiver.behaves = lambda _: answer
+    assert world.deliver(message).outcome == outcome
 
 
 # ── Rows of a newer version ──────────────────────────────────────────────────────────────────────────────────────────

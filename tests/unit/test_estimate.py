@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
 from darkroom.domain.estimates import Backlog, estimated_seconds
 from darkroom.domain.image import Image, Status
 from darkroom.domain.load_shedding import LOOK_SECONDS, Work
 from darkroom.operations.estimate import Estimator
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
+from tests.failures import ANY_FAILURE
 from tests.unit.test_image import NOW, pending
 
 BUSY = Backlog(depth=110, drain=5.0, workers=10)  # each image takes two seconds
@@ -99,13 +99,16 @@ def test_a_clock_that_was_set_back_does_not_keep_an_old_look() -> None:
     assert house.depths.looks == 2
 
 
+@ANY_FAILURE
 @pytest.mark.parametrize("silent", ["depths", "throughput"])
-def test_a_store_that_does_not_answer_fails_no_read_and_is_not_asked_again_at_once(silent: str) -> None:
+def test_a_store_that_does_not_answer_fails_no_read_and_is_not_asked_again_at_once(
+    silent: str, failure: Exception
+) -> None:
     house, asked = House(), []
 
     def refuse(*arguments: object) -> Any:
         asked.append(arguments)
-        raise Retryable("the store does not answer")
+        raise failure
 
     setattr(house.depths if silent == "depths" else house.throughput, {"depths": "depth"}.get(silent, "latest"), refuse)
     assert [house.says() for _ in range(3)] == [None] * 3

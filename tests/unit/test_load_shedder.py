@@ -1,14 +1,16 @@
 """The load shedder: how often it looks, what it counts itself, and that nothing broken closes the lanes."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable, TurnedAway
+from darkroom.domain.errors import TurnedAway
 from darkroom.domain.load_shedding import CALM_SECONDS, LOOK_SECONDS, Work
 from darkroom.domain.tenants import Tier
 from darkroom.operations.load_shedder import LoadShedder
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
+from tests.failures import ANY_FAILURE
 
 START = 1_795_251_600_000
 
@@ -128,24 +130,29 @@ def test_for_a_calm_lane_no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> No
     assert [house.takes(), house.takes()] == [None, None]
 
 
+@dataclass
 class Silent:
-    """A queue, or a table, that does not answer; `asked` counts how often it was called."""
+    """A queue, or a table, that does not answer or refuses; `asked` counts how often it was called."""
 
-    asked = 0
+    failure: Exception
+    asked: int = 0
 
     def depth(self, lane: str) -> int:
         self.asked += 1
-        raise Retryable("reading the lane's depth: timeout")
+        raise self.failure
 
     def latest(self, lane: str, now: int) -> list[Work]:
-        raise Retryable("reading the throughput report: timeout")
+        raise self.failure
 
 
-def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_as_one_that_does() -> None:
+@ANY_FAILURE
+def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_as_one_that_does(
+    failure: Exception,
+) -> None:
     house = House(10**6)
     assert house.takes() is not None
     house.now += LOOK_SECONDS * 1000
-    silent = house.load_shedder.depths = Silent()
+    silent = house.load_shedder.depths = Silent(failure)
     assert [house.takes(tier) for tier in (Tier.FREE, Tier.PAID, Tier.FREE)] == [None, None, None]
     assert silent.asked == 1
     house.now += LOOK_SECONDS * 1000
@@ -153,8 +160,9 @@ def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_a
     assert silent.asked == 2
 
 
-def test_without_throughput_the_drain_is_the_one_that_the_lane_surely_keeps() -> None:
+@ANY_FAILURE
+def test_without_throughput_the_drain_is_the_one_that_the_lane_surely_keeps(failure: Exception) -> None:
     house = House(600)
-    house.load_shedder.throughput = Silent()  # type: ignore[assignment]
+    house.load_shedder.throughput = Silent(failure)  # type: ignore[assignment]
     assert house.takes() == 300
     assert House(600).takes() is None

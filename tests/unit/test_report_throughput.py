@@ -1,9 +1,9 @@
 """Workers' throughput: one write per ten seconds of work, however long each image took, and failures are harmless."""
 
-from darkroom.domain.errors import Retryable
 from darkroom.domain.load_shedding import Work
 from darkroom.operations.report_throughput import Ports, ThroughputCounter, report_throughput
 from proof.fakes.load_shedding import FakeThroughput
+from tests.failures import ANY_FAILURE
 
 NOW = 1_795_251_600_000
 
@@ -31,10 +31,11 @@ def test_lanes_are_counted_apart() -> None:
     assert hand_in(counter, throughput) == {"fast": Work(settled=1, busy_milliseconds=11_000)}
 
 
-def test_what_cannot_be_handed_in_is_forgotten() -> None:
+@ANY_FAILURE
+def test_what_cannot_be_handed_in_is_forgotten(failure: Exception) -> None:
     class Silent(FakeThroughput):
         def add(self, lane: str, work: Work, now: int) -> None:
-            raise Retryable("adding to the throughput report: timeout")
+            raise failure
 
     counter = ThroughputCounter()
     counter.count("slow", is_settled=True, busy_milliseconds=19_000)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable, TurnedAway, UnknownImage
+from darkroom.domain.errors import Rejected, TurnedAway, UnknownImage
 from darkroom.domain.image import Status
 from darkroom.domain.tenants import Tier
 from darkroom.http.timetables import read_timetable
@@ -13,6 +13,7 @@ from darkroom.operations.reschedule_image import Ports, reschedule_image
 from darkroom.ports import Fenced
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
+from tests.failures import ANY_FAILURE
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000
@@ -69,12 +70,13 @@ def test_moved_to_now_it_is_pending_and_its_message_goes_to_its_lane() -> None:
     assert world.deliver(world.lanes.sent[0]).reason == "done"  # type: ignore[union-attr]
 
 
-def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
+@ANY_FAILURE
+def test_a_message_that_cannot_be_sent_is_the_sweepers(failure: Exception) -> None:
     world = World()
     image_id = scheduled(world)
 
     def refuse(message: object) -> None:
-        raise Retryable("throttled")
+        raise failure
 
     put, world.hold_queue.put = world.hold_queue.put, refuse
     assert rescheduled(world, image_id, delay="P3D").process_at == world.now + 72 * HOUR

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected
 from darkroom.domain.image import Status
 from darkroom.domain.periods import Period
 from darkroom.http.timetables import read_timetable
@@ -15,6 +15,7 @@ from darkroom.operations.list_scheduled import Selection
 from darkroom.operations.reschedule_scheduled import LOOK_SECONDS, Ports, reschedule_scheduled
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
+from tests.failures import ANY_FAILURE
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000
@@ -124,12 +125,13 @@ def test_a_mover_that_dies_before_it_has_sent_the_message_leaves_it_to_the_sweep
     assert world.sweep().outcomes == {}
 
 
-def test_a_message_that_cannot_be_sent_is_the_sweepers_at_once() -> None:
+@ANY_FAILURE
+def test_a_message_that_cannot_be_sent_is_the_sweepers_at_once(failure: Exception) -> None:
     world = World()
     image_id = scheduled(world)
 
     def refuse(message: object) -> None:
-        raise Retryable("throttled")
+        raise failure
 
     world.hold_queue.put = refuse
     assert rescheduled(world, image_id)

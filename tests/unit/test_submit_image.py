@@ -1,7 +1,7 @@
 """Accepting an upload: what is promised, what is refused, and what a retry finds."""
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -15,16 +15,20 @@ from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, picture
+from tests.failures import ANY_FAILURE
 
 PHOTO = jpeg()
 RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"}]}'
 
 
+@dataclass
 class DeadLanes:
-    """Queues that do not answer."""
+    """Queues that do not answer, or refuse."""
+
+    failure: Exception
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
-        raise Retryable("sending the message: timeout")
+        raise self.failure
 
 
 def test_an_accepted_upload_has_its_original_its_row_and_its_message() -> None:
@@ -143,10 +147,11 @@ def test_a_repeated_request_sends_no_message_for_an_image_that_a_worker_has_take
     assert world.lanes.sent == []
 
 
-def test_a_repeated_request_while_the_queue_cannot_answer_leaves_the_image_due() -> None:
+@ANY_FAILURE
+def test_a_repeated_request_while_the_queue_cannot_answer_leaves_the_image_due(failure: Exception) -> None:
     world = World()
     image = world.submit(PHOTO, idempotency_key="k").image
-    world.lanes = DeadLanes()
+    world.lanes = DeadLanes(failure)
     assert world.submit(PHOTO, idempotency_key="k").replayed
     assert world.row(image.image_id).due_at == world.now
 
@@ -242,8 +247,9 @@ def test_another_photo_after_a_crash_between_original_and_row_is_refused() -> No
     assert world.originals.objects[image_id] == PHOTO
 
 
-def test_an_upload_gets_its_202_although_a_queue_does_not_answer() -> None:
-    world = World(lanes=DeadLanes())
+@ANY_FAILURE
+def test_an_upload_gets_its_202_although_a_queue_does_not_answer(failure: Exception) -> None:
+    world = World(lanes=DeadLanes(failure))
     image = world.submit(PHOTO).image
     assert world.row(image.image_id).due_at == world.now, "the sweeper sends it at once"
 

@@ -24,6 +24,7 @@ from darkroom.ports import Due, UnreadableRow
 from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import jpeg
+from tests.failures import ANY_FAILURE
 from tests.unit.test_image import pending
 
 PHOTO = jpeg()
@@ -89,14 +90,15 @@ def test_an_image_without_attempts_is_failed_and_not_sent() -> None:
     assert world.lanes.sent == []
 
 
-def test_a_queue_that_does_not_answer_leaves_the_image_due() -> None:
+@ANY_FAILURE
+def test_a_queue_that_does_not_answer_leaves_the_image_due(failure: Exception) -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
     world.advance(1200)
     send = world.lanes.send
 
     def dead(message: object, **_: object) -> None:
-        raise Retryable("sending the message: timeout")
+        raise failure
 
     world.lanes.send = dead
     assert world.sweep().outcomes == Counter(unsent=1)
@@ -576,13 +578,14 @@ def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None
     assert len(world.lanes.sent) == 1
 
 
-def test_a_queue_that_does_not_tell_its_depth_explains_nothing() -> None:
+@ANY_FAILURE
+def test_a_queue_that_does_not_tell_its_depth_explains_nothing(failure: Exception) -> None:
     world = World()
     world.submit(PHOTO)
     world.advance(1200)
 
     def dead(lane: str) -> int:
-        raise Retryable("timeout")
+        raise failure
 
     world.lanes.backlog = dead
     assert world.sweep().outcomes == Counter(rescued=1)
@@ -657,14 +660,15 @@ def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep
     assert world.sweep().outcomes == {"expired": 1}
 
 
-def test_a_reminder_that_cannot_be_sent_is_due_at_once() -> None:
+@ANY_FAILURE
+def test_a_reminder_that_cannot_be_sent_is_due_at_once(failure: Exception) -> None:
     world = World()
     begun = world.begin(PHOTO)
     world.uploads.objects[begun.image.image_id] = PHOTO
     world.advance(900)
 
     def fails(_: Message) -> None:
-        raise Retryable("timeout")
+        raise failure
 
     world.upload_queue.put = fails
     assert world.sweep().outcomes == {"unsent": 1}

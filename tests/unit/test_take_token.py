@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
 from darkroom.domain.token_bucket import Take, tokens_left
 from darkroom.operations.take_token import HOLD_MILLISECONDS, MAX_BLOCK, Ports, take_token
 from proof.fakes.load_shedding import FakeTokenBuckets
+from tests.failures import ANY_FAILURE
 
 NOW = 1_795_251_600_000
 ONCE = Allowance(requests_per_second=1, burst=1)
@@ -35,10 +35,11 @@ def test_callers_without_a_credential_have_no_rate_limit() -> None:
     assert buckets.tats == {}
 
 
-def test_a_bucket_that_does_not_answer_stops_nobody() -> None:
+@ANY_FAILURE
+def test_a_bucket_that_does_not_answer_stops_nobody(failure: Exception) -> None:
     class Silent:
         def take(self, *_: Any) -> Take:
-            raise Retryable("taking a token: timeout")
+            raise failure
 
     assert asked(caller("acme"), Silent()) is None
 

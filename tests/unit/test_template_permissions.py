@@ -171,7 +171,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ),
     },
 }
-"""What a role allows although no line of our code needs it."""
+"""What a role allows besides what its ports call: to tell what is missing (aws/missing.py), and Powertools' calls."""
 
 
 @dataclass(frozen=True)
@@ -387,14 +387,23 @@ def test_who_looks_for_outputs_knows_whether_it_may_list_them(folder: str) -> No
     assert may_list == (("s3:ListBucket", "${OutputsBucket.Arn}") in granted(f"{name_of(folder)}FunctionRole"))
 
 
-def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:
+A_WHOLE_KEY = {
+    "Uploads": f"uploads/{'?' * 26}",
+    "Originals": f"originals/{'?' * 26}",
+    "Outputs": f"outputs/{'?' * 26}/*",
+    "Holds": f"holds/*/{'?' * 40}.json.gz",
+}
+"""The prefixes that may be listed, by bucket: each has a whole id, so that nothing is found by listing."""
+
+
+def test_a_role_lists_a_bucket_only_under_a_whole_id() -> None:
     for role in resources("AWS::IAM::Role").values():
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
                 if any(action.startswith("s3:List") for action in _listed(statement["Action"])):
                     (prefix,) = [
-                        f"{bucket.lower()}/*"
-                        for bucket in ("Uploads", "Originals", "Outputs", "Holds")
+                        prefix
+                        for bucket, prefix in A_WHOLE_KEY.items()
                         if f"{bucket}Bucket" in str(statement["Resource"])
                     ]
                     assert statement["Condition"] == {"StringLike": {"s3:prefix": prefix}}, statement["Sid"]

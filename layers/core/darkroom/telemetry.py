@@ -17,6 +17,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from darkroom.bookkeeping import log as bookkeeping_log
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.signature import Mistrust
 from darkroom.ports import UnreadableRow
@@ -39,6 +40,8 @@ class _Lines(LambdaPowertoolsFormatter):
 
 logger = Logger(logger_formatter=_Lines())
 metrics = Metrics()
+
+bookkeeping_log.handlers, bookkeeping_log.propagate = [logger.registered_handler], False
 
 type Handler = Callable[..., dict[str, Any]]
 

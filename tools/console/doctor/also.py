@@ -269,6 +269,14 @@ def _code(facts: Facts) -> Iterator[Finding]:
         yield from _code_is_this_checkouts(facts)
 
 
+def _nobody_lists(facts: Facts) -> Iterator[Finding]:
+    for role, listing in facts.listings.items():
+        for bucket in sorted(listing.everything):
+            yield Finding(subject=role, problem=f"it may list the whole of {bucket}: the ids of everybody's images")
+        for bucket in sorted(listing.nothing):
+            yield Finding(subject=role, problem=f"it cannot tell a missing object of {bucket} from a forbidden one")
+
+
 _DEPLOY = "Deploy this checkout, or check out the version that is deployed."
 
 CHECKS = (
@@ -295,6 +303,14 @@ CHECKS = (
         look=_nothing_is_public,
         look_in_production=_callers_are_known,
         in_production="that Access is not anonymous and Environment not local",
+    ),
+    Check(
+        name="nobody-lists",
+        group=GROUP,
+        question="no function may list a bucket, and each knows a missing object from a forbidden one",
+        remedy="Remove what was added to the role, or give it back its statement Tell… or Find… of the template.",
+        look=_nobody_lists,
+        decisions=["2026-11-21-what-roles-may-do"],
     ),
     Check(
         name="everything-is-encrypted",

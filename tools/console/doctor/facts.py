@@ -109,6 +109,15 @@ class Role:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listing:
+    """What a role may find by listing, as IAM decides it: the buckets that it may list as a whole, and those whose list
+    of one object it is refused although a statement of its own is about it."""
+
+    everything: frozenset[str]
+    nothing: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Alarm:
     """An alarm. A composite one has a `rule`, which names its children, and no metric."""
 
@@ -266,6 +275,7 @@ class Facts:
     event_sources: Mapping[str, EventSource]
     functions: Mapping[str, Function]
     roles: Mapping[str, Role]
+    listings: Mapping[str, Listing]
     alarms: Mapping[str, Alarm]
     topics: Mapping[str, Topic]
     buckets: Mapping[str, Bucket]

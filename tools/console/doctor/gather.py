@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,10 +21,12 @@ from console.doctor.facts import (
     ApiKey,
     Bucket,
     Checkout,
+    CouldNotBeRead,
     EventSource,
     Facts,
     Function,
     Kms,
+    Listing,
     LogGroup,
     Missing,
     Queue,
@@ -38,7 +40,7 @@ from console.doctor.facts import (
     Table,
     Topic,
 )
-from console.doctor.policies import statements_of
+from console.doctor.policies import actions_on, covers, statements_of
 from console.doctor.template import lasting_name
 from darkroom.domain.api_keys import ApiKey as StoredKey
 from darkroom.domain.api_keys import KeyState
@@ -48,7 +50,7 @@ from darkroom.domain.instants import Milliseconds
 if TYPE_CHECKING:
     from console.stack.operators import Stack
 
-READING = re.compile(r"(Get|List|Describe|BatchGet|Query|Scan)([A-Z]|$)")
+READING = re.compile(r"(Get|List|Describe|BatchGet|Query|Scan|Simulate)([A-Z]|$)")
 """The names of AWS's operations that change nothing."""
 
 AT_ONCE = 8
@@ -76,6 +78,17 @@ QUOTAS_OF = ("lambda", "sqs", "sns", "dynamodb", "s3", "states", "cloudformation
 """The services whose quotas are read, by their codes in Service Quotas."""
 
 _SECONDS_TO_DOWNLOAD = 30
+
+
+_NOBODYS = "0" * 26
+
+ONE_OBJECT = {
+    "UploadsBucket": f"uploads/{_NOBODYS}",
+    "OriginalsBucket": f"originals/{_NOBODYS}",
+    "OutputsBucket": f"outputs/{_NOBODYS}/",
+    "HoldsBucket": f"holds/2026-01-01T00-00-00Z/{'0' * 40}.json.gz",
+}
+"""A prefix with a whole id in each bucket that functions read: the list of one object, or of one image's."""
 
 
 class WouldChange(Exception):
@@ -143,6 +156,7 @@ class _Reader:
             tables=tables,
             functions=functions,
             roles=roles,
+            listings=self._section("what roles may list", lambda: self._listings(roles)),
             state_machines=machines,
             keys=keys,
             event_sources=self._section("event sources", lambda: self._event_sources(queues, tables)),
@@ -178,6 +192,8 @@ class _Reader:
             return Missing(message.rstrip(": "))
         except (Retryable, httpx.HTTPError) as error:
             return Missing(f"{name}: {error}")
+        except CouldNotBeRead as error:  # what it is about
+            return Missing(str(error))
 
     def _each[Fact](self, kind: str, read: Callable[[str], Fact | None]) -> dict[str, Fact]:
         """What `read` makes of each resource of a type by its physical id; without those of which it makes nothing."""
@@ -286,6 +302,45 @@ class _Reader:
             managed=tuple(policy["PolicyName"] for page in pages for policy in page["AttachedPolicies"]),
             trusted=statements_of(its["AssumeRolePolicyDocument"]),
         )
+
+    def _listings(self, roles: Mapping[str, Role]) -> dict[str, Listing]:
+        buckets = {
+            name: f"arn:{role.arn.split(':')[1]}:s3:::{self._stack.physical_id(name)}"
+            for role in list(roles.values())[:1]
+            for name in ONE_OBJECT
+        }
+        found = self._pool.map(lambda role: self._listing(role, buckets), roles.values())
+        return dict(zip(roles, found, strict=True))
+
+    def _listing(self, role: Role, buckets: Mapping[str, str]) -> Listing:
+        """What IAM says to lists by this role: of all, and of one object."""
+        everything, nothing = set(), set()
+        for name, arn in buckets.items():
+            written = actions_on(role.statements, arn, "s3")
+            lists = [
+                action
+                for action in ("s3:ListBucket", "s3:ListBucketVersions")
+                if any(covers(one, action) for one in written)
+            ]
+            if not lists:
+                continue
+            one_object = ONE_OBJECT[name]
+            if not all(self._may(role.arn, lists, arn, one_object)):
+                nothing.add(name)
+            if any(self._may(role.arn, lists, arn, one_object.partition("/")[0] + "/")):
+                everything.add(name)
+        return Listing(everything=frozenset(everything), nothing=frozenset(nothing))
+
+    def _may(self, role_arn: str, actions: Sequence[str], bucket_arn: str, prefix: str) -> Iterator[bool]:
+        answer = self._client("iam").simulate_principal_policy(
+            PolicySourceArn=role_arn,
+            ActionNames=list(actions),
+            ResourceArns=[bucket_arn],
+            ContextEntries=[
+                {"ContextKeyName": "s3:prefix", "ContextKeyValues": [prefix], "ContextKeyType": "string"},
+            ],
+        )
+        return (result["EvalDecision"] == "allowed" for result in answer["EvaluationResults"])
 
     def _rule(self, name: str) -> Rule:
         # A rule of EventBridge on the default bus is named alone; CloudFormation may write the bus before it.

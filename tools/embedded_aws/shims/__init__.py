@@ -49,6 +49,7 @@ SHIMS = (
     "principal_arn",
     "item_keys",
     "missing_objects",
+    "simulated_context",
     "requested_permissions",
     "customer_keys",
     "stack_encryption",

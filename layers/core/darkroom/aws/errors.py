@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientEr
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Misconfigured, Retryable
 
 # The service has no capacity for the call now, or not in time: the codes that botocore's standard retry mode knows
 # (botocore/retries/standard.py), and those that the models of S3, DynamoDB, SQS and Step Functions add.
@@ -61,6 +61,28 @@ _ENVIRONMENT_OUT_OF_DATE = frozenset(
     {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed"}
 )
 
+# What the call needs is denied, gone or disabled: a policy, a key or a resource is not as the stack was deployed. The
+# codes of the models of S3, DynamoDB, SQS, SNS, Step Functions and Secrets Manager, besides all that say KMS, and what
+# every service answers (https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html). S3 answers 403 to HEAD.
+_REFUSED = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "AccessDenied",
+        "AccessDeniedException",
+        "AllAccessDisabled",
+        "AuthorizationError",
+        "DecryptionFailure",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "NoSuchBucket",
+        "NotFound",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "StateMachineDoesNotExist",
+        "UnrecognizedClientException",
+    }
+)
+
 _PASSING = _OVERLOADED | _CONTENDED | _DAMAGED_ON_THE_WAY | _ENVIRONMENT_OUT_OF_DATE
 
 # No connection, no answer in time, half an answer, or one that was damaged in transit.
@@ -92,6 +114,26 @@ def is_outage(error: Exception) -> bool:
         or status == HTTPStatus.TOO_MANY_REQUESTS
         or code_of(error) in _OVERLOADED
     )
+
+
+def is_refused(error: ClientError) -> bool:
+    """Whether the call itself was right, and only an operator can make it succeed."""
+    if is_passing(error):
+        return False
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = code_of(error)
+    return code in _REFUSED or code.upper().startswith("KMS") or status == HTTPStatus.FORBIDDEN
+
+
+@contextmanager
+def mendable() -> Iterator[None]:
+    """Turns refused AWS calls inside the block into Misconfigured, for those who answer a client."""
+    try:
+        yield
+    except ClientError as error:
+        if not is_refused(error):
+            raise
+        raise Misconfigured(f"{error.operation_name}: {code_of(error)}") from error
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
+from darkroom.aws.missing import is_missing
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import MAX_BATCH_BYTES, UnreadableBatch
 from darkroom.domain.instants import Milliseconds, timestamp
@@ -46,7 +47,7 @@ class HoldsBucket:
             try:
                 answer = self._client.get_object(Bucket=self._bucket_name, Key=key, ChecksumMode="ENABLED")
             except ClientError as error:
-                if code_of(error) != "NoSuchKey":
+                if not is_missing(self._client, self._bucket_name, key, error):
                     raise
                 return None
             if answer["ContentLength"] > MAX_BATCH_BYTES:

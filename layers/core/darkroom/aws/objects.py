@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
+from darkroom.aws.missing import FORBIDDEN, MISSING, is_missing
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Variant
 from darkroom.ports import OriginalMissing, StoredOriginal, StoredOutput
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 
 PRESIGNED_URL_SECONDS = 900
 """How long a variant's URL works; less than the lifetime of the function's role credentials (hours)."""
-
-# HEAD has no body, so botocore takes the status for the code.
-_MISSING = frozenset({"404"})
-_MISSING_OR_FORBIDDEN = _MISSING | {"403"}
 
 
 class OriginalsBucket:
@@ -53,18 +50,16 @@ class OriginalsBucket:
 
     def get(self, image_id: str, version_id: str) -> bytes:
         with retryable("fetching the original"):
+            key = original_key(image_id)
             try:
                 answer = self._client.get_object(
-                    Bucket=self._bucket_name,
-                    Key=original_key(image_id),
-                    VersionId=version_id,
-                    ChecksumMode="ENABLED",
+                    Bucket=self._bucket_name, Key=key, VersionId=version_id, ChecksumMode="ENABLED"
                 )
             except ClientError as error:
                 # A missing bucket or a denied call is a mistake in the deployment: it stays a bug.
-                if code_of(error) not in ("NoSuchKey", "NoSuchVersion"):
+                if not is_missing(self._client, self._bucket_name, key, error, version_id=version_id):
                     raise
-                raise OriginalMissing(f"{original_key(image_id)} has no version {version_id}") from error
+                raise OriginalMissing(f"{key} has no version {version_id}") from error
             return answer["Body"].read()
 
     def delete(self, image_id: str) -> None:
@@ -82,15 +77,14 @@ class OriginalsBucket:
 class OutputsBucket:
     """Implements the `Outputs` port.
 
-    `may_list` is whether the role has s3:ListBucket. Without it S3 answers 403 for an object that is missing as for one
-    that is forbidden (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html), and both count as missing:
-    the call that then stores the object fails if it is forbidden.
+    `may_list` is whether the role has s3:ListBucket. Without it an object that is missing cannot be told from one that
+    is forbidden, and both count as missing: the call that then stores the object fails if it is forbidden.
     """
 
     def __init__(self, client: S3Client, bucket_name: str, *, may_list: bool = True) -> None:
         self._client = client
         self._bucket_name = bucket_name
-        self._missing = _MISSING if may_list else _MISSING_OR_FORBIDDEN
+        self._may_list = may_list
 
     def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
         stored = _put_if_absent(
@@ -100,7 +94,7 @@ class OutputsBucket:
             body,
             sha256=sha256,
             media_type=media_type,
-            missing=self._missing,
+            may_list=self._may_list,
         )
         return StoredOutput(sha256=stored.sha256, size_bytes=stored.size_bytes)
 
@@ -109,7 +103,7 @@ class OutputsBucket:
             try:
                 head = self._client.head_object(Bucket=self._bucket_name, Key=variant.key, ChecksumMode="ENABLED")
             except ClientError as error:
-                if code_of(error) not in self._missing:
+                if not _is_missing(self._client, self._bucket_name, variant.key, error, may_list=self._may_list):
                     raise
                 return False
         # An object that somebody else put there may lack this checksum: then its content is unknown.
@@ -165,7 +159,7 @@ def _put_if_absent(
     sha256: str,
     media_type: str,
     made_for: str = "",
-    missing: frozenset[str] = _MISSING,
+    may_list: bool = True,
 ) -> _Stored:
     metadata: Any = {"Metadata": {_MADE_FOR: made_for}} if made_for else {}
     try:
@@ -193,14 +187,14 @@ def _put_if_absent(
             made_for=made_for,
         )
     # The key is taken: by an earlier request or worker, or by this one's own attempt whose answer was lost.
-    try:
-        with retryable(f"looking at {key}"):
+    with retryable(f"looking at {key}"):
+        try:
             head = client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
-    except ClientError as error:
-        if code_of(error) not in missing:
-            raise
-        or_forbidden = "" if missing == _MISSING else ", or may not be read"
-        raise Retryable(f"storing {key}: what was there has just gone{or_forbidden}") from error
+        except ClientError as error:
+            if not _is_missing(client, bucket_name, key, error, may_list=may_list):
+                raise
+            or_forbidden = "" if may_list else ", or may not be read"
+            raise Retryable(f"storing {key}: what was there has just gone{or_forbidden}") from error
     return _Stored(
         version_id=head.get("VersionId", ""),
         sha256=_hex_of(head["ChecksumSHA256"]),
@@ -208,6 +202,12 @@ def _put_if_absent(
         media_type=head.get("ContentType", media_type),
         made_for=head.get("Metadata", {}).get(_MADE_FOR, ""),
     )
+
+
+def _is_missing(client: S3Client, bucket_name: str, key: str, error: ClientError, *, may_list: bool) -> bool:
+    if may_list:
+        return is_missing(client, bucket_name, key, error)
+    return code_of(error) in MISSING | FORBIDDEN
 
 
 def _base64_of(sha256: str) -> str:

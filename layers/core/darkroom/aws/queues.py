@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from darkroom.domain.hold import Unplaceable
 from darkroom.domain.lanes import FETCH, HOLD, UPLOAD
 from darkroom.domain.message import Message
 from darkroom.ports import QueueDepth
-from darkroom.telemetry import logger
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -42,7 +40,7 @@ class LaneQueues:
         self._signer = signer
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
-        with _telling(message), retryable("sending the message"):
+        with retryable("sending the message"):
             self._client.send_message(
                 QueueUrl=self._queue_urls[message.lane],
                 DelaySeconds=delay_seconds,
@@ -82,7 +80,7 @@ class SqsHoldQueue:
         self._signer = signer
 
     def put(self, message: Message) -> None:
-        with _telling(message), retryable("sending the message to be held"):
+        with retryable("sending the message to be held"):
             self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, HOLD, message))
 
     def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
@@ -99,7 +97,7 @@ class SqsUploadQueue:
         self._signer = signer
 
     def put(self, message: Message) -> None:
-        with _telling(message), retryable("sending a reminder of an upload"):
+        with retryable("sending a reminder of an upload"):
             self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, UPLOAD, message))
 
     def postpone(self, receipt_handle: str, seconds: int) -> None:
@@ -116,7 +114,7 @@ class SqsFetchQueue:
         self._signer = signer
 
     def put(self, message: Message) -> None:
-        with _telling(message), retryable("sending the message to be fetched"):
+        with retryable("sending the message to be fetched"):
             self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, FETCH, message))
 
     def depth(self) -> QueueDepth:
@@ -124,17 +122,6 @@ class SqsFetchQueue:
             answer = self._client.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=_IN_THE_LANE)
         waiting, taken = (int(answer["Attributes"][name]) for name in _IN_THE_LANE)
         return QueueDepth(waiting=waiting, taken=taken)
-
-
-@contextmanager
-def _telling(message: Message) -> Iterator[None]:
-    """Logs that a message was not sent, and why: its sender goes on, because the sweeper makes up for it, and nothing
-    else explains the image's wait."""
-    try:
-        yield
-    except Retryable as cause:
-        logger.warning("message not sent", extra={"image_id": message.image_id, "cause": str(cause)})
-        raise
 
 
 type Signed = Callable[[Message], Mapping[str, Any]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
+from darkroom.bookkeeping import report_failure
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import Clock, SecretVersion
@@ -28,8 +29,8 @@ what somebody invents nor an outage costs a call each time."""
 class StoredSecret:
     """Implements the `Secret` port with the secret whose ARN is `arn`.
 
-    `client` makes the client, for the first call: a cold start neither loads its model nor waits for it. In an outage
-    the versions that were read last stay in use. Threads that need it at once share one call.
+    `client` makes the client, for the first call: a cold start neither loads its model nor waits for it. In an outage,
+    or if the call is denied, the versions that were read last stay in use. Threads that need it at once share one call.
     """
 
     def __init__(self, client: Callable[[], SecretsManagerClient], arn: str, *, clock: Clock) -> None:
@@ -69,9 +70,12 @@ class StoredSecret:
         if self._current is None or not self._is_within(REMEMBERED_SECONDS, self._read_at):
             try:
                 return self._read()
-            except Retryable:
+            except Exception as failure:  # denied, too: what was read before still signs and verifies
                 if self._current is None:
                     raise
+                if not isinstance(failure, Retryable):
+                    report_failure("secret not read again", failure)
+                    self._failed_at = self._clock()
         return self._current
 
     def _known(self, version_id: str) -> SecretVersion | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.errors import code_of, retryable
+from darkroom.aws.errors import retryable
+from darkroom.aws.missing import is_missing
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.upload_notification import upload_key
 from darkroom.ports import UploadForm
@@ -53,7 +54,7 @@ class UploadsBucket:
             try:
                 return self._client.head_object(Bucket=self._bucket_name, Key=key)["ContentLength"]
             except ClientError as error:
-                if code_of(error) != "404":
+                if not is_missing(self._client, self._bucket_name, key, error):
                     raise
                 return None
 
@@ -64,7 +65,7 @@ class UploadsBucket:
                 answer = self._client.get_object(Bucket=self._bucket_name, Key=key, ChecksumMode="ENABLED")
                 return answer["Body"].read()
             except ClientError as error:
-                if code_of(error) != "NoSuchKey":
+                if not is_missing(self._client, self._bucket_name, key, error):
                     raise
                 return None
 

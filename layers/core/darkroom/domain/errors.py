@@ -15,6 +15,11 @@ class Retryable(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class Misconfigured(Retryable):
+    """A call to AWS is denied, or what it needs is gone or disabled: once an operator has put that right, the same
+    request works. Raised only where a client is answered: a worker that is denied has failed, so that alarms tell."""
+
+
 class Rejected(Exception):
     """This image or request can never succeed: tell the client `code` and `message`, and do not try again.
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from darkroom.domain.errors import Rejected, Retryable, UnknownDelivery, UnknownImage, UnknownWebhook
+from darkroom.domain.errors import Misconfigured, Rejected, Retryable, UnknownDelivery, UnknownImage, UnknownWebhook
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.domain.ids import is_image_id
 from darkroom.http.callers import caller_of
@@ -76,7 +76,12 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response[str]:
-        logger.warning("unavailable", extra={"cause": str(error)})
+        if isinstance(error, Misconfigured):
+            # The alarm of functions' errors counts lines with an `errorType`.
+            about = {"cause": str(error), "errorType": type(error).__name__}
+            logger.error("misconfigured", exc_info=error, extra=about)
+        else:
+            logger.warning("unavailable", extra={"cause": str(error)})
         retry_after_seconds = max(UNAVAILABLE_RETRY_AFTER_SECONDS, error.retry_after_seconds)
         return respond(
             Problem(

@@ -82,7 +82,6 @@ def _enforce(app: Router, caller: Caller, ports: Ports, charge: Charge) -> None:
     taken, now = take_token(ports, caller, charge.policy, charge.cost), ports.clock() * 1000
     allowance = charge.allowance
     if taken is None:
-        logger.warning("the tenant's bucket does not answer")
         with single_metric("AllowancesUnknown", MetricUnit.Count, 1, default_dimensions={"service": logger.service}):
             pass
         return

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.api_keys import ApiKey, KeyState, bearer_token, key_id_of, opens
-from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds, day_of
 from darkroom.domain.tenants import Caller, TenantState
 from darkroom.ports import Clock, Tenants
@@ -64,5 +63,5 @@ def _note_use(ports: Ports, key: ApiKey, now: Milliseconds) -> None:
     """Notes the day of the key's use: one write per key and day. Whether it succeeds decides nothing."""
     today = day_of(now)
     if key.last_used_on != today:
-        with suppress(Retryable):
+        with bookkeeping("key's use not noted"):
             ports.tenants.note_use(key.key_id, today)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable
+from darkroom.bookkeeping import report_failure
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.service_level import MINUTE, NO_OUTCOMES, Outcomes
 from darkroom.ports import Clock, OutcomeCounts
@@ -54,7 +54,8 @@ def report_outcomes(ports: Ports, counter: OutcomeCounter) -> None:
         if minute >= now - KEPT_MINUTES * MINUTE:
             try:
                 ports.outcome_counts.add(lane, minute, outcomes)
-            except Retryable:
+            except Exception as failure:
+                report_failure("outcomes not reported", failure)
                 return  # another write would only wait as long
         del counter.counts[lane, minute]
     if not counter.counts:

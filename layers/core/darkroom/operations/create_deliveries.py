@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
-from darkroom.domain.errors import Retryable
 from darkroom.domain.event import PATTERNS, Heard, image_id_of_event, read_event, without_details
 from darkroom.operations.change_endpoint import watch
 from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, Images, UnreadableRow
@@ -105,7 +104,7 @@ def _note(ports: Ports, endpoint: Endpoint | UnreadableRow, event: Heard, body: 
     watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
     may_go = endpoint.is_enabled and endpoint.rests_until is None
     if may_go and delivery.status is DeliveryStatus.WAITING:
-        with suppress(Retryable):  # then the sweeper sends it
+        with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
             ports.delivery_queue.send(message_for(delivery))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import (
     MESSAGE_SECONDS,
     Answer,
@@ -34,7 +35,6 @@ from darkroom.domain.endpoint import (
     take_off,
     uncrowd,
 )
-from darkroom.domain.errors import Retryable
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
 from darkroom.operations.change_endpoint import change_endpoint, watch
 from darkroom.operations.enqueue import seconds_until
@@ -208,7 +208,7 @@ def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -
 def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
     delay_seconds = seconds_until(delivery.due_at, ports.clock())
     if delay_seconds <= MESSAGE_SECONDS:
-        with suppress(Retryable):  # then the sweeper sends it
+        with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
             ports.delivery_queue.send(message_for(delivery), delay_seconds=delay_seconds)
 
 
@@ -224,7 +224,7 @@ def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> Se
     room = endpoint.limit - len(flying)
     if room <= 0:
         return met
-    with suppress(Retryable, Fenced):
+    with bookkeeping("next delivery not called"), suppress(Fenced):
         due = _due(ports, endpoint, but=flying)
         # Not the first of them: several that end at the same time would all call the same ones.
         mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
@@ -248,7 +248,7 @@ def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     met: list[UnreadableRow] = []
     if in_flight(endpoint, now=ports.clock()):
         return met  # the one that was called before
-    with suppress(Retryable):
+    with bookkeeping("another delivery not called"):
         due = sorted(_due(ports, endpoint, but={endpoint.probe}), reverse=True)
         waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ, met)
         _call(ports, endpoint, sorted(waiting, key=lambda delivery: delivery.attempt)[:1])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from darkroom.domain.errors import Retryable
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Image, message_for
 from darkroom.domain.instants import Milliseconds
@@ -34,7 +34,8 @@ class EnqueueInTimePorts(EnqueuePorts):
 
 
 def enqueue(ports: EnqueuePorts, image: Image) -> bool:
-    """Sends the message of `image` to its lane; returns whether it was sent. A queue that cannot answer is no error."""
+    """Sends the message of `image` to its lane; returns whether it was sent. A queue that cannot
+    answer, or refuses, is no error: the row stands for the image."""
     return send_or_mark_due(ports, image, lambda: ports.lanes.send(message_for(image)))
 
 
@@ -53,16 +54,15 @@ def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
 
 
 def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]) -> bool:
-    """Calls `send`, which moves the image on; returns whether it was sent. If a queue cannot answer, the image is due
-    at once."""
-    try:
+    """Calls `send`, which moves the image on; returns whether it was sent. If a queue cannot answer, or
+    refuses, the image is due at once."""
+    with bookkeeping("message not sent", image_id=image.image_id):
         send()
-    except Retryable:
-        # If that fails too, the row keeps its present due_at, or another process has already taken the image up.
-        with suppress(Retryable, Fenced):
-            ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
-        return False
-    return True
+        return True
+    # If that fails too, the row keeps its present due_at, or another process has already taken the image up.
+    with bookkeeping("image not made due", image_id=image.image_id), suppress(Fenced):
+        ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
+    return False
 
 
 def seconds_until(instant: Milliseconds | None, now: Milliseconds) -> int:

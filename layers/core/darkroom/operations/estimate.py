@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.estimates import ENOUGH_IMAGES, Backlog, estimated_seconds, waits_for_a_worker
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
@@ -42,10 +42,9 @@ class Estimator:
         return backlog
 
     def _look(self, lane: Lane, now: Milliseconds) -> Backlog | None:
-        try:
+        with bookkeeping("lane's backlog not read"):
             drain = measured_drain(lane, self.throughput.latest(lane.name, now), enough=ENOUGH_IMAGES)
             if drain is None:
                 return None
             return Backlog(depth=self.depths.depth(lane.name), drain=drain, workers=lane.concurrency)
-        except Retryable:
-            return None
+        return None

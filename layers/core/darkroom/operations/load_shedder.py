@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable, TurnedAway
+from darkroom.bookkeeping import bookkeeping
+from darkroom.domain.errors import TurnedAway
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import (
@@ -92,10 +93,10 @@ class LoadShedder:
         return view
 
     def _depth(self, lane: Lane) -> int | None:
-        try:
+        # A queue is no reason to turn anything away: the row is what is promised.
+        with bookkeeping("lane's depth not read"):
             return self.depths.depth(lane.name)
-        except Retryable:  # a queue is no reason to turn anything away: the row is what is promised
-            return None
+        return None
 
     def _drain(self, lane: Lane, now: Milliseconds, *, is_needed: bool) -> float:
         read_at, drain = self._drains.get(lane.name, (0, 0.0))
@@ -103,9 +104,8 @@ class LoadShedder:
             return drain
         if not is_needed:
             return lane.drain_floor_per_second
-        try:
+        with bookkeeping("lane's throughput not read"):
             drain = drain_per_second(lane, self.throughput.latest(lane.name, now))
-        except Retryable:
-            return lane.drain_floor_per_second
-        self._drains[lane.name] = now, drain
-        return drain
+            self._drains[lane.name] = now, drain
+            return drain
+        return lane.drain_floor_per_second

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import (
     PING,
     Delivery,
@@ -232,7 +232,7 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
         return woken
 
     _change(ports, tenant_id, endpoint_id, decide)
-    with suppress(Retryable):  # then the sweeper sends it
+    with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
         ports.delivery_queue.send(message_for(delivery))
     return delivery
 
@@ -262,7 +262,7 @@ def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id:
             delivery = _delivery(ports, endpoint_id, delivery_id)
             continue
         if resent.due_at is not None:
-            with suppress(Retryable):  # then the sweeper sends it
+            with bookkeeping("message not sent", delivery_id=resent.delivery_id):  # then the sweeper sends it
                 ports.delivery_queue.send(message_for(resent))
         return resent
     raise Retryable("the delivery's row changes too often")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.load_shedding import NO_WORK, Work
 from darkroom.ports import Clock, Throughput
 
@@ -40,9 +40,7 @@ def report_throughput(ports: Ports, counter: ThroughputCounter) -> dict[str, Wor
     reported = {}
     for lane, work in worth.items():
         del counter.work[lane]
-        try:
+        with bookkeeping("throughput not reported"):
             ports.throughput.add(lane, work, ports.clock())
-        except Retryable:
-            continue
-        reported[lane] = work
+            reported[lane] = work
     return reported

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable
@@ -62,7 +63,7 @@ def reschedule_scheduled(
         except Fenced:
             continue
         if enqueue_in_time(ports, written):
-            with suppress(Retryable, Fenced):  # then it gets one needless look
+            with bookkeeping("look not spared"), suppress(Fenced):  # else it gets a needless one
                 ports.images.change(written, replace(written, due_at=after.due_at), fence=DUE_FENCE)
         ports.deeds.add(image_id, "rescheduled")
         return True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import Delivery, DeliveryMessage, DeliveryStatus, reopen
 from darkroom.domain.endpoint import (
     DUE_SHARD_NAMES,
@@ -105,7 +105,7 @@ def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> None:
         sweep.errors[due.endpoint_id] = error
     sweep.outcomes[outcome] += 1
     if outcome in ("unreadable", "error"):
-        with suppress(Exception):  # the next sweep meets it again
+        with bookkeeping("look not postponed", webhook_id=due.endpoint_id):  # the next sweep meets it again
             ports.endpoints.postpone(due, ports.clock() + POSTPONED_SECONDS * SECOND)
 
 

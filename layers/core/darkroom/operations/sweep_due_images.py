@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.dead_letter import explanation_of, without_texts
 from darkroom.domain.due import (
@@ -118,7 +118,7 @@ def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
         sweep.outcomes[outcome] += 1
         if outcome in _LEFT_DUE:
             # If even that fails, the next sweep meets it again.
-            with suppress(Exception):
+            with bookkeeping("look not postponed", image_id=due.image_id):
                 ports.images.postpone(due, ports.clock() + POSTPONED_SECONDS * 1000)
     return sweep
 
@@ -265,20 +265,17 @@ class _Round:
 
     def _backlog(self, queue: str) -> int:
         if queue not in self._backlogs:
-            ports = self._ports
-            try:
-                is_fetch = queue == FETCH
+            ports, is_fetch = self._ports, queue == FETCH
+            self._backlogs[queue] = 0  # nothing explains a wait, and the message is sent once more
+            with bookkeeping("lane's backlog not read"):
                 self._backlogs[queue] = ports.fetch_queue.depth().waiting if is_fetch else ports.lanes.backlog(queue)
-            except Retryable:  # then nothing explains a wait, and the message is sent once more
-                self._backlogs[queue] = 0
         return self._backlogs[queue]
 
     def _releasing_until(self, lane: str) -> Milliseconds:
         if lane not in self._releasing:
-            try:
+            self._releasing[lane] = 0  # nothing explains the wait, and the message is sent again
+            with bookkeeping("reservations not read"):
                 self._releasing[lane] = self._ports.reservations.busy_until(lane)
-            except Retryable:  # then nothing explains the wait, and the message is sent again
-                self._releasing[lane] = 0
         return self._releasing[lane]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import Allowance, Caller
@@ -91,9 +91,9 @@ def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cos
         return Take(tokens=0, tat=held.stood)
     if taken is None:
         wanted = held.wanted(now, cost)
-        try:
+        with bookkeeping("tokens not taken"):
             taken = ports.token_buckets.take(name, allowance, now * 1000, wanted, cost)
-        except Retryable:
+        if taken is None:
             return None
         taken = held.keep(taken, allowance, now, cost)
     held.requests.append((now, cost))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 
 from darkroom.aws import clients
+from darkroom.aws.errors import mendable
 from darkroom.domain.instants import Milliseconds
 from darkroom.settings import InitialisationSettings
 
@@ -39,6 +41,13 @@ def clock() -> Milliseconds:
 randomness = secrets.token_bytes
 
 within = clients.within
+
+
+@contextmanager
+def answering(seconds: float) -> Iterator[None]:
+    """Bounds the total time of all AWS calls for one request, and turns those that are refused into Misconfigured."""
+    with mendable(), clients.within(seconds):
+        yield
 
 
 def at_once[Result](works: Sequence[Callable[[], Result]]) -> Sequence[Result]:

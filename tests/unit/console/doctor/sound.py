@@ -14,6 +14,7 @@ from console.doctor.facts import (
     EventSource,
     Facts,
     Function,
+    Listing,
     LogGroup,
     Queue,
     Quota,
@@ -257,6 +258,7 @@ SOUND = Facts(
     },
     alarms={watch.alarm: alarm(watch) for watch in alarms.OF_THE_CHECKLIST},
     topics={"CriticalAlarms": CRITICAL, "EventsTopic": EVENTS},
+    listings={"TranscodeImageFunctionRole": Listing(everything=frozenset(), nothing=frozenset())},
     buckets={
         "OriginalsBucket": Bucket(
             name="originals", policy=(refusing("s3:*"),), is_closed=True, algorithm="AES256", is_versioned=True

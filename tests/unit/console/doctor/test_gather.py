@@ -58,7 +58,9 @@ def test_every_operation_that_it_calls_only_reads() -> None:
     assert {name for name in found if not READING.match(name)} == set()
 
 
-@pytest.mark.parametrize("name", ["GetItem", "ListQueues", "DescribeAlarms", "BatchGetItem", "Query", "Scan"])
+@pytest.mark.parametrize(
+    "name", ["GetItem", "ListQueues", "DescribeAlarms", "BatchGetItem", "Query", "Scan", "SimulatePrincipalPolicy"]
+)
 def test_these_operations_read(name: str) -> None:
     assert READING.match(name)
 

@@ -211,6 +211,21 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "TranscodeImageFunctionRole",
         "may act as this role",
     ),
+    # nobody-lists
+    (
+        "nobody-lists",
+        "a function that may list every original",
+        one("listings", "TranscodeImageFunctionRole", everything=frozenset({"OriginalsBucket"})),
+        "TranscodeImageFunctionRole",
+        "list the whole of OriginalsBucket",
+    ),
+    (
+        "nobody-lists",
+        "a function that does not know what is missing",
+        one("listings", "TranscodeImageFunctionRole", nothing=frozenset({"OriginalsBucket"})),
+        "TranscodeImageFunctionRole",
+        "cannot tell a missing object of OriginalsBucket",
+    ),
     # tls-only
     ("tls-only", "a queue", one("queues", "FastQueue", policy=()), "FastQueue", "TLS"),
     ("tls-only", "a topic", one("topics", "EventsTopic", policy=()), "EventsTopic", "TLS"),
