@@ -162,7 +162,7 @@ class World:
         key, tenant_id = written.pop("idempotency_key", None), written.pop("tenant_id", "default")
         tier = written.pop("tier", Tier.FREE)
         return begin_fetch(
-            self.ports(BeginFetchPorts),
+            self.ports(BeginFetchPorts, max_bytes=self.limits.max_bytes),
             Wanted(
                 fetch=read_fetch(json.dumps({"url": url, **written}).encode()),
                 tenant_id=tenant_id,

@@ -271,13 +271,14 @@ class ReachSettings(Settings):
 
 
 class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings, ReachSettings):
-    """What `submit_image` needs."""
+    """What `submit_image` needs; `max_file_bytes` is the largest file that may be fetched."""
 
     fetch_queue_url: str
     images_table: str
     endpoints_table: str
     originals_bucket: str
     outputs_bucket: str
+    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
 
 
 class BeginUploadSettings(LoadSheddingSettings):

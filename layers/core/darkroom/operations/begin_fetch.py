@@ -29,12 +29,13 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueuePorts, CheckOrderPorts):
-    """What such a request needs. `check_url` raises Rejected (`invalid_url`) for a URL to which nothing is ever sent;
-    it does not look up the addresses of its host."""
+    """What such a request needs, and the largest file that may be fetched. `check_url` raises Rejected (`invalid_url`)
+    for a URL to which nothing is ever sent; it does not look up the addresses of its host."""
 
     fetch_queue: FetchQueue
     check_url: Callable[[str], None]
     randomness: Randomness
+    max_bytes: int
 
 
 def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:

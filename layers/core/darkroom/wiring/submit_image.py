@@ -48,6 +48,7 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
         check_url=check_url,
         clock=clock,
         randomness=randomness,
+        max_bytes=settings.max_file_bytes,
     )
     edge = edge_of(
         settings,
