@@ -51,6 +51,7 @@ def post_upload() -> Response[str]:
             announcement=read_announcement(json_body(app)),
             tenant_id=caller.tenant_id,
             tier=caller.tier,
+            quota=caller.quota,
             correlation_id=correlation_id_of(app),
             idempotency_key=idempotency_key_of(app),
         ),

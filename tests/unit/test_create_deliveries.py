@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from darkroom.domain.delivery import DeliveryStatus
@@ -62,3 +65,13 @@ def test_a_disabled_endpoints_deliveries_are_noted_without_a_message() -> None:
     world.tell(event())
     assert len(world.rows(endpoint)) == 1
     assert world.delivery_queue.sent == []
+
+
+def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    plain = [event(), event(2)]
+    deleted = replace(plain[0], data={**plain[0].data, "stored": {"bytes": -5, "images": -1}})
+    world.tell(deleted, plain[1])
+    told = {json.loads(row.body)["id"]: json.loads(row.body)["data"] for row in world.rows(endpoint)}
+    assert told == {one.event_id: one.data for one in plain}

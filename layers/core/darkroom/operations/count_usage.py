@@ -21,9 +21,11 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:
-    """How many events were counted, and what must come back, by index: each with what went wrong."""
+    """How many events were counted, the bytes of the files whose acceptance was, and what must come back, by index:
+    each with what went wrong."""
 
     counted: int = 0
+    accepted_bytes: int = 0
     failures: Mapping[int, Exception] = field(default_factory=dict)
 
 
@@ -42,7 +44,8 @@ def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
         if count is not None:
             counts[place] = count
     try:
-        counted = ports.usage.add(list(counts.values())) if counts else 0
+        added = ports.usage.add(list(counts.values())) if counts else ()
     except Retryable as error:
         return Counting(failures=failures | dict.fromkeys(counts, error))
-    return Counting(counted=counted, failures=failures)
+    accepted_bytes = sum(used.image_bytes for used in (count.usage for count in added))
+    return Counting(counted=len(added), accepted_bytes=accepted_bytes, failures=failures)

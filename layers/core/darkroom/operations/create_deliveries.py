@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Heard, read_event
+from darkroom.domain.event import Heard, read_event, without_stored
 from darkroom.operations.change_endpoint import watch
 from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints
 
@@ -61,7 +61,7 @@ def _create(ports: Ports, event: Heard, body: str) -> int:
                 event_id=event.event_id,
                 event_type=event.type,
                 time=event.time,
-                body=body,
+                body=without_stored(body),
                 now=ports.clock(),
             )
         )
