@@ -15,8 +15,9 @@ from darkroom.domain.tenants import Quota, Tier
 from darkroom.domain.usage import Count, Usage
 from darkroom.wiring import runtime
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event
-from tests.contract.test_load_shedding import NOW, announce, keyed, post, problem_of
+from tests.contract.functions import call, http_event, received, written
+from tests.contract.test_load_shedding import NOW, PHOTO, announce, keyed, post, problem_of
+from tests.contract.test_metrics import emitted
 from tests.contract.test_uploads import Functions
 
 QUOTA = Quota(stored_bytes=26_000_000, images=4)
@@ -142,3 +143,22 @@ def test_the_photo_that_was_too_many_is_let_in_once_another_is_deleted(functions
     assert problem_of(post(functions.submit_image, quota=QUOTA)) == (403, "quota_exceeded")
     fill(aws, images=-1)
     assert post(functions.submit_image, quota=QUOTA)["statusCode"] == 202
+
+
+def test_a_photo_counts_as_stored_from_its_row_on_until_it_is_deleted_and_its_bytes_are_told_once(
+    functions: Functions, aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def count() -> Stored:
+        call(functions.publish_events, {"Records": written(aws.images_table)})
+        event = received(aws.usage_queue_url)
+        for _ in range(2):  # each message may come twice
+            assert call(functions.count_usage, event) == {"batchItemFailures": []}
+        return UsageTable(boto3.client("dynamodb"), aws.usage_table).stored("acme")
+
+    image_id = json.loads(post(functions.submit_image)["body"])["id"]
+    capsys.readouterr()
+    assert count() == Stored(size_bytes=len(PHOTO), images=1)
+    told = [measure for measure in emitted(capsys.readouterr().out) if measure[0] == "BytesAccepted"]
+    assert told == [("BytesAccepted", frozenset({("service", "darkroom")}))]
+    call(functions.delete_image, keyed(http_event("DELETE", f"/images/{image_id}")))
+    assert count() == Stored()
