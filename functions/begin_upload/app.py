@@ -9,14 +9,17 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.errors import Rejected
+from darkroom.domain.rate_limits import Policy, cost_of_file
 from darkroom.http.announcements import read_announcement
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import upload_document
-from darkroom.http.protection import protected
+from darkroom.http.problems import Problem
+from darkroom.http.protection import Price, protected
 from darkroom.http.requests import correlation_id_of, idempotency_key_of, json_body
 from darkroom.http.responses import headers_of_accepted, json_response
-from darkroom.http.router import AnswerMetrics
+from darkroom.http.router import AnswerMetrics, Router
 from darkroom.http.routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.telemetry import entry_point, logger, metrics
@@ -27,7 +30,19 @@ ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_UPLOAD, protected(edge.rate_limit, require_healthy=edge.require_healthy))
+def cost_of_upload(app: Router) -> int:
+    """What the announced file costs; an announcement that is refused costs what every request does."""
+    try:
+        size_bytes = read_announcement(json_body(app)).size_bytes
+    except (Rejected, Problem):
+        return 1
+    return cost_of_file(size_bytes) if size_bytes <= ports.max_bytes else 1
+
+
+price = Price(policy=Policy.TENANT, cost=cost_of_upload)
+
+
+@handles(app, POST_UPLOAD, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
 def post_upload() -> Response[str]:
     caller = caller_of(app)
     begun = begin_upload(
@@ -36,6 +51,7 @@ def post_upload() -> Response[str]:
             announcement=read_announcement(json_body(app)),
             tenant_id=caller.tenant_id,
             tier=caller.tier,
+            quota=caller.quota,
             correlation_id=correlation_id_of(app),
             idempotency_key=idempotency_key_of(app),
         ),

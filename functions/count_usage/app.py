@@ -1,4 +1,4 @@
-"""The consumer of events that counts what each tenant uses in a day."""
+"""The consumer of events that counts what each tenant uses in a day, and what it stores."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         counting = count_usage(ports, [records[place].body for place in checked.trusted])
     logger.info("counted", extra={"events": counting.counted})
     metrics.add_metric("EventsCounted", MetricUnit.Count, counting.counted)
+    if counting.accepted_bytes:
+        metrics.add_metric("BytesAccepted", MetricUnit.Bytes, counting.accepted_bytes)
     for place, mistrust in checked.rejected.items():
         report_rejected(mistrust, message_id=records[place].message_id)
     failures = {**checked.failures, **{checked.trusted[number]: one for number, one in counting.failures.items()}}

@@ -1,4 +1,5 @@
-"""GET /images…: lists images, reports their status, redirects to variants, and describes the API."""
+"""GET /images… and /usage: lists images, reports their status, redirects to variants, and tells what is used; and
+describes the API."""
 
 from __future__ import annotations
 
@@ -20,16 +21,18 @@ from darkroom.http.documents import retry_after_seconds
 from darkroom.http.list_queries import read_list_query
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
-from darkroom.http.responses import NOT_STORED, image_response, page_response
+from darkroom.http.responses import NOT_STORED, image_response, json_response, page_response
 from darkroom.http.router import Router
-from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
+from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_USAGE, GET_VARIANT, LIST_IMAGES
+from darkroom.http.usage import usage_document
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
+from darkroom.operations.read_usage import read_usage
 from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.read_image import wire
 from darkroom.wiring.runtime import answering
 
-ports, rate_limit = wire()
+ports, usage_ports, rate_limit = wire()
 app = create_app(within=answering)
 read = protected(rate_limit, price=Price(policy=Policy.READS))
 
@@ -115,6 +118,14 @@ def get_variant(image_id: str, name: str) -> Response[str]:
             "operator, who can have it made again.",
         ) from missing
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, **NOT_STORED})
+
+
+@handles(app, GET_USAGE, read)
+def get_usage() -> Response[str]:
+    caller, query = caller_of(app), app.current_event.query_string_parameters
+    told = read_usage(usage_ports, tenant_id=caller.tenant_id, since=query.get("since"), until=query.get("until"))
+    report_unreadable(told.unreadable)
+    return json_response(HTTPStatus.OK, usage_document(told, caller.quota))
 
 
 @functools.cache

@@ -9,16 +9,18 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.errors import Rejected
+from darkroom.domain.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import status_document
 from darkroom.http.fetches import read_fetch
 from darkroom.http.forms import file_in_form, is_form
 from darkroom.http.problems import Problem
-from darkroom.http.protection import protected
-from darkroom.http.requests import correlation_id_of, idempotency_key_of, is_json, raw_body
+from darkroom.http.protection import Price, protected
+from darkroom.http.requests import body_bytes, correlation_id_of, idempotency_key_of, is_json, raw_body
 from darkroom.http.responses import headers_of_accepted, json_response
-from darkroom.http.router import AnswerMetrics
+from darkroom.http.router import AnswerMetrics, Router
 from darkroom.http.routes import POST_IMAGE
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.begin_fetch import Wanted, begin_fetch
@@ -31,14 +33,33 @@ ports, fetch_ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.require_healthy))
+def cost_of_upload(app: Router) -> int:
+    """What the file costs. One that is to be fetched costs what the largest does, since nobody knows its size yet; a
+    request for it that makes no sense costs what every request does."""
+    if not is_of_url(app):
+        return cost_of_file(body_bytes(app))
+    try:
+        read_fetch(raw_body(app))
+    except (Rejected, Problem):
+        return 1
+    return cost_of_file(fetch_ports.max_bytes)
+
+
+def is_of_url(app: Router) -> bool:
+    """Whether the request has a URL in its body, and not the photo."""
+    return is_json(app.current_event.headers.get("content-type", ""))
+
+
+price = Price(policy=Policy.TENANT, cost=cost_of_upload)
+
+
+@handles(app, POST_IMAGE, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
 def post_image() -> Response[str]:
-    is_of_url = is_json(app.current_event.headers.get("content-type", ""))
-    accepted = asked_to_fetch() if is_of_url else sent()
+    accepted = asked_to_fetch() if is_of_url(app) else sent()
     image = accepted.image
     logger.append_keys(image_id=image.image_id)
-    logger.info("accepted", extra={"replayed": accepted.replayed, "is_of_url": is_of_url})
-    new = "FetchesBegun" if is_of_url else "ImagesAccepted"
+    logger.info("accepted", extra={"replayed": accepted.replayed, "is_of_url": is_of_url(app)})
+    new = "FetchesBegun" if is_of_url(app) else "ImagesAccepted"
     metrics.add_metric("ImagesReplayed" if accepted.replayed else new, MetricUnit.Count, 1)
     headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
     return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of), headers)
@@ -57,6 +78,7 @@ def sent() -> Accepted:
             body=file_in_form(body, content_type) if is_form(content_type) else body,
             tenant_id=caller.tenant_id,
             tier=caller.tier,
+            quota=caller.quota,
             correlation_id=correlation_id_of(app),
             preset=query.get("preset"),
             variants=query.get("variants"),
@@ -81,6 +103,7 @@ def asked_to_fetch() -> Accepted:
             fetch=read_fetch(raw_body(app)),
             tenant_id=caller.tenant_id,
             tier=caller.tier,
+            quota=caller.quota,
             correlation_id=correlation_id_of(app),
             idempotency_key=idempotency_key_of(app),
         ),

@@ -21,6 +21,7 @@ from darkroom.domain.image import UNKNOWN_SOURCE, Image, Source, Status, run_key
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.rejection import read_rejected_message
+from darkroom.domain.stored import stored_by
 from darkroom.domain.tenants import Caller, Tier
 from darkroom.domain.transitions import accept
 from darkroom.domain.upload_notification import read_dead_letter
@@ -555,8 +556,13 @@ def _check_events(world: World, image: Image) -> None:
     check(heard <= expected, Harm.DIFFERING, f"there was no {sorted(heard - expected)}")
     counted = {item["event_id"]["S"] for item in world.stores.items("CountedEventsTable")}
     used = {event_id for event_id, event in told.items() if event.type in (EventType.ACCEPTED, EventType.DONE)}
+    bodies = [read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD)]
+    used |= {event.event_id for event in bodies if "stored" in event.data}
     check(counted == used, Harm.LOST if used - counted else Harm.DOUBLED, f"counted {counted}, not {used}")
-    sums = [{name: int(item[name]["N"]) for name in ("images", "runs")} for item in world.stores.items("UsageTable")]
+    items = world.stores.items("UsageTable")
+    stored = sum(int(item["stored_bytes"]["N"]) for item in items if "stored_bytes" in item)
+    check(stored == stored_by(image).size_bytes, Harm.DIFFERING, f"{stored} bytes are counted as stored")
+    sums = [{name: int(item[name]["N"]) for name in ("images", "runs")} for item in items if "images" in item]
     done = sum(event.type is EventType.DONE for event in told.values())
     accepted = sum(event.type is EventType.ACCEPTED for event in told.values())
     total = (sum(one["images"] for one in sums), sum(one["runs"] for one in sums))

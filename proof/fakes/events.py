@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event
+from darkroom.domain.stored import NOTHING, Stored
 from darkroom.domain.usage import Count, Usage
 from darkroom.ports import DayOfUsage, Unpublishable
 
@@ -51,28 +52,57 @@ class FakeUsage:
     """The `UsageCounts` port over dictionaries."""
 
     sums: dict[tuple[str, str], Usage] = field(default_factory=dict)
+    store: dict[str, Stored] = field(default_factory=dict)
     counted: set[str] = field(default_factory=set)
     is_down: bool = False
+    reads: int = 0
 
-    def add(self, counts: Sequence[Count]) -> int:
+    def _answer(self) -> None:
         if self.is_down:
             raise Retryable("the table does not answer")
-        added = 0
+
+    def add(self, counts: Sequence[Count]) -> Sequence[Count]:
+        self._answer()
+        added = []
         for count in counts:
             if count.event_id not in self.counted:
                 self.counted.add(count.event_id)
-                place = (count.tenant_id, count.day)
-                self.sums[place] = self.sums.get(place, Usage()) + count.usage
-                added += 1
+                if count.usage != Usage():
+                    place = (count.tenant_id, count.day)
+                    self.sums[place] = self.sums.get(place, Usage()) + count.usage
+                if count.stored != NOTHING:
+                    self.store[count.tenant_id] = self.store.get(count.tenant_id, NOTHING) + count.stored
+                added.append(count)
         return added
 
-    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage]:
-        for (tenant, day), usage in self.sums.items():
-            if since <= day <= until and tenant_id in (None, tenant):
-                yield DayOfUsage(tenant_id=tenant, day=day, usage=usage)
+    def stored(self, tenant_id: str) -> Stored:
+        self._answer()
+        self.reads += 1
+        return self.store.get(tenant_id, NOTHING)
+
+    def all_stored(self) -> Mapping[str, Stored]:
+        self._answer()
+        return dict(self.store)
+
+    def correct(self, tenant_id: str, before: Stored, after: Stored) -> bool:
+        self._answer()
+        if self.store.get(tenant_id, NOTHING) != before:
+            return False
+        self.store[tenant_id] = after
+        return True
+
+    def days(self, *, since: str, until: str) -> Iterator[DayOfUsage]:
+        for (tenant_id, day), usage in self.sums.items():
+            if since <= day <= until:
+                yield DayOfUsage(tenant_id=tenant_id, day=day, usage=usage)
+
+    def days_of(self, tenant_id: str, *, since: str, until: str) -> Iterator[DayOfUsage]:
+        self._answer()
+        days = self.days(since=since, until=until)
+        return iter(sorted((one for one in days if one.tenant_id == tenant_id), key=lambda one: one.day))
 
     def forget(self, tenant_id: str) -> int:
         theirs = [place for place in self.sums if place[0] == tenant_id]
         for place in theirs:
             del self.sums[place]
-        return len(theirs)
+        return len(theirs) + (self.store.pop(tenant_id, None) is not None)

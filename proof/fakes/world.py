@@ -12,7 +12,7 @@ from darkroom.domain.image import Image
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
-from darkroom.domain.tenants import Tier
+from darkroom.domain.tenants import NO_QUOTA, Tier
 from darkroom.http.announcements import read_announcement
 from darkroom.http.fetches import read_fetch
 from darkroom.operations.accept_upload import Acceptance, accept_upload
@@ -29,6 +29,7 @@ from darkroom.operations.fetch_original import Ports as FetchPorts
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.measure_lanes import Measures, measure_lanes
 from darkroom.operations.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.quota_keeper import QuotaKeeper
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.submit_image import Ports as SubmitPorts
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
@@ -36,6 +37,7 @@ from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Outcome, transcode_image
 from darkroom.operations.transcode_image import Ports as TranscodePorts
 from proof.fakes.audit import deeds_of, trail_of
+from proof.fakes.events import FakeUsage
 from proof.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
 from proof.fakes.stores import (
     FakeDeadLetters,
@@ -80,6 +82,7 @@ class World:
     throughput: Any = field(default_factory=FakeThroughput)
     outcome_counts: Any = field(default_factory=FakeOutcomes)
     event_dead_letters: Any = field(default_factory=lambda: FakeDeadLetters(lying={"usage": []}))
+    sums: Any = field(default_factory=FakeUsage)
     audit: Any = field(default_factory=trail_of)
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
@@ -94,6 +97,7 @@ class World:
         self.load_shedder = LoadShedder(
             depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
         )
+        self.quotas = QuotaKeeper(sums=self.sums, clock=self.clock)
         self.estimator = Estimator(
             depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
         )
@@ -141,7 +145,7 @@ class World:
     def begin(self, body: bytes, **announced: Any) -> Begun:
         self.requests += 1
         key, tenant_id = announced.pop("idempotency_key", None), announced.pop("tenant_id", "default")
-        tier = announced.pop("tier", Tier.FREE)
+        tier, quota = announced.pop("tier", Tier.FREE), announced.pop("quota", NO_QUOTA)
         written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
         return begin_upload(
             self.ports(BeginPorts, max_bytes=self.limits.max_bytes),
@@ -149,6 +153,7 @@ class World:
                 announcement=read_announcement(json.dumps(written).encode()),
                 tenant_id=tenant_id,
                 tier=tier,
+                quota=quota,
                 correlation_id=f"request-{self.requests}",
                 idempotency_key=key,
             ),
@@ -161,13 +166,14 @@ class World:
         """A request with a URL instead of a photo."""
         self.requests += 1
         key, tenant_id = written.pop("idempotency_key", None), written.pop("tenant_id", "default")
-        tier = written.pop("tier", Tier.FREE)
+        tier, quota = written.pop("tier", Tier.FREE), written.pop("quota", NO_QUOTA)
         return begin_fetch(
-            self.ports(BeginFetchPorts),
+            self.ports(BeginFetchPorts, max_bytes=self.limits.max_bytes),
             Wanted(
                 fetch=read_fetch(json.dumps({"url": url, **written}).encode()),
                 tenant_id=tenant_id,
                 tier=tier,
+                quota=quota,
                 correlation_id=f"request-{self.requests}",
                 idempotency_key=key,
             ),

@@ -19,6 +19,7 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
 from darkroom.domain.signature import Received
+from darkroom.domain.stored import NOTHING, Stored, stored_by
 from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 from proof.fakes.messages import SIGNER, signature_in
@@ -64,6 +65,8 @@ class WatchedImages(FakeImages):
 
     def create(self, image: Image) -> Image:
         must((image.status, image.run, image.attempt) == (Status.PENDING, 1, 0), "lost", "a row begins pending")
+        if image.image_id not in self.rows:
+            _check_stored(None, image)
         return super().create(image)
 
     def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
@@ -92,6 +95,7 @@ class WatchedImages(FakeImages):
             must(left_alone, "lost", "what a newer version has written stays as it is")
 
     def _watch(self, old: Image, new: Image) -> None:
+        _check_stored(old, new)
         told = event_of(old, new)
         if told is not None:
             again = {event.event_id: event.type for event in events_of(new)}
@@ -126,6 +130,18 @@ class WatchedImages(FakeImages):
         rows = self.rows if self.lagging is None else self.lagging
         # Read when the call is made, not when its answer is checked.
         return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, min(limit, LISTED))))
+
+
+def _check_stored(old: Image | None, new: Image) -> None:
+    """What is stored changes by what the write's event says, and by nothing else: so the sum of all events is what all
+    rows store. An event that is told again says the same, or nothing."""
+    told = event_of(old, new)
+    change = NOTHING if told is None else Stored.read(told.data.get("stored"))
+    must(change == stored_by(new) - stored_by(old), "differing", "what is stored changes by what its event says")
+    for again in events_of(new):
+        if told is not None and again.event_id == told.event_id:
+            said = Stored.read(again.data.get("stored"))
+            must(said in (change, NOTHING), "differing", "an event that is told again says the same of what is stored")
 
 
 def _ending(image: Image) -> tuple[Any, ...]:

@@ -260,6 +260,9 @@ def test_a_tokens_claims_name_the_tenant_and_its_tier(
     path = f"/images/{document['id']}"
     assert call(read, with_token("GET", path, claims))["statusCode"] == 200
     assert call(read, with_token("GET", path, claims | {"custom:tenant": "other"}))["statusCode"] == 404
+    usage = json.loads(call(read, with_token("GET", "/usage", claims))["body"])
+    tier = Tier.PAID if lane == "fast" else Tier.FREE
+    assert usage["quota"] == {"bytes": tier.quota.stored_bytes, "images": tier.quota.images}
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,23 @@ class Stack(RunningStack):
         return self.ids[logical_id]
 
 
+ALARM: dict[str, Any] = {
+    "AlarmName": "unusual",
+    "AlarmDescription": "More than usual.",
+    "Namespace": "Darkroom/darkroom",
+    "MetricName": "BytesAccepted",
+    "Dimensions": [{"Name": "service", "Value": "darkroom"}],
+    "Statistic": "Sum",
+    "Period": 86_400,
+    "EvaluationPeriods": 1,
+    "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+    "Threshold": 100.0,
+    "TreatMissingData": "notBreaching",
+    "AlarmActions": ["arn:aws:sns:us-east-1:123456789012:warnings"],
+    "OKActions": ["arn:aws:sns:us-east-1:123456789012:warnings"],
+}
+
+
 @pytest.fixture
 def stack(aws: Aws) -> Iterator[Stack]:
     with mock_aws():
@@ -123,6 +140,7 @@ def stack(aws: Aws) -> Iterator[Stack]:
         arn = client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
         mapping = client("lambda").create_event_source_mapping(FunctionName="worker", EventSourceArn=arn)["UUID"]
         client("events").put_rule(Name="every-minute", ScheduleExpression="rate(1 minute)", State="ENABLED")
+        client("cloudwatch").put_metric_alarm(**ALARM)
         object.__setattr__(
             made,
             "ids",
@@ -131,6 +149,7 @@ def stack(aws: Aws) -> Iterator[Stack]:
                 "Worker": "worker",
                 "Role": "worker",
                 "Rule": "every-minute",
+                "Alarm": "unusual",
                 "ImagesTable": aws.images_table,
                 "ThroughputTable": aws.throughput_table,
             },
@@ -147,6 +166,7 @@ SWITCHES: list[tuple[str, str, Value, Value]] = [
     ("variable", "Worker.NEW", None, "1"),
     ("schedule", "Rule", True, False),
     ("denied", "Role", None, ["s3:GetObjectVersion"]),
+    ("threshold", "Alarm", 100, 1),
     ("planted_row", "0" * 26, False, True),
 ]
 
@@ -164,6 +184,12 @@ def test_a_switch_is_thrown_and_put_back(stack: Stack, kind: str, target: str, b
 def test_a_variable_leaves_the_others_alone(stack: Stack) -> None:
     throw(stack, plan(stack, "variable", "Worker.SLOW_CONCURRENCY", "2"))
     assert KINDS["variable"].read(stack, "Worker.OTHER") == "stays"
+
+
+def test_a_threshold_leaves_the_rest_of_its_alarm_alone(stack: Stack) -> None:
+    throw(stack, plan(stack, "threshold", "Alarm", 1))
+    (alarm,) = stack.client("cloudwatch").describe_alarms(AlarmNames=["unusual"])["MetricAlarms"]
+    assert alarm | ALARM | {"Threshold": 1.0} == alarm
 
 
 def test_a_denial_leaves_the_roles_own_policies_alone(stack: Stack) -> None:

@@ -227,7 +227,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     assert functions.row(theirs).status is Status.DONE
     assert len(stack.endpoints.of_tenant("other")) == 2
     assert len(list(stack.deliveries.endpoints_of("other"))) == 2
-    assert len(list(stack.usage.days(since="2026", until="~", tenant_id="other"))) == 2
+    assert len(list(stack.usage.days_of("other", since="2026", until="~"))) == 2
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Count"] == len(Policy)
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
 

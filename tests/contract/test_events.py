@@ -22,6 +22,7 @@ from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of, event_of, events_of
 from darkroom.domain.signature import read_signature
+from darkroom.domain.stored import NOTHING, Stored
 from darkroom.domain.transitions import complete, delete, redo
 from darkroom.domain.usage import Count, Usage
 from darkroom.ports import DayOfUsage, Images, Unpublishable, UsageCounts
@@ -274,29 +275,35 @@ def usage_of(kind: str, aws: Aws) -> UsageCounts:
     return UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
 
 
-def count(number: int, tenant_id: str = "acme", day: str = "2026-11-21", **figures: int) -> Count:
-    return Count(event_id=f"e-{number}", tenant_id=tenant_id, day=day, usage=Usage(**figures), forget_at=NOW)
+def count(
+    number: int, tenant_id: str = "acme", day: str = "2026-11-21", *, stored: Stored = NOTHING, **figures: int
+) -> Count:
+    usage = Usage(**figures)
+    return Count(event_id=f"e-{number}", tenant_id=tenant_id, day=day, usage=usage, stored=stored, forget_at=NOW)
 
 
-def days(usage: UsageCounts, **wanted: Any) -> Mapping[tuple[str, str], Usage]:
-    everything = {"since": "0000", "until": "9999"}
-    return {
-        (one.tenant_id, one.day): one.usage for one in usage.days(**everything | wanted) if isinstance(one, DayOfUsage)
-    }
+def days(
+    usage: UsageCounts, tenant_id: str | None = None, *, since: str = "0000", until: str = "9999"
+) -> Mapping[tuple[str, str], Usage]:
+    found = usage.days(since=since, until=until)
+    if tenant_id is not None:
+        found = usage.days_of(tenant_id, since=since, until=until)
+    return {(one.tenant_id, one.day): one.usage for one in found if isinstance(one, DayOfUsage)}
 
 
 @BOTH
 def test_counts_add_up_by_tenant_and_day(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
-    assert usage.add([count(1, images=1, image_bytes=5), count(2, images=1), count(3, "b", images=1)]) == 3
-    assert usage.add([count(4, runs=1, variant_bytes=8, variant_pixels=9), count(5, day="2026-11-22", images=1)]) == 2
+    assert len(usage.add([count(1, images=1, image_bytes=5), count(2, images=1), count(3, "b", images=1)])) == 3
+    another_day = count(5, day="2026-11-22", images=1)
+    assert len(usage.add([count(4, runs=1, variant_bytes=8, variant_pixels=9), another_day])) == 2
     assert days(usage) == {
         ("acme", "2026-11-21"): Usage(images=2, image_bytes=5, runs=1, variant_bytes=8, variant_pixels=9),
         ("b", "2026-11-21"): Usage(images=1),
         ("acme", "2026-11-22"): Usage(images=1),
     }
-    assert days(usage, tenant_id="acme", since="2026-11-22") == {("acme", "2026-11-22"): Usage(images=1)}
-    assert days(usage, until="2026-11-21", tenant_id="b") == {("b", "2026-11-21"): Usage(images=1)}
+    assert days(usage, "acme", since="2026-11-22") == {("acme", "2026-11-22"): Usage(images=1)}
+    assert days(usage, "b", until="2026-11-21") == {("b", "2026-11-21"): Usage(images=1)}
     assert DayOfUsage("b", "2026-11-21", Usage(images=1)) in list(usage.days(since="2026-11-21", until="2026-11-21"))
 
 
@@ -306,24 +313,62 @@ def test_of_a_tenant_that_is_forgotten_every_item_goes_and_none_of_its_events_co
     counts = [count(number, day=day, images=1) for number, day in enumerate(("2026-11-21", "2026-11-22", "stored"))]
     usage.add([*counts, count(9, "b", images=1)])
     assert [usage.forget("acme"), usage.forget("acme")] == [3, 0]
-    assert usage.add(counts) == 0
+    assert list(usage.add(counts)) == []
     assert days(usage, until="~") == {("b", "2026-11-21"): Usage(images=1)}
 
 
 @BOTH
 def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_counting(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
-    assert usage.add([count(1, images=1), count(1, images=1)]) == 1
-    assert usage.add([count(1, images=1), count(2, images=1), count(3, images=1)]) == 2
-    assert usage.add([count(2, images=1), count(3, images=1)]) == 0
+    assert len(usage.add([count(1, images=1), count(1, images=1)])) == 1
+    assert len(usage.add([count(1, images=1), count(2, images=1), count(3, images=1)])) == 2
+    assert len(usage.add([count(2, images=1), count(3, images=1)])) == 0
     assert days(usage) == {("acme", "2026-11-21"): Usage(images=3)}
+
+
+ONE = Stored(size_bytes=500, images=1)
+
+
+@BOTH
+def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    assert (usage.stored("acme"), usage.all_stored()) == (NOTHING, {})
+    grown = Stored(size_bytes=30)
+    usage.add([count(1, images=1, stored=ONE), count(2, runs=1, stored=grown), count(3, "b", images=1, stored=ONE)])
+    assert (usage.stored("acme"), usage.stored("b")) == (ONE + grown, ONE)
+    added = usage.add([count(4, stored=NOTHING - ONE - grown), count(4, stored=NOTHING - ONE - grown)])
+    assert [one.event_id for one in added] == ["e-4"]
+    usage.add([count(4, stored=NOTHING - ONE), count(5, "b", stored=NOTHING - ONE - ONE)])
+    assert usage.all_stored() == {"acme": NOTHING, "b": NOTHING - ONE}, "one that began late falls below zero"
+    assert days(usage).keys() == {("acme", "2026-11-21"), ("b", "2026-11-21")}, "it is no day"
+    assert days(usage)["b", "2026-11-21"] == Usage(images=1)
+
+
+@BOTH
+def test_a_deletion_alone_makes_no_day(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    usage.add([count(1, stored=NOTHING - ONE)])
+    assert days(usage) == {}
+
+
+@BOTH
+def test_a_sum_is_corrected_only_if_nothing_was_counted_meanwhile(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    assert usage.correct("acme", NOTHING, ONE)
+    assert not usage.correct("acme", NOTHING, ONE + ONE)
+    usage.add([count(1, stored=ONE)])
+    assert not usage.correct("acme", ONE, NOTHING)
+    assert usage.stored("acme") == ONE + ONE
+    assert usage.correct("acme", ONE + ONE, NOTHING)
+    assert usage.correct("acme", NOTHING, NOTHING)
+    assert usage.all_stored() == {"acme": NOTHING}
 
 
 @BOTH
 def test_more_than_one_transaction_holds_is_counted(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
-    many = [count(number, f"tenant-{number}", images=1) for number in range(2 * MOST_AT_ONCE + 3)]
-    assert usage.add(many) == len(many)
+    many = [count(number, f"tenant-{number}", images=1, stored=ONE) for number in range(2 * MOST_AT_ONCE + 3)]
+    assert len(usage.add(many)) == len(many)
     assert len(days(usage)) == len(many)
 
 

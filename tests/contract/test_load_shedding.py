@@ -242,6 +242,38 @@ def test_reads_cost_what_they_may_read_and_nothing_that_uploads_need(
     assert read("/images", tenant_id="globex")["statusCode"] == 200, "another's bucket"
 
 
+def test_a_photo_costs_by_its_size_and_one_from_a_url_what_the_largest_costs(functions: Functions) -> None:
+    def policy_of(answer: dict[str, Any]) -> tuple[int, str]:
+        return answer["statusCode"], answer["headers"]["RateLimit-Policy"]
+
+    def sent(path: str, document: object) -> dict[str, Any]:
+        module = functions.submit_image if path == "/images" else functions.begin_upload
+        headers = {"content-type": "application/json"}
+        return call(module, keyed(http_event("POST", path, body=json.dumps(document).encode(), headers=headers)))
+
+    larger = PHOTO + bytes(1_000_001 - len(PHOTO))
+    assert policy_of(post(functions.submit_image, body=larger)) == (202, '"tenant";q=50;w=5;cost=2')
+    assert policy_of(post(functions.submit_image, body=larger[:-1])) == (202, '"tenant";q=50;w=5')
+    url = {"url": "https://photos.example/harbour.jpg"}
+    answer = sent("/images", url)
+    assert policy_of(answer) == (202, '"tenant";q=50;w=5;cost=25')
+    assert answer["headers"]["RateLimit"] == '"tenant";r=22;t=3'
+    answer = sent("/images", url)
+    assert problem_of(answer) == (429, "too_many_requests")
+    assert "This one counts as 25." in json.loads(answer["body"])["detail"]
+    assert policy_of(sent("/images", {"url": 7})) == (400, '"tenant";q=50;w=5'), "a mistake costs what others do"
+    announced = {"bytes": 18_000_000, "sha256": "a" * 64}
+    assert policy_of(sent("/uploads", announced)) == (201, '"tenant";q=50;w=5;cost=18')
+    assert policy_of(sent("/uploads", announced | {"bytes": 25_000_001})) == (413, '"tenant";q=50;w=5')
+    assert policy_of(sent("/uploads", {"bytes": 1})) == (400, '"tenant";q=50;w=5')
+
+
+def test_a_tenant_with_a_small_burst_pays_no_more_than_that_for_a_large_file(functions: Functions) -> None:
+    body = json.dumps({"bytes": 25_000_000, "sha256": "a" * 64}).encode()
+    answer = call(functions.begin_upload, keyed(http_event("POST", "/uploads", body=body), allowance=ONE_AT_ONCE))
+    assert (answer["statusCode"], answer["headers"]["RateLimit-Policy"]) == (201, '"tenant";q=1;w=1')
+
+
 def test_who_asks_for_too_much_is_told_when_to_come_back_and_leaves_nothing(submit_image: Any, aws: Aws) -> None:
     assert post(submit_image, allowance=ONE_AT_ONCE)["statusCode"] == 202
     answer = post(submit_image, allowance=ONE_AT_ONCE)

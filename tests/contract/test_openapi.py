@@ -215,6 +215,7 @@ def test_the_page_of_the_api_shows_the_table_of_problems() -> None:
     rows = []
     for kind in sorted(PROBLEMS.values(), key=lambda kind: kind.status):
         notes = [f"`{header.name}`" for header in kind.headers] + ["`errors`"] * bool(kind.example_errors)
+        notes += ["`used`", "`allowed`"] * (kind.example_excess is not None)
         rows.append(
             f"| `{kind.code}` | {kind.status.value} | {kind.title} | {', '.join(notes)} |".replace("|  |", "| |")
         )

@@ -22,6 +22,7 @@ from darkroom.operations import change_tenant as changing
 from darkroom.operations import create_key as creating
 from darkroom.operations import drop_dead_letters as dropping
 from darkroom.operations import mend_webhook as mending
+from darkroom.operations import recount_stored as recounting
 from darkroom.operations import redo_image as redoing
 from darkroom.operations import remove_orphans as removing
 from darkroom.operations import replay_dead_letters as replaying
@@ -86,6 +87,7 @@ class Operated(Observed):
                 self.tenants.keys,
                 [self.endpoints.get(self.webhook.tenant_id, self.webhook.endpoint_id)],
                 self.topic.published,
+                self.usage.store,
                 self.versions.kept,
             )
         )
@@ -170,6 +172,11 @@ def _republish(world: Operated) -> object:
     return republishing.republish_events(ports, republishing.Wanted(since=0), pace=world.pace)
 
 
+def _recount(world: Operated) -> object:
+    ports = world.ports(recounting.Ports)
+    return recounting.correct_stored(ports, recounting.recount_stored(ports))
+
+
 def _mend(world: Operated, since: int | None) -> object:
     ports = world.ports(mending.Ports)
     return mending.mend_webhook(ports, world.webhook.tenant_id, world.webhook.endpoint_id, since=since)
@@ -199,6 +206,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "erase_tenant": ("a_day", _erase),
     "remove_orphans": ("remove_orphans", _remove_orphans),
     "republish_events": ("republish", _republish),
+    "recount_stored": ("recount", _recount),
     "mend_webhook": ("enable_webhook", lambda world: _mend(world, None)),
     "mend_webhook since": ("recover_webhook", lambda world: _mend(world, world.now - DAY)),
 }

@@ -40,7 +40,7 @@ def tenants() -> FakeTenants:
 
 def test_a_key_opens_for_its_tenant(tenants: FakeTenants) -> None:
     assert authorize_request(ports(tenants), f"Bearer {KEY}") == Caller(
-        tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id=KEY_ID
+        tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, quota=Tier.PAID.quota, key_id=KEY_ID
     )
 
 

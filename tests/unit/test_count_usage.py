@@ -3,20 +3,78 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.domain.event import Event, EventType, body_of
+from darkroom.domain.event import Event, EventType, body_of, event_of, events_of
+from darkroom.domain.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
+from darkroom.domain.stored import Stored, stored_by
+from darkroom.domain.transitions import arrive, await_upload, complete, delete, redo, reject, replay
 from darkroom.domain.usage import COUNTED_DAYS, DAY_MILLISECONDS, REMEMBERED_DAYS, Count, Usage, count_of
 from darkroom.operations.count_usage import Counting, Ports, count_usage
 from proof.fakes.events import FakeUsage
+from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
+SOURCE = Source(version_id="v", sha256="s", size_bytes=1_234, media_type="image/png")
+
+
+def _made(number: int, row: Image | None) -> Image | None:
+    return accepted_image(image_id=f"{number:026d}", source=SOURCE, now=NOW) if row is None else None
+
+
+def _announced(number: int, row: Image | None) -> Image | None:
+    image = accepted_image(image_id=f"{number:026d}", source=SOURCE, now=NOW)
+    return await_upload(replace(image, source=UNKNOWN_SOURCE), now=NOW) if row is None else None
+
+
+def _arrived(_: int, row: Image | None) -> Image | None:
+    awaits = row is not None and row.status is Status.AWAITING_UPLOAD
+    return arrive(row, SOURCE, now=NOW) if row and awaits else None
+
+
+def _claimed(_: int, row: Image | None) -> Image | None:
+    pending = row is not None and row.status is Status.PENDING
+    return replace(row, status=Status.PROCESSING, attempt=row.attempt + 1) if row and pending else None
+
+
+def _ended(size_bytes: int) -> Callable[[int, Image | None], Image | None]:
+    def step(_: int, row: Image | None) -> Image | None:
+        if row is None or row.status is not Status.PROCESSING:
+            return None
+        if not size_bytes:
+            return reject(row, code="truncated", message="It ends early.", now=NOW)
+        made = Variant(name="a", width=1, height=1, format="jpeg", size_bytes=size_bytes, sha256="s", key="k")
+        return complete(row, (made,), notices=(), now=NOW)
+
+    return step
+
+
+def _next_run(_: int, row: Image | None) -> Image | None:
+    if row is None or row.is_deleted:
+        return None
+    begins = {Status.DONE: redo, Status.FAILED: replay}.get(row.status)
+    return None if begins is None or not row.has_original else begins(row, now=NOW)
+
+
+def _deleted(_: int, row: Image | None) -> Image | None:
+    return None if row is None or row.is_deleted else delete(row, now=NOW)
+
+
+STEPS = [_made, _announced, _arrived, _claimed, _ended(0), _ended(70), _ended(90), _next_run, _deleted]
+
+
+def at_its_version(before: Image | None, after: Image) -> Image:
+    """The row as a table writes it."""
+    version = 1 if before is None else before.version + 1
+    names = [name for name in VERSION_FIELDS if getattr(after, name) != (before and getattr(before, name))]
+    written: dict[str, Any] = dict.fromkeys(names, version)
+    return replace(after, version=version, **written)
 
 
 @dataclass
@@ -41,11 +99,35 @@ def event(kind: EventType = EventType.ACCEPTED, *, number: int = 1, **stated: An
         tenant_id=tenant_id,
         lane="fast",
         preset=None,
-        sequence=3 if kind is EventType.DONE else 1,
+        sequence={EventType.DONE: 3, EventType.DELETED: 4}.get(kind, 1),
         time=time,
         data={"id": image_id, "tenant_id": tenant_id, **details, **stated},
     )
     return body_of(made, source="/")
+
+
+def stored(size_bytes: int, images: int) -> dict[str, int]:
+    return {"bytes": size_bytes, "images": images}
+
+
+def test_what_is_stored_grows_and_falls_as_events_say() -> None:
+    stack = Stack()
+    stack.count(event(stored=stored(500, 1)), event(EventType.DONE, stored=stored(37, 0)))
+    assert stack.usage.store == {"acme": Stored(size_bytes=537, images=1)}
+    assert stack.count(event(EventType.DELETED, stored=stored(-537, -1))).counted == 1
+    assert stack.usage.store == {"acme": Stored()}
+
+
+def test_the_bytes_of_files_that_were_accepted_are_told_once() -> None:
+    stack = Stack()
+    assert stack.count(event(), event(number=2), event(EventType.DONE)).accepted_bytes == 1_000
+    assert stack.count(event(), event(EventType.DELETED)).accepted_bytes == 0
+
+
+@pytest.mark.parametrize("wrong", [7, [], {"bytes": "1"}, {"bytes": None}, {"images": 1.0}])
+def test_an_event_with_an_impossible_change_fails_alone(wrong: Any) -> None:
+    stack = Stack()
+    assert sorted(stack.count(event(stored=wrong), event(number=2)).failures) == [0]
 
 
 def test_images_are_counted_when_they_are_accepted_and_variants_when_they_are_made() -> None:
@@ -89,7 +171,7 @@ def test_an_outage_brings_back_all_that_was_to_be_counted_and_nothing_else() -> 
 
 def test_an_event_that_cannot_be_added_keeps_no_other_from_counting() -> None:
     class Strange(FakeUsage):
-        def add(self, counts: Sequence[Count]) -> int:
+        def add(self, counts: Sequence[Count]) -> Sequence[Count]:
             if any(count.event_id.startswith("0" * 25 + "2") for count in counts):
                 raise ZeroDivisionError("its day's row is a newer version's")
             return super().add(counts)
@@ -134,3 +216,39 @@ def test_duplicates_and_replays_change_nothing_whatever_their_order(data: st.Dat
         stack.count(*batch)
     stack.count(*bodies)
     assert stack.usage.sums == once.usage.sums
+
+
+def histories(data: st.DataObject) -> tuple[list[Image], list[str]]:
+    """Some images after what clients, workers and operators may do to them, and the bodies of all their events."""
+    rows, bodies = [], []
+    for number in range(data.draw(st.integers(1, 3))):
+        row: Image | None = None
+        for step in data.draw(st.lists(st.sampled_from(STEPS), max_size=8)):
+            after = step(number, row)
+            if after is None:
+                continue
+            after = at_its_version(row, after)
+            if (told := event_of(row, after)) is not None:
+                bodies.append(body_of(told, source="/"))
+            row = after
+            bodies += [body_of(again, source="/") for again in events_of(row)]
+        if row is not None:
+            rows.append(row)
+    return rows, bodies
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_the_sum_is_what_the_rows_store_whatever_happened_in_whichever_order_it_is_told(data: st.DataObject) -> None:
+    """Every event comes, some twice; one may be told again only after it came, as an operator republishes what was
+    published."""
+    rows, bodies = histories(data)
+    first = {json.loads(body)["id"]: place for place, body in reversed(list(enumerate(bodies)))}
+    once = data.draw(st.permutations(sorted(first.values())))
+    stack = Stack(now=NOW + DAY_MILLISECONDS)
+    for place in once:
+        stack.count(bodies[place])
+        again = data.draw(st.sampled_from(bodies))
+        if json.loads(again)["id"] in {json.loads(bodies[one])["id"] for one in once[: once.index(place) + 1]}:
+            stack.count(again)
+    assert stack.usage.store.get("default", Stored()) == sum(map(stored_by, rows), Stored())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -151,3 +152,13 @@ def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept() ->
     world.run()
     kept = {row.event_type: row.attempts[0].response for row in rows_of(world)}
     assert kept == {"image.done": "no hero here", "image.deleted": None, "webhook.ping": "no hero here"}
+
+
+def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    plain = [event(), event(2)]
+    deleted = replace(plain[0], data={**plain[0].data, "stored": {"bytes": -5, "images": -1}})
+    world.tell(deleted, plain[1])
+    told = {json.loads(row.body)["id"]: json.loads(row.body)["data"] for row in world.rows(endpoint)}
+    assert told == {one.event_id: one.data for one in plain}

@@ -73,8 +73,9 @@ class Process:
     def __post_init__(self) -> None:
         self.ports = Ports(token_buckets=self.buckets, clock=lambda: self.now)
 
-    def serves(self, tenant_id: str = "acme") -> bool:
-        answer = take_token(self.ports, Caller(tenant_id=tenant_id, tier=Tier.PAID, allowance=self.allowance))
+    def serves(self, tenant_id: str = "acme", cost: int = 1) -> bool:
+        caller = Caller(tenant_id=tenant_id, tier=Tier.PAID, allowance=self.allowance)
+        answer = take_token(self.ports, caller, cost=cost)
         assert answer is not None
         return answer.is_taken
 
@@ -156,6 +157,16 @@ def test_a_tenant_gets_at_most_four_seconds_more_than_its_allowance() -> None:
     seconds = 20
     assert served <= 50 + 10 * (seconds + HOLD_MILLISECONDS / 1000)
     assert served >= 50 + 10 * (seconds - HOLD_MILLISECONDS / 1000)
+
+
+def test_what_is_held_pays_a_part_of_what_costs_more() -> None:
+    buckets, allowance = FakeTokenBuckets(), Allowance(requests_per_second=10, burst=50)
+    process = Process(buckets, allowance)
+    assert all(process.serves() for _ in range(2))
+    assert process.ports.held["acme"].tokens == 1
+    assert process.serves(cost=25)
+    assert process.serves(cost=23)
+    assert (process.serves(), process.ports.held["acme"].tokens) == (False, 0), "not one token was lost"
 
 
 def test_what_is_held_counts_as_left() -> None:

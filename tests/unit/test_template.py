@@ -138,8 +138,8 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
         for variable, value in function["Environment"]["Variables"].items()
         if value == {"Ref": "MaxUploadBytes"}
     }
-    knowing = ("BeginUploadFunction", "FetchOriginalFunction", "ServePageFunction", "TranscodeImageFunction")
-    assert variables == {(name, "MAX_FILE_BYTES") for name in knowing}
+    knowing = ("BeginUpload", "FetchOriginal", "ServePage", "SubmitImage", "TranscodeImage")
+    assert variables == {(f"{name}Function", "MAX_FILE_BYTES") for name in knowing}
     parameter = raw_template()["Parameters"]["MaxUploadBytes"]
     assert parameter["Default"] == Limits().max_bytes
     assert parameter["MinValue"] == MAX_BODY_BYTES, "what fits into a request fits"

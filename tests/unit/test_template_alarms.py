@@ -166,6 +166,11 @@ def test_shedding_a_paying_tenant_pages_and_shedding_a_free_one_warns() -> None:
     assert own("FreeTenantsShed") == {"FreeTenantsShedAlarm": ("Sum", 60, (1, 5), ">=", 1, "notBreaching")}
 
 
+def test_a_day_with_more_bytes_than_usual_warns() -> None:
+    limit = {"Ref": "UnusualDailyBytes"}
+    assert own("BytesAccepted") == {"UnusualDayAlarm": ("Sum", 86_400, (1, 1), ">=", limit, "notBreaching")}
+
+
 def test_every_function_tells_lambdas_own_count_of_what_did_not_finish() -> None:
     filters = resources("AWS::Logs::MetricFilter")
     for function in FUNCTIONS.values():

@@ -12,9 +12,11 @@ from darkroom.domain.lanes import FAST, LANES, SLOW, lane_for
 from darkroom.domain.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
+    NO_QUOTA,
     NOBODY_IN_PARTICULAR,
     Allowance,
     Caller,
+    Quota,
     Tenant,
     TenantState,
     Tier,
@@ -88,10 +90,19 @@ def test_a_tenant_may_ask_for_what_its_tier_may_unless_something_else_was_agreed
 
 
 def test_a_caller_comes_through_the_gateway_as_it_was() -> None:
-    caller = Caller(tenant_id="acme", tier=Tier.PAID, allowance=Allowance(requests_per_second=5, burst=9), key_id="k")
+    caller = Caller(
+        tenant_id="acme",
+        tier=Tier.PAID,
+        allowance=Allowance(requests_per_second=5, burst=9),
+        quota=Quota(stored_bytes=7_000_000_000_000, images=3),
+        key_id="k",
+    )
     for scopes in (None, frozenset({"images:read", "images:write"}), frozenset[str]()):
         known = replace(caller, scopes=scopes)
         assert caller_from(context_of(known)) == known
+    assert caller_from(context_of(replace(caller, quota=NO_QUOTA))).quota == NO_QUOTA
+    known_to_all = {name: value for name, value in context_of(caller).items() if not name.startswith("max_")}
+    assert caller_from(known_to_all).quota == NO_QUOTA, "an authorizer without quotas refuses nobody for a minute"
     of_before = {name: value for name, value in context_of(caller).items() if name != "scopes"}
     assert caller_from(of_before) == caller, "what an authorizer without scopes has said, and the gateway still caches"
     with pytest.raises(KeyError):

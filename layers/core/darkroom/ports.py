@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from darkroom.domain.observation import Alarm, History, Measured, QueueCount
     from darkroom.domain.rejection import RejectedMessage
     from darkroom.domain.service_level import Budget, Outcomes
+    from darkroom.domain.stored import Stored
     from darkroom.domain.tenants import Allowance, Tenant
     from darkroom.domain.token_bucket import Microseconds, Take
     from darkroom.domain.trace import LogLine
@@ -248,15 +249,29 @@ class DayOfUsage(NamedTuple):
 
 
 class UsageCounts(Protocol):
-    """What tenants used. Every method raises Retryable if the tables cannot answer."""
+    """What tenants used, and what they store. Every method raises Retryable if the tables cannot answer."""
 
-    def add(self, counts: Sequence[Count]) -> int:
-        """Adds each count unless its event was counted before; returns how many were added. If it raises, some may have
-        been added; a repetition adds the rest."""
+    def add(self, counts: Sequence[Count]) -> Sequence[Count]:
+        """Adds each count unless its event was counted before; returns those that were added. If it raises, some may
+        have been added; a repetition adds the rest."""
 
-    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage | UnreadableRow]:
-        """The days from `since` to `until`, both included, of that tenant or of all, in any order, read as the caller
-        iterates; one that this version cannot read is named in its place. For operators."""
+    def days(self, *, since: str, until: str) -> Iterator[DayOfUsage | UnreadableRow]:
+        """The days from `since` to `until`, both included, of all tenants, in any order, read as the caller iterates;
+        one that this version cannot read is named in its place. For operators."""
+
+    def days_of(self, tenant_id: str, *, since: str, until: str) -> Iterator[DayOfUsage | UnreadableRow]:
+        """The same of one tenant, the oldest first."""
+
+    def stored(self, tenant_id: str) -> Stored:
+        """The sum of what was counted of the tenant, perhaps seconds out of date; below zero if more of it has been
+        deleted since the counting began than was accepted."""
+
+    def all_stored(self) -> Mapping[str, Stored]:
+        """The sums of all tenants that have one, by tenant: for operators."""
+
+    def correct(self, tenant_id: str, before: Stored, after: Stored) -> bool:
+        """Replaces the tenant's sum if it is still `before`; returns whether it was. A tenant without a sum has one of
+        nothing."""
 
     def forget(self, tenant_id: str) -> int:
         """Removes whatever is kept of the tenant; returns how many items there were: for operators. Which events were

@@ -262,6 +262,12 @@ class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     throughput_table: str
 
 
+class QuotaSettings(LoadSheddingSettings):
+    """What decides whether a new image is accepted."""
+
+    usage_table: str
+
+
 class ReachSettings(Settings):
     """Where webhooks may be delivered, and images fetched from: these ports of public hosts, and with `loopback` this
     machine, too."""
@@ -270,17 +276,18 @@ class ReachSettings(Settings):
     webhook_hosts: str = setting(one_of("public", "loopback"))
 
 
-class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings, ReachSettings):
-    """What `submit_image` needs."""
+class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, ReachSettings):
+    """What `submit_image` needs; `max_file_bytes` is the largest file that may be fetched."""
 
     fetch_queue_url: str
     images_table: str
     endpoints_table: str
     originals_bucket: str
     outputs_bucket: str
+    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
 
 
-class BeginUploadSettings(LoadSheddingSettings):
+class BeginUploadSettings(QuotaSettings):
     """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced."""
 
     images_table: str
@@ -322,6 +329,7 @@ class ReadImageSettings(LaneSettings, ConcurrencySettings):
     """What `read_image` needs."""
 
     images_table: str
+    usage_table: str
     outputs_bucket: str
     throughput_table: str
     token_buckets_table: str

@@ -346,7 +346,7 @@ export const mayPass = (error) =>
 
 // ── Figures: numbers and times as people read them.
 
-const UNITS = ["bytes", "KB", "MB", "GB"];
+const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
 
 /** "1.5 MB": decimal units, as file managers show them. */
 export function bytes(count) {

@@ -251,6 +251,14 @@ _ALL = [
         because="nothing but a newer version should write such a row to a table with customers' images",
     ),
     Drill(
+        name="unusual-day",
+        rehearses="more is uploaded in a day than is usual",
+        throws=(Throw(kind="threshold", target="UnusualDayAlarm", during=1),),
+        load=UploadsThatGoWell(1, Tier.PLUS),
+        alarms=frozenset({"UnusualDayAlarm"}),
+        shows="`usage` with the tenant whose bytes of the day they are",
+    ),
+    Drill(
         name="old-dead-letter",
         rehearses="a dead letter that nobody has looked at for twelve days",
         load=OldGarbage(("SlowQueue",), 12),

@@ -252,6 +252,28 @@ class _WriteLimit:
         return table
 
 
+class _Threshold:
+    """The threshold of an alarm on one metric.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html replaces the whole alarm.
+    """
+
+    def read(self, stack: RunningStack, target: str) -> int:
+        return int(self._alarm(stack, target)["Threshold"])
+
+    def write(self, stack: RunningStack, target: str, value: Value) -> None:
+        client = stack.client("cloudwatch")
+        known = client.meta.service_model.operation_model("PutMetricAlarm").input_shape.members
+        alarm = {name: its for name, its in self._alarm(stack, target).items() if name in known}
+        client.put_metric_alarm(**alarm | {"Threshold": value})
+
+    def _alarm(self, stack: RunningStack, target: str) -> Mapping[str, Any]:
+        name = stack.physical_id(target)
+        (alarm,) = stack.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
+        found: Mapping[str, Any] = alarm
+        return found
+
+
 class _PlantedRow:
     """Whether the Images table has a row that only a newer version could read; its target is the row's id.
 
@@ -307,6 +329,7 @@ KINDS: Mapping[str, Switch] = {
     "schedule": _Schedule(),
     "denied": _Denied(),
     "write_limit": _WriteLimit(),
+    "threshold": _Threshold(),
     "planted_row": _PlantedRow(),
 }
 

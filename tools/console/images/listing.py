@@ -77,7 +77,7 @@ def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
 def _tenants(stack: Stack, filters: Filters) -> Sequence[str]:
     """Everybody who may have images: tenants of tokens have no row of their own, but used something since."""
     known = {row.tenant_id for row in stack.tenants.all_tenants() if isinstance(row, Tenant)}
-    used = stack.usage.days(since=day_of(filters.since), until=day_of(stack.clock()), tenant_id=None)
+    used = stack.usage.days(since=day_of(filters.since), until=day_of(stack.clock()))
     return sorted({DEFAULT_TENANT, *known, *(one.tenant_id for one in used if one.tenant_id)})
 
 

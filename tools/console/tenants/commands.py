@@ -1,7 +1,8 @@
-"""`darkroom tenants`: who may call the API, in which lane, and how much they may ask for."""
+"""`darkroom tenants`: who may call the API, in which lane, and how much they may ask for and store."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -14,12 +15,13 @@ from darkroom.domain.lanes import lane_for
 from darkroom.domain.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
+    UNLIMITED,
     TenantState,
     Tier,
     is_tenant_id,
 )
 
-_HELP = """Tenants: who may call the API, in which lane, and how much they may ask for.
+_HELP = """Tenants: who may call the API, in which lane, how much they may ask for and store.
 
 They call it with [bold]API keys[/bold]: see [bold]darkroom keys[/bold]. A change takes
 effect within 60 seconds, also for keys that already exist.
@@ -34,6 +36,7 @@ _EPILOG = """[bold]A new customer[/bold]
 
   ./darkroom tenants suspend acme --stack darkroom-prod
   ./darkroom tenants resume acme --stack darkroom-prod
+  ./darkroom tenants change acme --max-stored 50GB --max-images unlimited
 
 [bold]A customer who leaves[/bold]
 
@@ -81,6 +84,51 @@ BurstOption = Annotated[
         max=MAX_BURST,
     ),
 ]
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def _size(text: str) -> int:
+    """A number of bytes: 10GB, 1.5 TB, 500000000, unlimited."""
+    return _whole(text, r"(\d+(?:\.\d+)?) ?([KMGT]?B|)", "a size like 500MB, 10GB or 1.5TB")
+
+
+def _images(text: str) -> int:
+    """A number of images."""
+    return _whole(text, r"(\d+)()", "a number of images")
+
+
+def _whole(text: str, pattern: str, what: str) -> int:
+    if text.strip().lower() == "unlimited":
+        return UNLIMITED
+    found = re.fullmatch(pattern, text.strip().upper(), re.ASCII)
+    number = -1 if found is None else round(float(found[1]) * _UNITS[found[2]])
+    if not 0 <= number <= UNLIMITED:
+        raise typer.BadParameter(f"{display.printable(text)!r} is not {what}, or unlimited.")
+    return number
+
+
+StoredOption = Annotated[
+    int | None,
+    option(
+        "--max-stored",
+        "SIZE",
+        "How many bytes of originals and variants it may store: 10GB, 1.5TB, unlimited. Default: its tier's: "
+        + ", ".join(f"{tier} {display.size(tier.quota.stored_bytes)}" for tier in Tier)
+        + ".",
+        parser=_size,
+    ),
+]
+ImagesOption = Annotated[
+    int | None,
+    option(
+        "--max-images",
+        "N",
+        "How many images it may store, or unlimited. Default: its tier's: "
+        + ", ".join(f"{tier} {tier.quota.images:,}" for tier in Tier)
+        + ".",
+        parser=_images,
+    ),
+]
 _LANES_HELP = " ".join(f"{tier}: the {lane_for(tier).name} lane." for tier in Tier)
 
 
@@ -91,18 +139,28 @@ def add(
     tier: Annotated[Tier, typer.Option(help=_LANES_HELP)] = Tier.FREE,
     requests_per_second: RateOption = None,
     burst: BurstOption = None,
+    max_stored: StoredOption = None,
+    max_images: ImagesOption = None,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
     """Add a tenant. It has no key yet."""
     from console.tenants import work  # noqa: PLC0415
 
-    work.add(reach(stack, region), tenant, tier=tier, requests_per_second=requests_per_second, burst=burst)
+    work.add(
+        reach(stack, region),
+        tenant,
+        tier=tier,
+        requests_per_second=requests_per_second,
+        burst=burst,
+        max_stored_bytes=max_stored,
+        max_images=max_images,
+    )
 
 
 @app.command("ls")
 def list_(*, as_json: JsonOption = False, stack: StackOption = None, region: RegionOption = None) -> None:
-    """List the tenants, with their tiers, limits and keys."""
+    """List the tenants, with their tiers, limits and keys, and what they store of what they may."""
     from console.tenants import work  # noqa: PLC0415
 
     work.list_tenants(reach(stack, region), as_json=as_json)
@@ -117,6 +175,8 @@ def change(
     ] = None,
     requests_per_second: RateOption = None,
     burst: BurstOption = None,
+    max_stored: StoredOption = None,
+    max_images: ImagesOption = None,
     usual_limits: Annotated[
         bool, typer.Option("--usual-limits", help="Remove its own limits: its tier's apply again.")
     ] = False,
@@ -126,14 +186,33 @@ def change(
     """Change a tenant's tier or limits."""
     from console.tenants import work  # noqa: PLC0415
 
-    if usual_limits and (requests_per_second or burst):
+    is_given = any(limit is not None for limit in (requests_per_second, burst, max_stored, max_images))
+    if usual_limits and is_given:
         raise typer.BadParameter("it removes what the other options set.", param_hint="--usual-limits")
-    if not (tier or requests_per_second or burst or usual_limits):
-        raise typer.BadParameter("say what to change: --tier, --requests-per-second, --burst or --usual-limits.")
-    where = reach(stack, region)
+    if not (tier or is_given or usual_limits):
+        raise typer.BadParameter("say what to change: --tier, a limit or --usual-limits.")
     work.change(
-        where, tenant, tier=tier, requests_per_second=requests_per_second, burst=burst, usual_limits=usual_limits
+        reach(stack, region),
+        tenant,
+        tier=tier,
+        requests_per_second=requests_per_second,
+        burst=burst,
+        max_stored_bytes=max_stored,
+        max_images=max_images,
+        usual_limits=usual_limits,
     )
+
+
+@app.command()
+def recount(*, yes: YesOption = False, stack: StackOption = None, region: RegionOption = None) -> None:
+    """Count what all tenants store from their images, and correct what is counted.
+
+    It reads every row. Needed once after an update from a version that did not
+    count, and after events were lost.
+    """
+    from console.tenants import work  # noqa: PLC0415
+
+    work.recount(reach(stack, region), yes=yes)
 
 
 @app.command()

@@ -155,7 +155,7 @@ def tell(stack: Stack, tenant_id: str) -> None:
         tenant = ports.tenants.tenant(tenant_id)
         keys = len(keys_of(ports, tenant_id))
         webhooks = len(ports.endpoints.of_tenant(tenant_id))
-        days = sum(1 for _ in ports.usage.days(since="0", until="9", tenant_id=tenant_id))
+        days = len(list(ports.usage.days_of(tenant_id, since="0", until="9")))
         images = 0
         for images, _ in enumerate(image_ids(ports, tenant_id), start=1):
             report.show("counting", completed=images, total=None, detail=f"{images:,} images")

@@ -12,13 +12,16 @@ from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.api_keys import ApiKey, KeyState
 from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
+from darkroom.domain.stored import NOTHING, Stored
+from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
 from darkroom.operations.add_tenant import Ports as AddPorts
 from darkroom.operations.add_tenant import TenantExists, add_tenant
 from darkroom.operations.change_tenant import Ports as ChangePorts
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
 from darkroom.operations.create_key import Ports as CreatePorts
 from darkroom.operations.create_key import create_key as create_key_of
+from darkroom.operations.recount_stored import Ports as RecountPorts
+from darkroom.operations.recount_stored import correct_stored, recount_stored
 from darkroom.operations.revoke_key import Ports as RevokePorts
 from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
@@ -26,7 +29,16 @@ from darkroom.operations.rotate_key import KeyNotActive
 from darkroom.operations.rotate_key import rotate_key as rotate_key_of
 
 
-def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | None, burst: int | None) -> None:
+def add(
+    stack: Stack,
+    tenant_id: str,
+    *,
+    tier: Tier,
+    requests_per_second: int | None,
+    burst: int | None,
+    max_stored_bytes: int | None,
+    max_images: int | None,
+) -> None:
     """`tenants add`."""
     try:
         with stack.explained():
@@ -36,6 +48,8 @@ def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | 
                 tier=tier,
                 requests_per_second=requests_per_second,
                 burst=burst,
+                max_stored_bytes=max_stored_bytes,
+                max_images=max_images,
             )
     except TenantExists as error:
         raise ApiError(
@@ -54,18 +68,22 @@ def change(
     tier: Tier | None,
     requests_per_second: int | None,
     burst: int | None,
+    max_stored_bytes: int | None = None,
+    max_images: int | None = None,
     usual_limits: bool,
 ) -> None:
     """`tenants change`."""
 
     def changed(tenant: Tenant) -> Tenant:
         if usual_limits:
-            tenant = replace(tenant, requests_per_second=None, burst=None)
+            tenant = replace(tenant, requests_per_second=None, burst=None, max_stored_bytes=None, max_images=None)
         return replace(
             tenant,
             tier=tier or tenant.tier,
             requests_per_second=requests_per_second or tenant.requests_per_second,
             burst=burst or tenant.burst,
+            max_stored_bytes=tenant.max_stored_bytes if max_stored_bytes is None else max_stored_bytes,
+            max_images=tenant.max_images if max_images is None else max_images,
         )
 
     tenant = _changed(stack, tenant_id, changed)
@@ -82,6 +100,8 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
     """`tenants ls`."""
     with stack.explained():
         tenants, keys = display.readable(stack.tenants.all_tenants()), display.readable(stack.tenants.all_keys())
+        sums = stack.usage.all_stored()
+    stored = {tenant.tenant_id: sums.get(tenant.tenant_id, NOTHING).shown for tenant in tenants}
     now = stack.clock()
     open_keys = Counter(key.tenant_id for key in keys if key.state(now) is KeyState.ACTIVE)
     out = display.output()
@@ -94,6 +114,10 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
                     "state": tenant.state,
                     "requests_per_second": tenant.allowance.requests_per_second,
                     "burst": tenant.allowance.burst,
+                    "stored_bytes": stored[tenant.tenant_id].size_bytes,
+                    "stored_images": stored[tenant.tenant_id].images,
+                    "max_stored_bytes": _limit(tenant.quota.stored_bytes),
+                    "max_images": _limit(tenant.quota.images),
                     "keys": open_keys[tenant.tenant_id],
                     "created_at": rfc3339(tenant.created_at),
                 }
@@ -111,13 +135,55 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
             tenant.state.value,
             f"{tenant.allowance.requests_per_second:,}",
             f"{tenant.allowance.burst:,}",
+            _used(stored[tenant.tenant_id].size_bytes, tenant.quota.stored_bytes, display.size),
+            _used(stored[tenant.tenant_id].images, tenant.quota.images, "{:,}".format),
             str(open_keys[tenant.tenant_id]),
             _day(tenant.created_at),
         )
         for tenant in tenants
     ]
-    heads = ("tenant", "tier", "state", "requests/s", "burst", "keys", "since")
-    display.table(out, heads, rows, right=frozenset({"requests/s", "burst", "keys"}))
+    heads = ("tenant", "tier", "state", "requests/s", "burst", "stored", "images", "keys", "since")
+    display.table(out, heads, rows, right=frozenset({"requests/s", "burst", "stored", "images", "keys"}))
+
+
+def recount(stack: Stack, *, yes: bool) -> None:
+    """`tenants recount`."""
+    ports = RecountPorts(images=stack.images, usage=stack.usage, audit=stack.audit)
+    with stack.explained():
+        found = recount_stored(ports)
+    display.readable(found.unreadable)
+    out = display.output()
+    if not found.wrong:
+        display.line(out, "What is counted is what is stored.", style="green")
+        return
+    rows = [
+        (tenant_id, *_in_words(found.counted.get(tenant_id, NOTHING)), *_in_words(found.stored.get(tenant_id, NOTHING)))
+        for tenant_id in found.wrong
+    ]
+    heads = ("tenant", "counted", "images", "stored", "images")
+    display.table(out, heads, rows, right=frozenset(heads[1:]))
+    if not yes:
+        display.line(out, f"To correct it: ./darkroom tenants recount --yes{stack.options}")
+        return
+    with stack.explained():
+        left = correct_stored(ports, found)
+    if left:
+        raise ApiError(f"These change too fast to be corrected now: {', '.join(left)}. Repeat it later.")
+    display.line(out, "Corrected. What was uploaded or deleted meanwhile may be missing: repeat it to see.")
+
+
+def _in_words(stored: Stored) -> tuple[str, str]:
+    # A sum that began late may be below zero.
+    size = display.size(abs(stored.size_bytes))
+    return f"-{size}" if stored.size_bytes < 0 else size, f"{stored.images:,}"
+
+
+def _limit(number: int) -> int | None:
+    return None if number == UNLIMITED else number
+
+
+def _used(used: int, allowed: int, form: Callable[[int], str]) -> str:
+    return form(used) if allowed == UNLIMITED else f"{form(used)} of {form(allowed)}"
 
 
 def create_key(
@@ -267,8 +333,13 @@ def _no_key(stack: Stack, key_id: str) -> ApiError:
 
 
 def _agreed(tenant: Tenant) -> str:
-    allowance = tenant.allowance
-    return f"{tenant.tier}, {allowance.requests_per_second:,} requests per second, {allowance.burst:,} at once"
+    allowance, quota = tenant.allowance, tenant.quota
+    stored = "unlimited storage" if quota.stored_bytes == UNLIMITED else display.size(quota.stored_bytes)
+    images = "any number of images" if quota.images == UNLIMITED else f"{quota.images:,} images"
+    return (
+        f"{tenant.tier}, {allowance.requests_per_second:,} requests per second, {allowance.burst:,} at once, "
+        f"{stored}, {images}"
+    )
 
 
 def _day(instant: int) -> str:

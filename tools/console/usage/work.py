@@ -21,7 +21,10 @@ def show(stack: Stack, *, since: str | None, until: str | None, tenant: str | No
     if first > last:
         raise typer.BadParameter(f"{first} is after {last}.", param_hint="--since")
     with stack.explained():
-        found = display.readable(stack.usage.days(since=first, until=last, tenant_id=tenant))
+        usage = stack.usage
+        found = display.readable(
+            usage.days(since=first, until=last) if tenant is None else usage.days_of(tenant, since=first, until=last)
+        )
     days = sorted(found, key=lambda one: (one.day, one.tenant_id))
     if as_json:
         display.print_json([{"day": one.day, "tenant": one.tenant_id, **asdict(one.usage)} for one in days])

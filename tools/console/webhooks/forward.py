@@ -12,7 +12,7 @@ import httpx
 from console.api.client import certificates_for, is_loopback
 from console.terminal.display import printable
 from console.webhooks.pages import answered
-from darkroom.domain.event import Heard
+from darkroom.domain.event import Heard, without_stored
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 
 SECRET_BYTES = 32
@@ -89,7 +89,7 @@ class Forwarder:
     def send(self, event: Heard, body: str) -> Answer:
         """Sends the event once. Raises NotAnswered."""
         began = time.monotonic()
-        timestamp, content = int(time.time()), body.encode()
+        timestamp, content = int(time.time()), without_stored(body).encode()
         headers = {
             "content-type": "application/json",
             ID_HEADER: event.event_id,

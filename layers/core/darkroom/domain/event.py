@@ -14,6 +14,7 @@ from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, RunEnd, Status
 from darkroom.domain.instants import Milliseconds, from_rfc3339, rfc3339
 from darkroom.domain.paths import deliveries_path, image_path, status_path, variant_path, webhook_path
+from darkroom.domain.stored import NOTHING, Stored, stored_by, variant_bytes
 
 
 class EventType(StrEnum):
@@ -97,7 +98,8 @@ def _event_of_image(before: Image | None, after: Image) -> Event | None:
         return None
     times = {EventType.ACCEPTED: after.accepted_at, EventType.DELETED: after.deleted_at}
     # A version that did not know events wrote no `accepted_at`.
-    return _event(after, kind, version=after.version, time=times.get(kind, after.completed_at) or after.created_at)
+    time = times.get(kind, after.completed_at) or after.created_at
+    return _event(after, kind, version=after.version, time=time, stored=stored_by(after) - stored_by(before))
 
 
 def _type_of(before: Image | None, after: Image) -> EventType | None:
@@ -134,13 +136,25 @@ def events_of(row: Image | Endpoint) -> Iterator[Event]:
 
 def _events_of_image(image: Image) -> Iterator[Event]:
     if image.accepted_version is not None and image.accepted_at is not None:
-        yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at)
+        stored = Stored(size_bytes=image.source.size_bytes, images=int(image.has_original))
+        yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at, stored=stored)
     for end in image.earlier_ends:
         yield _event(image, _OF_ENDS[end.status], version=end.version, time=end.ended_at, end=end)
     if image.status.is_terminal and image.completed_version is not None and image.completed_at is not None:
-        yield _event(image, _OF_ENDS[image.status], version=image.completed_version, time=image.completed_at)
+        kind = _OF_ENDS[image.status]
+        yield _event(
+            image, kind, version=image.completed_version, time=image.completed_at, stored=_stored_by_its_end(image)
+        )
     if image.deleted_version is not None and image.deleted_version != image.completed_version and image.deleted_at:
         yield _event(image, EventType.DELETED, version=image.deleted_version, time=image.deleted_at)
+
+
+def _stored_by_its_end(image: Image) -> Stored:
+    """What the current run has added; none if it is not known what its variants have replaced."""
+    is_first = len(image.earlier_ends) == image.run - 1 and all(
+        end.status is not Status.DONE for end in image.earlier_ends
+    )
+    return Stored(size_bytes=variant_bytes(image) if image.status is Status.DONE and is_first else 0)
 
 
 def _failing(endpoint: Endpoint) -> Event | None:
@@ -187,7 +201,15 @@ def _of_endpoint(
     )
 
 
-def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, end: RunEnd | None = None) -> Event:
+def _event(
+    image: Image,
+    kind: EventType,
+    *,
+    version: int,
+    time: Milliseconds,
+    end: RunEnd | None = None,
+    stored: Stored = NOTHING,
+) -> Event:
     details: dict[str, Any] = {}
     if kind is EventType.ACCEPTED and not image.is_deleted:
         details = {
@@ -227,6 +249,7 @@ def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, e
             "preset": image.preset,
             "run": 1 if kind is EventType.ACCEPTED else (end or image).run,
             **details,
+            **({} if stored == NOTHING else {"stored": stored.written}),
             "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
         },
     )
@@ -309,6 +332,15 @@ def image_id_of_event(event_id: str) -> str | None:
     """The image that the event of this id is about; None if it is about something else."""
     subject = event_id.rpartition("-")[0]
     return subject if is_image_id(subject) else None
+
+
+def without_stored(body: str) -> str:
+    """The body as a webhook gets it. What a tenant stores is for this stack to count; a delivery waits for days, and
+    would tell the size of an image that was deleted."""
+    written = json.loads(body)
+    if written["data"].pop("stored", None) is None:
+        return body
+    return json.dumps(written, separators=(",", ":"))
 
 
 class UnreadableEvent(ValueError):

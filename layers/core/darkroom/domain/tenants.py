@@ -1,4 +1,4 @@
-"""Tenants: on whose behalf a request acts, which lane their images travel in, and how much they may ask for."""
+"""Tenants: on whose behalf a request acts, which lane their images travel in, how much they may ask for and store."""
 
 from __future__ import annotations
 
@@ -39,30 +39,47 @@ class Allowance:
     burst: int
 
 
+UNLIMITED = 10**15
+"""A quota of so much is none: a petabyte."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """How much a tenant may store: that many bytes of originals and variants, and that many images."""
+
+    stored_bytes: int = UNLIMITED
+    images: int = UNLIMITED
+
+
+NO_QUOTA = Quota()
+
+
 class Tier(StrEnum):
     """What a tenant pays for; lanes.py maps it to a lane.
 
     Each row has the allowance of its tenants unless another was agreed, and the share of a lane's high-water mark that
     the backlog may reach before they are turned away: load is shed in steps, and tenants that pay nothing go first.
+    Then it has their quota, which costs $0.23, $4.60 and $115 a month to store when it is full.
     """
 
-    FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5
-    PLUS = "plus", Allowance(requests_per_second=30, burst=150), 0.8
-    PAID = "paid", Allowance(requests_per_second=100, burst=500), 1.0
+    FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5, Quota(stored_bytes=10 * 10**9, images=20_000)
+    PLUS = "plus", Allowance(requests_per_second=30, burst=150), 0.8, Quota(stored_bytes=200 * 10**9, images=400_000)
+    PAID = "paid", Allowance(requests_per_second=100, burst=500), 1.0, Quota(stored_bytes=5 * 10**12, images=10_000_000)
 
     allowance: Allowance
     backlog_share: float
+    quota: Quota
 
     @property
     def pays(self) -> bool:
         """Whether somebody must know when its tenants are turned away."""
         return self is not Tier.FREE
 
-    def __new__(cls, name: str, allowance: Allowance, backlog_share: float) -> Self:
+    def __new__(cls, name: str, allowance: Allowance, backlog_share: float, quota: Quota = NO_QUOTA) -> Self:
         """The string that the tier is stored as, and named by."""
         tier = str.__new__(cls, name)
         tier._value_ = name
-        tier.allowance, tier.backlog_share = allowance, backlog_share
+        tier.allowance, tier.backlog_share, tier.quota = allowance, backlog_share, quota
         return tier
 
 
@@ -80,7 +97,8 @@ class TenantState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """One tenant's row. `requests_per_second` and `burst` are None if its tier's apply."""
+    """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes` and `max_images` are None if its tier's
+    apply."""
 
     tenant_id: str
     tier: Tier
@@ -88,6 +106,8 @@ class Tenant:
     state: TenantState = TenantState.ACTIVE
     requests_per_second: int | None = None
     burst: int | None = None
+    max_stored_bytes: int | None = None
+    max_images: int | None = None
 
     @property
     def allowance(self) -> Allowance:
@@ -97,16 +117,26 @@ class Tenant:
             requests_per_second=self.requests_per_second or usual.requests_per_second, burst=self.burst or usual.burst
         )
 
+    @property
+    def quota(self) -> Quota:
+        """How much it may store: 0 is a quota, too."""
+        usual = self.tier.quota
+        return Quota(
+            stored_bytes=usual.stored_bytes if self.max_stored_bytes is None else self.max_stored_bytes,
+            images=usual.images if self.max_images is None else self.max_images,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
     """Who sent a request, by its credential alone; `key_id` names the API key, if it was one, and `scopes` is what that
-    key may be used for, None for everything. `allowance` is None if no credential tells tenants apart: then there is
-    nobody to be fair to."""
+    key may be used for, None for everything. `allowance` is None, and there is no quota, if no credential tells tenants
+    apart: then there is nobody to be fair to."""
 
     tenant_id: str
     tier: Tier
     allowance: Allowance | None
+    quota: Quota = NO_QUOTA
     key_id: str | None = None
     scopes: frozenset[str] | None = None
 
@@ -129,18 +159,25 @@ def context_of(caller: Caller) -> dict[str, Any]:
         "key_id": caller.key_id,
         "requests_per_second": caller.allowance.requests_per_second,
         "burst": caller.allowance.burst,
+        # As texts: a number of this size may be written with an exponent on the way.
+        "max_stored_bytes": str(caller.quota.stored_bytes),
+        "max_images": str(caller.quota.images),
         "scopes": EVERY_SCOPE if caller.scopes is None else " ".join(sorted(caller.scopes)),
     }
 
 
 def caller_from(context: Mapping[str, Any]) -> Caller:
     """The caller that `context_of` wrote. Raises KeyError and ValueError for anything else: a bug."""
-    # For a minute after an update, the gateway still passes on what an authorizer without scopes has said.
+    # For a minute after an update, the gateway still passes on what an authorizer without scopes or quotas has said.
     scopes = context.get("scopes", EVERY_SCOPE)
     return Caller(
         tenant_id=context["tenant_id"],
         tier=tier_named(context["tier"]),
         allowance=Allowance(requests_per_second=int(context["requests_per_second"]), burst=int(context["burst"])),
+        quota=Quota(
+            stored_bytes=int(context.get("max_stored_bytes", UNLIMITED)),
+            images=int(context.get("max_images", UNLIMITED)),
+        ),
         key_id=context["key_id"],
         scopes=None if scopes == EVERY_SCOPE else frozenset(scopes.split()),
     )

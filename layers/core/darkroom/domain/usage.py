@@ -1,4 +1,4 @@
-"""What a tenant used in a day, counted from events."""
+"""What a tenant used in a day, and what it stores, counted from events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass
 
 from darkroom.domain.event import EventType, Heard
 from darkroom.domain.instants import Milliseconds, day_of
+from darkroom.domain.stored import NOTHING, Stored
 
 DAY_MILLISECONDS = 24 * 3600 * 1000
 
@@ -15,6 +16,10 @@ REMEMBERED_DAYS = 45
 COUNTED_DAYS = 40
 """How old an event may be to be counted. SNS delivers for up to 23 days, and a queue and its dead letters keep a
 message for up to 14: what is older was published again after it had been counted and forgotten."""
+
+
+USUAL_DAYS, MAX_DAYS = 31, 366
+"""How many days a tenant is told about: usually, and at most. So many are read with less than eight read units."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +39,14 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """What one event adds to its tenant's day (UTC), and when it may be forgotten."""
+    """What one event adds to its tenant's day (UTC), how it changes what the tenant stores, and when it may be
+    forgotten."""
 
     event_id: str
     tenant_id: str
     day: str
     usage: Usage
+    stored: Stored = NOTHING
     forget_at: Milliseconds
 
 
@@ -50,6 +57,7 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
     """
     if now - event.time > COUNTED_DAYS * DAY_MILLISECONDS:
         return None
+    stored = Stored.read(event.data.get("stored"))
     match event.type:
         case EventType.ACCEPTED:
             usage = Usage(images=1, image_bytes=_whole(event.data.get("bytes", 0)))
@@ -60,6 +68,8 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
                 variant_bytes=sum(_whole(variant["bytes"]) for variant in variants),
                 variant_pixels=sum(_whole(variant["width"]) * _whole(variant["height"]) for variant in variants),
             )
+        case EventType.CANCELLED | EventType.DELETED if stored != NOTHING:
+            usage = Usage()
         case _:
             return None
     return Count(
@@ -67,6 +77,7 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
         tenant_id=event.tenant_id,
         day=day_of(event.time),
         usage=usage,
+        stored=stored,
         forget_at=max(now, event.time) + REMEMBERED_DAYS * DAY_MILLISECONDS,
     )
 

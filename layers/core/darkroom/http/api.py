@@ -11,8 +11,9 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from darkroom.domain.errors import Misconfigured, Rejected, Retryable, UnknownDelivery, UnknownImage, UnknownWebhook
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.domain.ids import is_image_id
+from darkroom.domain.stored import QuotaExceeded
 from darkroom.http.callers import caller_of
-from darkroom.http.problems import FieldErrorDocument, Problem
+from darkroom.http.problems import Excess, FieldErrorDocument, Problem
 from darkroom.http.requests import correlation_id_of
 from darkroom.http.responses import problem_response
 from darkroom.http.router import AnswerMetrics, Router
@@ -53,6 +54,10 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     def _invalid_fields(error: InvalidFields) -> Response[str]:
         errors: list[FieldErrorDocument] = [{"field": one.field, "message": one.message} for one in error.problems]
         return respond(Problem(error.code, error.message, errors=errors))
+
+    @app.exception_handler(QuotaExceeded)
+    def _quota_exceeded(error: QuotaExceeded) -> Response[str]:
+        return respond(Problem(error.code, error.message, excess=Excess(used=error.used, quota=error.quota)))
 
     @app.exception_handler(Rejected)
     def _rejected(error: Rejected) -> Response[str]:

@@ -48,4 +48,4 @@ def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Calle
         )
     # The issuer decides who pays: a missing claim or an unknown value gets nothing for free.
     tier = next((tier for tier in Tier if tier == claims.get(access.jwt_tier_claim)), Tier.FREE)
-    return Caller(tenant_id=tenant_id, tier=tier, allowance=tier.allowance)
+    return Caller(tenant_id=tenant_id, tier=tier, allowance=tier.allowance, quota=tier.quota)

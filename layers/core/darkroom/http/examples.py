@@ -7,7 +7,7 @@ from typing import Any
 
 from darkroom.domain.delivery import PING, Answer, Delivery, DeliveryAttempt, DeliveryStatus, new_delivery, record
 from darkroom.domain.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, Secret, disable, fail
-from darkroom.domain.event import Event, EventType, body_of, events_of, written_event
+from darkroom.domain.event import Event, EventType, body_of, events_of, without_stored, written_event
 from darkroom.domain.image import Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
@@ -35,6 +35,7 @@ from darkroom.http.documents import (
 )
 from darkroom.http.headers import EXAMPLE_ID, EXAMPLE_URL, EXAMPLE_WEBHOOK_ID
 from darkroom.http.list_queries import cursor_text
+from darkroom.http.usage import DayDocument, UsageDocument
 from darkroom.http.webhooks import (
     DeliveriesDocument,
     DeliveryDocument,
@@ -159,7 +160,7 @@ def event_body(kind: str) -> str:
         EventType.WEBHOOK_FAILING: _warned_webhook(),
         EventType.WEBHOOK_DISABLED: disable(_warned_webhook(), DisabledBy.GONE, now=ACCEPTED_AT + 2 * 86_400_000),
     }
-    return body_of(_latest_event(rows[EventType(kind)]), source=_SOURCE)
+    return without_stored(body_of(_latest_event(rows[EventType(kind)]), source=_SOURCE))
 
 
 def _warned_webhook() -> Endpoint:
@@ -214,6 +215,18 @@ def examples_of(kind: Any) -> dict[str, Any]:
     if kind is PageDocument:
         cursor = Cursor(created_at=ACCEPTED_AT, image_id=EXAMPLE_ID)
         return {"page": {"images": [listed_document(done())], "next": cursor_text(cursor)}}
+    if kind is UsageDocument:
+        day = DayDocument(
+            day="2026-11-21", images=1, image_bytes=3_481_912, runs=1, variant_bytes=487_556, variant_pixels=4_544_064
+        )
+        usage = UsageDocument(
+            stored={"bytes": 3_969_468, "images": 1},
+            quota={"bytes": 10_000_000_000, "images": 20_000},
+            since="2026-11-01",
+            until="2026-11-30",
+            days=[day],
+        )
+        return {"one": usage}
     if kind is WebhookDocument:
         named = {"new": webhook(), "failing": failing_webhook(), "rotated": _rotated()}
         return {name: webhook_document(endpoint, now=ACCEPTED_AT) for name, endpoint in named.items()}

@@ -386,5 +386,5 @@ def _discriminator(schemas: dict[str, Json]) -> Json:
 
 def _problem_example(code: str) -> ProblemDocument:
     kind = PROBLEMS[code]
-    problem = Problem(code, kind.example, errors=kind.example_errors)
+    problem = Problem(code, kind.example, errors=kind.example_errors, excess=kind.example_excess)
     return problem_document(problem, "T3stRequ3stId=")

@@ -9,6 +9,8 @@ from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
+from darkroom.domain.stored import Stored
+from darkroom.domain.tenants import UNLIMITED, Quota
 from darkroom.http.headers import (
     ACCEPT,
     ALLOW,
@@ -27,10 +29,43 @@ class FieldErrorDocument(TypedDict):
     message: str
 
 
+class StoredDocument(TypedDict):
+    """What a tenant stores."""
+
+    bytes: Annotated[int, Field(ge=0, description="Of originals and variants.")]
+    images: Annotated[int, Field(ge=0)]
+
+
+class QuotaDocument(TypedDict):
+    """What a tenant may store; null is no limit."""
+
+    bytes: Annotated[int | None, Field(ge=0)]
+    images: Annotated[int | None, Field(ge=0)]
+
+
+def stored_document(stored: Stored) -> StoredDocument:
+    """Returns the document."""
+    return {"bytes": stored.size_bytes, "images": stored.images}
+
+
+def quota_document(quota: Quota) -> QuotaDocument:
+    """Returns the document."""
+    size_bytes, images = (None if one == UNLIMITED else one for one in (quota.stored_bytes, quota.images))
+    return {"bytes": size_bytes, "images": images}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """What a tenant stores, of a quota into which another image does not fit."""
+
+    used: Stored
+    quota: Quota
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProblemType:
     """One kind of problem. `example` is a possible `detail`; `headers` are the headers it adds to the answer; one with
-    `example_errors` names the invalid fields."""
+    `example_errors` names the invalid fields, and one with `example_excess` what is used and allowed."""
 
     code: str
     status: HTTPStatus
@@ -38,6 +73,7 @@ class ProblemType:
     example: str
     headers: tuple[Header, ...] = ()
     example_errors: tuple[FieldErrorDocument, ...] = ()
+    example_excess: Excess | None = None
 
     @property
     def urn(self) -> str:
@@ -151,6 +187,13 @@ _TABLE = (
         '8601 duration: 2027-03-01T09:00:00+01:00, PT6H, P2D. It is "yesterday".',
     ),
     ProblemType(
+        code="invalid_days",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid days",
+        example="since and until are days in UTC, as in 2026-11-23, both included: at most 366 days, the first one "
+        "first.",
+    ),
+    ProblemType(
         code="invalid_limit",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid limit",
@@ -198,6 +241,17 @@ _TABLE = (
         title="The key may not do this",
         example="This key has no scope images:write. Ask the operator for one that has it.",
         headers=(WWW_AUTHENTICATE,),
+    ),
+    ProblemType(
+        code="quota_exceeded",
+        status=HTTPStatus.FORBIDDEN,
+        title="The quota is exceeded",
+        example="This tenant stores 9,999,124,880 of 10,000,000,000 bytes and 3,127 of 20,000 images, and this one "
+        "does not fit. Delete images that are no longer needed, which counts within a minute, or ask the operator for "
+        "more.",
+        example_excess=Excess(
+            used=Stored(size_bytes=9_999_124_880, images=3127), quota=Quota(stored_bytes=10_000_000_000, images=20_000)
+        ),
     ),
     ProblemType(
         code="unknown_image",
@@ -349,7 +403,7 @@ PROBLEMS = {row.code: row for row in _TABLE}
 
 class Problem(Exception):
     """An error answer: `code` is one of PROBLEMS, `detail` says what to do, `errors` names the invalid fields, if
-    any."""
+    any, and `excess` what is used and allowed."""
 
     def __init__(
         self,
@@ -358,6 +412,7 @@ class Problem(Exception):
         *,
         headers: Mapping[str, str] | None = None,
         errors: Sequence[FieldErrorDocument] = (),
+        excess: Excess | None = None,
     ) -> None:
         super().__init__(detail)
         self.code = code
@@ -365,6 +420,7 @@ class Problem(Exception):
         self.detail = detail
         self.headers = dict(headers or {})
         self.errors = errors
+        self.excess = excess
 
 
 class ProblemDocument(TypedDict):
@@ -377,6 +433,8 @@ class ProblemDocument(TypedDict):
     code: Annotated[str, Field(description="Stable: branch on it.")]
     correlation_id: Annotated[str, Field(description="Finds the request in the operator's logs.")]
     errors: NotRequired[list[FieldErrorDocument]]
+    used: NotRequired[StoredDocument]
+    allowed: NotRequired[QuotaDocument]
 
 
 def problem_document(problem: Problem, correlation_id: str) -> ProblemDocument:
@@ -391,4 +449,7 @@ def problem_document(problem: Problem, correlation_id: str) -> ProblemDocument:
     }
     if problem.errors:
         document["errors"] = list(problem.errors)
+    if problem.excess is not None:
+        document["used"] = stored_document(problem.excess.used)
+        document["allowed"] = quota_document(problem.excess.quota)
     return document

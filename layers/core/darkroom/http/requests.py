@@ -38,6 +38,12 @@ def json_body(app: Router) -> bytes:
     return raw_body(app)
 
 
+def body_bytes(app: Router) -> int:
+    """How many bytes the request's body has, without decoding it."""
+    body = app.current_event.body or ""
+    return len(body) * 3 // 4 - body[-2:].count("=") if app.current_event.is_base64_encoded else len(body.encode())
+
+
 def raw_body(app: Router) -> bytes:
     """Returns the request's body as the client sent it.
 

@@ -19,6 +19,7 @@ from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.usage import MAX_DAYS
 from darkroom.http.announcements import (
     MAX_ANNOUNCED_BYTES,
     MEDIA_TYPE_PATTERN,
@@ -43,6 +44,7 @@ from darkroom.http.headers import (
 )
 from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, URLS
 from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_RESCHEDULE_BYTES
+from darkroom.http.usage import Day, UsageDocument
 from darkroom.http.webhooks import (
     DEFAULT_PAGE_DELIVERIES,
     MAX_RECOVERY_BYTES,
@@ -252,6 +254,7 @@ _OF_EVERY_ORDER = (
     "invalid_delay",
     "invalid_expires_at",
     "unknown_notify",
+    "quota_exceeded",
     "invalid_idempotency_key",
     "idempotency_key_reused",
     "image_deleted",
@@ -528,6 +531,35 @@ GET_VARIANT = Route(
         "too_many_requests",
         "unavailable",
     ),
+    is_rate_limited=True,
+)
+
+GET_USAGE = Route(
+    method="GET",
+    path="/usage",
+    name="getUsage",
+    summary="Read what is stored and was used",
+    description=(
+        "What the tenant stores now, of its quota, and what it used, day by day in UTC. It is some seconds behind."
+    ),
+    parameters=(
+        Parameter(
+            name="since",
+            place="query",
+            kind=Day,
+            description="The first day; 30 days before the last one by default.",
+            example="2026-11-01",
+        ),
+        Parameter(
+            name="until",
+            place="query",
+            kind=Day,
+            description=f"The last day; today by default. They are at most {MAX_DAYS} days.",
+            example="2026-11-30",
+        ),
+    ),
+    answers=(Answer(status=HTTPStatus.OK, description="The usage of these days.", kind=UsageDocument),),
+    problems=("invalid_days", "too_many_requests", "unavailable"),
     is_rate_limited=True,
 )
 
@@ -817,6 +849,7 @@ ROUTES = (
     GET_IMAGE,
     GET_STATUS,
     GET_VARIANT,
+    GET_USAGE,
     PATCH_IMAGE,
     DELETE_IMAGE,
     POST_WEBHOOK,

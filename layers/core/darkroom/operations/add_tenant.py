@@ -27,7 +27,14 @@ class Ports:
 
 
 def add_tenant(
-    ports: Ports, tenant_id: str, *, tier: Tier, requests_per_second: int | None, burst: int | None
+    ports: Ports,
+    tenant_id: str,
+    *,
+    tier: Tier,
+    requests_per_second: int | None,
+    burst: int | None,
+    max_stored_bytes: int | None = None,
+    max_images: int | None = None,
 ) -> Tenant:
     """Returns the new tenant, which has no key yet.
 
@@ -41,6 +48,8 @@ def add_tenant(
         created_at=ports.clock(),
         requests_per_second=requests_per_second,
         burst=burst,
+        max_stored_bytes=max_stored_bytes,
+        max_images=max_images,
     )
     with ports.audit.action("add_tenant", tenant_id, tier=tier.value):
         found = ports.tenants.add_tenant(tenant)

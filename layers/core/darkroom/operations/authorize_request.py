@@ -54,6 +54,7 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
         tenant_id=tenant.tenant_id,
         tier=tenant.tier,
         allowance=tenant.allowance,
+        quota=tenant.quota,
         key_id=key_id,
         scopes=None if stored.scopes is None else frozenset(stored.scopes),
     )

@@ -9,7 +9,7 @@ from darkroom.domain.fetch import FetchOrder, await_fetch
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import UNKNOWN_SOURCE, Image, Status, message_for
 from darkroom.domain.order import check_idempotency_key, check_repeats
-from darkroom.domain.tenants import Tier
+from darkroom.domain.tenants import NO_QUOTA, Quota, Tier
 from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import EnqueuePorts, send_or_mark_due
 from darkroom.operations.submit_image import Accepted
@@ -18,31 +18,35 @@ from darkroom.ports import FetchQueue, Randomness
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is to be fetched, for which tenant, by which request and key. The tenant's tier decides the lane."""
+    """What is to be fetched, for which tenant, by which request and key. The tenant's tier decides the lane, and its
+    quota how much it may store."""
 
     fetch: FetchOrder
     tenant_id: str
     correlation_id: str
     tier: Tier = Tier.FREE
+    quota: Quota = NO_QUOTA
     idempotency_key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueuePorts, CheckOrderPorts):
-    """What such a request needs. `check_url` raises Rejected (`invalid_url`) for a URL to which nothing is ever sent;
-    it does not look up the addresses of its host."""
+    """What such a request needs, and the largest file that may be fetched. `check_url` raises Rejected (`invalid_url`)
+    for a URL to which nothing is ever sent; it does not look up the addresses of its host."""
 
     fetch_queue: FetchQueue
     check_url: Callable[[str], None]
     randomness: Randomness
+    max_bytes: int
 
 
 def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
     """Writes the row of an image that is to be fetched, and sends its message. Nothing is fetched here.
 
     Raises Rejected (`invalid_url`, `unknown_notify`, `invalid_recipe`, `invalid_idempotency_key`,
-    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
-    too much work, unless it repeats an earlier request with its key, and Retryable if the table cannot answer.
+    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), Rejected (`quota_exceeded`) or TurnedAway
+    (`overloaded`) while its tenant stores too much or its lane has too much work, unless it repeats an earlier request
+    with its key, and Retryable if the table cannot answer.
     """
     order, fingerprint = wanted.fetch.order, wanted.fetch.fingerprint
     check_idempotency_key(wanted.idempotency_key)
@@ -56,7 +60,16 @@ def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
             return _replay(ports, earlier, fingerprint)
 
     now = ports.clock()
-    accept = check_order(ports, order, wanted.fetch.timetable, tenant_id=wanted.tenant_id, tier=wanted.tier, now=now)
+    accept = check_order(
+        ports,
+        order,
+        wanted.fetch.timetable,
+        tenant_id=wanted.tenant_id,
+        tier=wanted.tier,
+        quota=wanted.quota,
+        size_bytes=ports.max_bytes,  # until it is here, nobody knows that it has fewer
+        now=now,
+    )
     row = await_fetch(
         accept(
             image_id=image_id,

@@ -10,7 +10,7 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
-from darkroom.domain.tenants import Tier
+from darkroom.domain.tenants import NO_QUOTA, Quota, Tier
 from darkroom.domain.transitions import UPLOAD_SECONDS, await_upload, renew_upload
 from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import DUE_FENCE
@@ -22,12 +22,14 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Announced:
-    """An announcement, its tenant, its request and its key. The tenant's tier decides the lane."""
+    """An announcement, its tenant, its request and its key. The tenant's tier decides the lane, and its quota how much
+    it may store."""
 
     announcement: Announcement
     tenant_id: str
     correlation_id: str
     tier: Tier = Tier.FREE
+    quota: Quota = NO_QUOTA
     idempotency_key: str | None = None
 
 
@@ -56,9 +58,10 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
 
     The row comes first: no upload can come before its image is known. A repeated request with the same key gets a fresh
     form and the full time again. Raises Rejected (`upload_too_large`, `unknown_notify`, `invalid_recipe`,
-    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway
-    (`overloaded`) while its lane has too much work, unless it repeats an earlier announcement with its key, and
-    Retryable if the table cannot answer. An announced upload is always let in when it comes.
+    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), Rejected
+    (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its lane has too much work,
+    unless it repeats an earlier announcement with its key, and Retryable if the table cannot answer. An announced
+    upload is always let in when it comes.
     """
     announcement = announced.announcement
     check_idempotency_key(announced.idempotency_key)
@@ -84,6 +87,8 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
         announcement.timetable,
         tenant_id=announced.tenant_id,
         tier=announced.tier,
+        quota=announced.quota,
+        size_bytes=announcement.size_bytes,
         now=now,
     )
     row = await_upload(

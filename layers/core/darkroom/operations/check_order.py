@@ -11,10 +11,11 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.order import Order, unknown_notify
 from darkroom.domain.schedule import Timetable, appoint
-from darkroom.domain.tenants import Tier
+from darkroom.domain.tenants import Quota, Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.pin_overlays import pin_overlays
+from darkroom.operations.quota_keeper import QuotaKeeper
 from darkroom.ports import Endpoints, Images, UnreadableRow
 
 
@@ -25,21 +26,32 @@ class CheckOrderPorts:
     images: Images
     endpoints: Endpoints
     load_shedder: LoadShedder
+    quotas: QuotaKeeper
 
 
 def check_order(
-    ports: CheckOrderPorts, order: Order, timetable: Timetable, *, tenant_id: str, tier: Tier, now: Milliseconds
+    ports: CheckOrderPorts,
+    order: Order,
+    timetable: Timetable,
+    *,
+    tenant_id: str,
+    tier: Tier,
+    quota: Quota,
+    size_bytes: int,
+    now: Milliseconds,
 ) -> Callable[..., Image]:
-    """Checks the order, and returns `accept` with all of its arguments that follow from it.
+    """Checks the order for a file of so many bytes, and returns `accept` with all of its arguments that follow from it.
 
     It comes after looking for an earlier request with the same key: a time that was in the future then may have passed
-    since, and a repetition is let in though its lane is full. Raises Rejected (`unknown_notify`, `invalid_recipe` for
-    an overlay that is no image of the tenant's, and what `appoint` raises), TurnedAway (`overloaded`) while the lane of
-    the tenant's tier has too much work, and Retryable if the table cannot answer.
+    since, and a repetition is let in though its lane or its tenant's quota is full. Raises Rejected (`unknown_notify`,
+    `quota_exceeded`, `invalid_recipe` for an overlay that is no image of the tenant's, and what `appoint` raises),
+    TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable if the table cannot
+    answer.
     """
     appointment = appoint(timetable, now=now)
     if order.notify is not None and not _is_there(ports.endpoints, tenant_id, order.notify):
         raise unknown_notify()
+    ports.quotas.require_room(tenant_id, quota, size_bytes=size_bytes)
     lane = lane_for(tier).name
     ports.load_shedder.require_capacity(lane, tier, process_at=appointment.process_at)
     return partial(

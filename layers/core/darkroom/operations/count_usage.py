@@ -21,9 +21,11 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:
-    """How many events were counted, and what must come back, by index: each with what went wrong."""
+    """How many events were counted, the bytes of the files whose acceptance was, and what must come back, by index:
+    each with what went wrong."""
 
     counted: int = 0
+    accepted_bytes: int = 0
     failures: Mapping[int, Exception] = field(default_factory=dict)
 
 
@@ -42,14 +44,15 @@ def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
         if count is not None:
             counts[place] = count
     try:
-        counted = ports.usage.add(list(counts.values())) if counts else 0
+        added = list(ports.usage.add(list(counts.values()))) if counts else []
     except Retryable as error:
         return Counting(failures=failures | dict.fromkeys(counts, error))
     except Exception:  # one of them, and it keeps the others from being counted: perhaps its day's row is unreadable
-        counted = 0
+        added = []
         for place, count in counts.items():
             try:
-                counted += ports.usage.add([count])
+                added += ports.usage.add([count])
             except Exception as error:
                 failures[place] = error
-    return Counting(counted=counted, failures=failures)
+    accepted_bytes = sum(used.image_bytes for used in (count.usage for count in added))
+    return Counting(counted=len(added), accepted_bytes=accepted_bytes, failures=failures)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
-from darkroom.domain.event import PATTERNS, Heard, image_id_of_event, read_event, without_details
+from darkroom.domain.event import PATTERNS, Heard, image_id_of_event, read_event, without_details, without_stored
 from darkroom.operations.change_endpoint import watch
 from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, Images, UnreadableRow
 
@@ -61,6 +61,7 @@ def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, Unreada
     # What is noted before its image is deleted is blanked by the sweeper, which looks until half an hour after that.
     if wanted and _is_of_a_deleted_image(ports, event):
         body = without_details(body)
+    body = without_stored(body)
     problems: list[Exception] = []
     for endpoint in wanted:
         try:

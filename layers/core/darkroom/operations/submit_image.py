@@ -19,7 +19,7 @@ from darkroom.domain.order import (
     order_of,
 )
 from darkroom.domain.schedule import AT_ONCE, Timetable
-from darkroom.domain.tenants import Tier
+from darkroom.domain.tenants import NO_QUOTA, Quota, Tier
 from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.ports import Originals, Randomness
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """What a client sent, and who sent it: the tenant's tier decides the lane.
+    """What a client sent, and who sent it: the tenant's tier decides the lane, and its quota how much it may store.
 
     `variants` are names of the preset's variants, comma-separated; `recipe` is the client's own recipe, in JSON,
     instead of a preset; `notify` is the id of the one endpoint that is to hear of the image.
@@ -40,6 +40,7 @@ class Upload:
     tenant_id: str
     correlation_id: str
     tier: Tier = Tier.FREE
+    quota: Quota = NO_QUOTA
     preset: str | None = None
     variants: str | None = None
     recipe: str | None = None
@@ -70,9 +71,10 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
     `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `unknown_notify`,
-    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway
-    (`overloaded`) while its lane has too much work, unless it repeats an earlier upload with its key, and Retryable if
-    the store or the table cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is
+    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), Rejected
+    (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its lane has too much work,
+    unless it repeats an earlier upload with its key, and Retryable if the store or the table cannot answer: then
+    nothing was promised. A queue that cannot answer is no error: the row is
     due, and the sweeper sends the message.
     """
     check_idempotency_key(upload.idempotency_key)
@@ -90,7 +92,16 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
             return _replay(ports, earlier, fingerprint)
 
     now = ports.clock()
-    accept = check_order(ports, order, upload.timetable, tenant_id=upload.tenant_id, tier=upload.tier, now=now)
+    accept = check_order(
+        ports,
+        order,
+        upload.timetable,
+        tenant_id=upload.tenant_id,
+        tier=upload.tier,
+        quota=upload.quota,
+        size_bytes=len(upload.body),
+        now=now,
+    )
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can lead to another original under its id: an earlier upload put it and got no row, or is about to.

@@ -36,11 +36,15 @@ class Held:
     stood: Microseconds = 0
     requests: deque[tuple[Milliseconds, int]] = field(default_factory=lambda: deque(maxlen=MAX_BLOCK - 1))
 
-    def next(self, allowance: Allowance, now: Milliseconds, cost: int) -> Take | None:
-        """Takes as many of the tokens; None if there are fewer that may still be used."""
+    def spare(self, allowance: Allowance, now: Milliseconds) -> int:
+        """How many of the tokens may still be used."""
         # If the clock was set back, they seem to have been taken in the future, and could be held for long.
         is_fresh = 0 <= now - self.taken_at < HOLD_MILLISECONDS
-        if self.tokens < cost or not is_fresh or allowance != self.allowance:
+        return self.tokens if is_fresh and allowance == self.allowance else 0
+
+    def next(self, allowance: Allowance, now: Milliseconds, cost: int) -> Take | None:
+        """Takes as many of the tokens; None if there are fewer that may still be used."""
+        if self.spare(allowance, now) < cost:
             return None
         self.tokens -= cost
         self.tat += cost * interval_of(allowance)
@@ -56,11 +60,14 @@ class Held:
         return max(cost, min(cost + lately, MAX_BLOCK))
 
     def keep(self, taken: Take, allowance: Allowance, now: Milliseconds, cost: int) -> Take:
-        """Uses as many of the tokens that were taken and holds the others."""
-        self.allowance, self.taken_at, self.tokens = allowance, now, max(0, taken.tokens - cost)
+        """Uses those that were held, and as many of the tokens that were taken, and holds the others."""
         self.stood = taken.tat
-        self.tat = taken.tat - self.tokens * interval_of(allowance)
-        return Take(tokens=min(cost, taken.tokens), tat=self.tat)
+        if not taken.is_taken:
+            return taken
+        tokens = self.spare(allowance, now) + taken.tokens - cost
+        self.allowance, self.taken_at, self.tokens = allowance, now, tokens
+        self.tat = taken.tat - tokens * interval_of(allowance)
+        return Take(tokens=cost, tat=self.tat)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +94,13 @@ def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cos
         ports.held.clear()
     held = ports.held.setdefault(name, Held())
     taken = held.next(allowance, now, cost)
-    if taken is None and held.refuses(allowance, now, cost):
+    missing = cost - held.spare(allowance, now)  # what is held pays a part of what costs more
+    if taken is None and held.refuses(allowance, now, missing):
         return Take(tokens=0, tat=held.stood)
     if taken is None:
-        wanted = held.wanted(now, cost)
+        wanted = held.wanted(now, missing)
         with bookkeeping("tokens not taken"):
-            taken = ports.token_buckets.take(name, allowance, now * 1000, wanted, cost)
+            taken = ports.token_buckets.take(name, allowance, now * 1000, wanted, missing)
         if taken is None:
             return None
         taken = held.keep(taken, allowance, now, cost)

@@ -9,7 +9,7 @@ from darkroom.aws.objects import OutputsBucket
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.begin_upload import Ports
 from darkroom.settings import BeginUploadSettings
-from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.runtime import clock, randomness
 
 
@@ -22,6 +22,7 @@ def wire() -> tuple[Ports, Edge]:
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
+        quotas=quota_keeper_of(settings, dynamodb),
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_file_bytes,

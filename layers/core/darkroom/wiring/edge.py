@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from darkroom.aws import circuits, clients
 from darkroom.aws.queues import LaneDepths
 from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.aws.usage_table import UsageTable
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.quota_keeper import QuotaKeeper
 from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.ports import Outputs
-from darkroom.settings import LoadSheddingSettings
+from darkroom.settings import LoadSheddingSettings, QuotaSettings
 from darkroom.wiring.rate_limit import rate_limit_of
 from darkroom.wiring.runtime import clock
 
@@ -50,3 +52,8 @@ def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sq
         clock=clock,
         service=settings.service,
     )
+
+
+def quota_keeper_of(settings: QuotaSettings, dynamodb: DynamoDBClient) -> QuotaKeeper:
+    """Decides by what a tenant stores whether it may store more. Its client is unseen by the circuits."""
+    return QuotaKeeper(sums=UsageTable(clients.impatient(dynamodb), settings.usage_table), clock=clock)

@@ -7,16 +7,19 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OutputsBucket
 from darkroom.aws.queues import LaneDepths
 from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.aws.usage_table import UsageTable
 from darkroom.operations.estimate import Estimator
 from darkroom.operations.read_image import Ports
+from darkroom.operations.read_usage import Ports as UsagePorts
 from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.settings import ReadImageSettings
 from darkroom.wiring.rate_limit import rate_limit_of
 from darkroom.wiring.runtime import clock
 
 
-def wire() -> tuple[Ports, RateLimitPorts]:
-    """The ports of `read_image` and `list_images`, from the function's environment, and those of its rate limit."""
+def wire() -> tuple[Ports, UsagePorts, RateLimitPorts]:
+    """The ports of `read_image` and `list_images`, and of `read_usage`, from the function's environment, and those of
+    its rate limit."""
     settings = ReadImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
     circuits.of_dynamodb(dynamodb, settings.images_table)
@@ -32,4 +35,5 @@ def wire() -> tuple[Ports, RateLimitPorts]:
         ),
         clock=clock,
     )
-    return ports, rate_limit_of(dynamodb, settings.token_buckets_table)
+    usage_ports = UsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
+    return ports, usage_ports, rate_limit_of(dynamodb, settings.token_buckets_table)

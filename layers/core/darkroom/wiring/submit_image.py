@@ -11,7 +11,7 @@ from darkroom.egress import read_url
 from darkroom.operations.begin_fetch import Ports as FetchPorts
 from darkroom.operations.submit_image import Ports
 from darkroom.settings import SubmitImageSettings
-from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.reach import policy_of
 from darkroom.wiring.runtime import clock, randomness
@@ -30,6 +30,7 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         load_shedder=load_shedder_of(settings, dynamodb, sqs),
+        quotas=quota_keeper_of(settings, dynamodb),
         clock=clock,
         randomness=randomness,
         input_formats=settings.input_formats,
@@ -45,9 +46,11 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
         lanes=ports.lanes,
         fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
         load_shedder=ports.load_shedder,
+        quotas=ports.quotas,
         check_url=check_url,
         clock=clock,
         randomness=randomness,
+        max_bytes=settings.max_file_bytes,
     )
     edge = edge_of(
         settings,

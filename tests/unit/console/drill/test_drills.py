@@ -33,6 +33,7 @@ METRIC_ALARMS = resources("AWS::CloudWatch::Alarm")
 PAGE = (ROOT / "docs" / "drills.md").read_text()
 
 KIND_OF_TARGET = {
+    "threshold": "AWS::CloudWatch::Alarm",
     "event_source": "AWS::Lambda::EventSourceMapping",
     "concurrency": "AWS::Lambda::Function",
     "handler": "AWS::Lambda::Function",

@@ -12,11 +12,13 @@ import pytest
 from checks.expand_template import resources
 from console.tenants import commands as tenants
 from console.tenants import erase, keys
+from console.terminal import display
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
 from darkroom.domain.rate_limits import Policy, bucket_of
-from darkroom.domain.tenants import TenantState, Tier
+from darkroom.domain.stored import Stored, stored_by
+from darkroom.domain.tenants import UNLIMITED, Quota, TenantState, Tier
 from darkroom.domain.usage import Usage
 from darkroom.operations.audit_trail import Trail
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
@@ -29,6 +31,8 @@ from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.unit.console.conftest import Run
+
+NOTHING_YET = ["0", "B", "of", "10.0", "GB", "0", "of", "20,000"]
 
 
 @dataclass
@@ -64,7 +68,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 def test_a_tenant_is_added_and_what_comes_next_is_said(run: Run, stack: FakeStack) -> None:
     result = run("tenants", "add", "acme", "--tier", "paid", "--burst", "1000")
     assert result.exit_code == 0
-    assert "Added acme: paid, 100 requests per second, 1,000 at once." in result.stdout
+    assert "Added acme: paid, 100 requests per second, 1,000 at once, 5.0 TB, 10,000,000 images." in result.stdout
     assert "./darkroom keys create acme --stack shop --region eu-west-1" in result.stdout
     assert stack.tenants.tenants["acme"].tier is Tier.PAID
 
@@ -85,6 +89,12 @@ def test_a_tenant_that_is_there_is_not_added_again(run: Run, stack: FakeStack) -
         ("tenants", "add", "acme", "--requests-per-second", "0"),
         ("tenants", "change", "acme"),
         ("tenants", "change", "acme", "--burst", "5", "--usual-limits"),
+        ("tenants", "change", "acme", "--max-images", "0", "--usual-limits"),
+        ("tenants", "add", "acme", "--max-stored", "much"),
+        ("tenants", "add", "acme", "--max-stored", "-1GB"),
+        ("tenants", "add", "acme", "--max-stored", "2000TB"),
+        ("tenants", "add", "acme", "--max-images", "10GB"),
+        ("tenants", "add", "acme", "--max-images", "1.5"),
         ("keys", "create", "acme", "--label", ""),
         ("keys", "create", "acme", "--label", "x" * 101),
         ("keys", "create", "acme", "--expires", "soon"),
@@ -107,7 +117,8 @@ def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -
 
     run("tenants", "add", "acme", "--burst", "7")
     result = run("tenants", "change", "acme", "--tier", "paid", "--requests-per-second", "5")
-    assert "Changed acme: paid, 5 requests per second, 7 at once. This takes effect within 60 seconds." in result.stdout
+    assert "Changed acme: paid, 5 requests per second, 7 at once, 5.0 TB" in result.stdout
+    assert "This takes effect within 60 seconds." in result.stdout
     assert "paid, 100 requests per second, 500 at once" in run("tenants", "change", "acme", "--usual-limits").stdout
     assert "acme is suspended. This takes effect within 60 seconds." in run("tenants", "suspend", "acme").stdout
     assert state_of_acme() is TenantState.SUSPENDED
@@ -147,10 +158,19 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
     old = run("keys", "create", "acme").stdout.strip()
     assert "was revoked at 2026-11-21" in run("keys", "revoke", old).stdout, "the whole key may be pasted"
     lines = [line.split() for line in run("tenants", "ls").stdout.splitlines()]
-    assert lines[0] == ["tenant", "tier", "state", "requests/s", "burst", "keys", "since"]
+    assert lines[0] == ["tenant", "tier", "state", "requests/s", "burst", "stored", "images", "keys", "since"]
     assert lines[1:] == [
-        ["acme", "free", "active", "10", "50", "1", "2026-11-21"],
-        ["globex", "free", "active", "10", "50", "0", "2026-11-21"],
+        ["acme", "free", "active", "10", "50", *NOTHING_YET, "1", "2026-11-21"],
+        [
+            "globex",
+            "free",
+            "active",
+            "10",
+            "50",
+            *NOTHING_YET,
+            "0",
+            "2026-11-21",
+        ],
     ]
     shown = run("keys", "ls").stdout
     assert [line.split() for line in shown.splitlines()[1:]] == [
@@ -164,6 +184,54 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
         key_id_of(old),
     ]
     assert json.loads(run("keys", "ls", "globex", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "stored_bytes"),
+    [("10GB", 10 * 10**9), ("1.5 tb", 1_500_000_000_000), ("500000", 500_000), ("0", 0), ("unlimited", UNLIMITED)],
+)
+def test_a_tenants_quota_is_set_and_shown_with_what_it_stores(
+    run: Run, stack: FakeStack, size: str, stored_bytes: int
+) -> None:
+    run("tenants", "add", "acme", "--max-stored", size, "--max-images", "7")
+    assert stack.tenants.tenants["acme"].quota == Quota(stored_bytes=stored_bytes, images=7)
+    stack.usage.store["acme"] = Stored(size_bytes=2_000_000, images=-1)
+    shown = "2.0 MB" if size == "unlimited" else f"2.0 MB of {display.size(stored_bytes)}"
+    assert f"{shown}  0 of 7" in " ".join(run("tenants", "ls").stdout.split(" "))
+    (told,) = json.loads(run("tenants", "ls", "--json").stdout)
+    assert (told["stored_bytes"], told["stored_images"], told["max_images"]) == (2_000_000, 0, 7)
+    assert told["max_stored_bytes"] == (None if size == "unlimited" else stored_bytes)
+    assert run("tenants", "change", "acme", "--max-images", "unlimited").exit_code == 0
+    assert stack.tenants.tenants["acme"].quota == Quota(stored_bytes=stored_bytes)
+    run("tenants", "change", "acme", "--usual-limits")
+    assert stack.tenants.tenants["acme"].quota == Tier.FREE.quota
+
+
+def test_what_was_never_counted_is_counted_from_the_rows(run: Run, stack: FakeStack) -> None:
+    for number in range(3):
+        stack.images.create(accepted_image(image_id=f"{number:026d}", tenant_id="acme", now=1))
+    stack.usage.store |= {"acme": Stored(size_bytes=-5, images=-1), "globex": Stored(images=1)}
+    stored = stored_by(accepted_image(now=1))
+    dry = run("tenants", "recount")
+    assert "acme" in dry.stdout and "globex" in dry.stdout and "tenants recount --yes --stack shop" in dry.stdout
+    assert stack.usage.store["globex"] == Stored(images=1), "it only says so"
+    assert "Corrected." in run("tenants", "recount", "--yes").stdout
+    assert stack.usage.store == {"acme": stored + stored + stored, "globex": Stored()}
+    assert "What is counted is what is stored." in run("tenants", "recount").stdout
+
+
+def test_a_sum_that_changes_meanwhile_keeps_what_was_counted(run: Run, stack: FakeStack) -> None:
+    stack.images.create(accepted_image(tenant_id="acme", now=1))
+    correct, others = stack.usage.correct, [Stored(size_bytes=100, images=1)]
+
+    def raced(tenant_id: str, before: Stored, after: Stored) -> bool:
+        if others:
+            stack.usage.store[tenant_id] = before + others.pop()
+        return correct(tenant_id, before, after)
+
+    stack.usage.correct = raced  # type: ignore[method-assign]
+    assert "Corrected." in run("tenants", "recount", "--yes").stdout
+    assert stack.usage.store["acme"] == stored_by(accepted_image(now=1)) + Stored(size_bytes=100, images=1)
 
 
 def test_an_unknown_key_cannot_be_revoked(run: Run, stack: FakeStack) -> None:

@@ -61,6 +61,8 @@ function One({ name }) {
     </div>`;
 }
 
+const ofQuota = (used, allowed, form) => (allowed === null ? form(used) : `${form(used)} of ${form(allowed)}`);
+
 function decoded(name) {
     try {
         return decodeURIComponent(name);
@@ -78,6 +80,9 @@ function About({ tenant, onDone }) {
             <dt>State</dt><dd><${State} state=${state} /></dd>
             <dt>Limits</dt>
             <dd>${`${count(tenant.requests_per_second, "request")} per second, ${tenant.burst.toLocaleString()} at once`}</dd>
+            <dt>Stores</dt>
+            <dd>${`${ofQuota(tenant.stored_bytes, tenant.max_stored_bytes, bytes)}, ${
+                ofQuota(tenant.stored_images, tenant.max_images, (number) => number.toLocaleString())} images`}</dd>
             <dt>Since</dt><dd>${utc(tenant.created_at)}</dd>
         </dl>
         <p class="row actions">

@@ -36,6 +36,7 @@ const REMEDIES = {
     invalid_expires_at: ["Remove the file, choose another time, and choose the file again.", null],
     no_tenant: ["Ask whoever operates this Darkroom: your account is not set up for it.", null],
     insufficient_scope: ["Ask whoever operates this Darkroom for a key that may upload.", null],
+    quota_exceeded: ["", "retry"],
     image_deleted: ["This photo was here before and was deleted. It can be uploaded as a new image.", "again"],
     idempotency_key_reused: [
         "This photo was sent before with other settings. It can be uploaded as a new image.",
