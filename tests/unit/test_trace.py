@@ -225,7 +225,7 @@ def delivery(*answers: Answer) -> Delivery:
         event_id=f"{'0' * 26}-3",
         event_type="image.done",
         time=NOW + 500,
-        body="{}",
+        body='{"data":{"bytes":7}}',
         now=NOW + 600,
     )
     for number, answer in enumerate(answers):
