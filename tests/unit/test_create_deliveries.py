@@ -81,7 +81,7 @@ def test_an_unreadable_endpoint_keeps_no_sibling_from_its_event_and_gets_its_own
     created = world.tell(event(), event(2, EventType.FAILED))
     assert (dict(created.failures), [row.row_id for row in created.unreadable]) == ({}, [bad.endpoint_id])
     assert [message.endpoint_id for message in world.take()] == [good.endpoint_id] * 2
-    wanted = 1 if events == ("image.done",) else 2  # whatever it wants in a language that only a newer version knows
+    wanted = 1 if events == ("image.done",) else 2  # in a pattern that only a newer version knows it may want anything
     assert len(world.rows(bad)) == wanted
     world.run_for(1800)
     world.endpoints.unreadable.clear()

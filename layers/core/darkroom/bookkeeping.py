@@ -14,7 +14,7 @@ log = logging.getLogger("darkroom.bookkeeping")
 
 @contextmanager
 def bookkeeping(otherwise: str, **about: str) -> Iterator[None]:
-    """Whatever fails in this block is logged as `otherwise`, with `about`, and the caller goes on after it."""
+    """A failure in this block is logged as `otherwise`, with `about`, and the caller goes on after it."""
     try:
         yield
     except Exception as failure:

@@ -274,8 +274,8 @@ class UsageCounts(Protocol):
         nothing."""
 
     def forget(self, tenant_id: str) -> int:
-        """Removes whatever is kept of the tenant; returns how many items there were: for operators. Which events were
-        counted is still known: none of them is counted again."""
+        """Removes everything that is kept of the tenant; returns how many items there were: for operators. Which
+        events were counted is still known: none of them is counted again."""
 
 
 class DueEndpoint(NamedTuple):
@@ -307,7 +307,7 @@ class Endpoints(Protocol):
         Fenced, with the current row, if another write came first; with None, if the endpoint is gone."""
 
     def remove(self, tenant_id: str, endpoint_id: str) -> None:
-        """Removes the endpoint's row, whatever it says; one that is not there is no error."""
+        """Removes the endpoint's row, readable or not; one that is not there is no error."""
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
         """The first entries in one shard of the due index whose `due_at` has come, oldest first, read as the caller

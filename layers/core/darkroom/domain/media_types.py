@@ -129,7 +129,7 @@ _UNSUPPORTED_BRANDS = {
         "a HEIF image whose picture is not coded in HEVC or AV1",
     ),
     b"crx ": "a raw photo of a Canon camera",
-    # What every image and sequence may call itself, whatever it is coded in (ISO/IEC 23008-12, clause 10; 23000-22).
+    # What every image and sequence may call itself, in any coding (ISO/IEC 23008-12, clause 10; 23000-22).
     **dict.fromkeys(
         (b"mif1", b"mif2", b"mif3", b"msf1", b"miaf"), "a HEIF image whose brands do not say how its picture is coded"
     ),

@@ -15,7 +15,7 @@ UNITS_PER_TOKEN = 8
 of more than 4 KB, with many failed attempts, is several."""
 
 BYTES_PER_TOKEN = 1_000_000
-"""How many bytes of a file a token brings in: so many are stored until their client deletes them, whatever it does."""
+"""How many bytes of a file a token brings in: so many are stored until their client deletes them."""
 
 
 class Policy(StrEnum):

@@ -68,7 +68,7 @@ def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, Unreada
             _note(ports, endpoint, event, body)
         except UnreadableRow as row:  # what was noted before, a newer version has written since
             unreadable[row.row_id] = row
-        except Exception as error:  # whatever it is, it is this endpoint's, and no reason to fail any other
+        except Exception as error:  # of this endpoint alone: no other misses its event
             problems.append(error)
     if problems:
         raise problems[0]
@@ -99,7 +99,7 @@ def _note(ports: Ports, endpoint: Endpoint | UnreadableRow, event: Heard, body: 
             now=ports.clock(),
         )
     )
-    if isinstance(endpoint, UnreadableRow):  # whoever can read it finds the delivery at its next look
+    if isinstance(endpoint, UnreadableRow):  # the version that can read it finds the delivery at its next look
         raise endpoint
     # Whatever becomes of its message, the sweeper finds it.
     watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)

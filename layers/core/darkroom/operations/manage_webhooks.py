@@ -105,7 +105,7 @@ def create_webhook(
             events=events,
             description=description or None,
             created_at=ports.clock(),
-            due_at=ports.clock() + QUIET_SECONDS * SECOND,  # as of every enabled one, whoever can wake it
+            due_at=ports.clock() + QUIET_SECONDS * SECOND,  # as every enabled one has it
         )
         if ports.endpoints.create(endpoint):
             return endpoint, _secret(master, endpoint)

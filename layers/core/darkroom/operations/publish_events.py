@@ -49,7 +49,7 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
     for place, change in enumerate(changes):
         try:
             event = event_of(change.before, change.after)
-        except Exception as bug:  # whatever it is, it is this write's, and no reason to hold up any other
+        except Exception as bug:  # of this write alone: no other waits for it
             to_set_aside[place] = f"{type(bug).__name__}: {bug}"
             continue
         if event is not None:
