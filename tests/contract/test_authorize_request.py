@@ -43,6 +43,8 @@ def test_the_sample_events_key_opens_for_its_tenant(aws: Aws, monkeypatch: pytes
             "key_id": STORED.key_id,
             "requests_per_second": 100,
             "burst": 500,
+            "max_stored_bytes": "5000000000000",
+            "max_images": "10000000",
             "scopes": "*",
         },
     }
