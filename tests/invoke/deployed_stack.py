@@ -94,7 +94,7 @@ class DeployedStack:
         return {name: TypeDeserializer().deserialize(value) for name, value in self.item(image_id).items()}
 
     def usage(self, tenant_id: str) -> dict[str, dict[str, Any]]:
-        """What a tenant used, by day."""
+        """What a tenant used, by day, and what it stores, as `stored`."""
         items = self._rows.query(
             TableName=self.outputs["UsageTableName"],
             KeyConditionExpression="tenant_id = :tenant",

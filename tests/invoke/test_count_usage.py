@@ -19,4 +19,6 @@ def test_an_event_counts_once(stack: DeployedStack, tmp_path: Path) -> None:
         assert stack.invoke("count_usage", event, tmp_path) == {"batchItemFailures": []}
 
     usage = stack.usage("counted-once")
+    stored = usage.pop("stored")
+    assert (stored["stored_bytes"], stored["stored_images"]) == (928, 1)
     assert {day: (one["images"], one["image_bytes"]) for day, one in usage.items()} == {"2026-11-21": (1, 928)}
