@@ -61,7 +61,9 @@ def _instants(draw: strategies.DrawFn) -> str:
     ahead = draw(strategies.timedeltas(min_value=timedelta(minutes=5), max_value=timedelta(days=360)))
     minutes = draw(strategies.integers(min_value=-23 * 60, max_value=23 * 60))
     local = datetime.now(UTC) + ahead + timedelta(minutes=minutes)
-    fraction = draw(strategies.sampled_from(["", ".0", ".25", ".123456"]))
+    fraction = draw(
+        strategies.sampled_from(["", ".0", ".25", ".123456", ".1234567", ".123456789", ".9999999999999999999"])
+    )
     hours, rest = divmod(abs(minutes), 60)
     zone = "Z" if minutes == 0 else f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"
     return f"{local:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
