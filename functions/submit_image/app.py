@@ -18,7 +18,14 @@ from darkroom.http.fetches import read_fetch
 from darkroom.http.forms import file_in_form, is_form
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
-from darkroom.http.requests import body_bytes, correlation_id_of, idempotency_key_of, is_json, raw_body
+from darkroom.http.requests import (
+    body_bytes,
+    correlation_id_of,
+    idempotency_key_of,
+    is_json,
+    raw_body,
+    refuse_damaged_file,
+)
 from darkroom.http.responses import headers_of_accepted, json_response
 from darkroom.http.router import AnswerMetrics, Router
 from darkroom.http.routes import POST_IMAGE
@@ -55,6 +62,7 @@ price = Price(policy=Policy.TENANT, cost=cost_of_upload)
 
 @handles(app, POST_IMAGE, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
 def post_image() -> Response[str]:
+    refuse_damaged_file(app)
     accepted = asked_to_fetch() if is_of_url(app) else sent()
     image = accepted.image
     logger.append_keys(image_id=image.image_id)

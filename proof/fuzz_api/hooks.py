@@ -32,6 +32,10 @@ _SMALL_BYTES = 1_000_000
 _RUN = uuid4().hex
 _keys = itertools.count(1)
 
+_filenames = itertools.cycle(
+    ["Grüße".encode("latin-1"), "表示".encode("shift-jis"), "照片".encode("gbk"), "照片".encode()[:-1]]
+)
+
 _NOBODY = "http://127.0.0.1:9/"
 """Where nothing listens: what is sent to a webhook of this attack, or fetched for it, leaves no machine."""
 
@@ -61,7 +65,9 @@ def _instants(draw: strategies.DrawFn) -> str:
     ahead = draw(strategies.timedeltas(min_value=timedelta(minutes=5), max_value=timedelta(days=360)))
     minutes = draw(strategies.integers(min_value=-23 * 60, max_value=23 * 60))
     local = datetime.now(UTC) + ahead + timedelta(minutes=minutes)
-    fraction = draw(strategies.sampled_from(["", ".0", ".25", ".123456"]))
+    fraction = draw(
+        strategies.sampled_from(["", ".0", ".25", ".123456", ".1234567", ".123456789", ".9999999999999999999"])
+    )
     hours, rest = divmod(abs(minutes), 60)
     zone = "Z" if minutes == 0 else f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"
     return f"{local:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
@@ -82,6 +88,9 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         case.body = _good_order(wanted) | {"url": f"{_NOBODY}{next(_keys)}.jpg"}
     elif (case.method, case.path) == ("POST", "/images"):
         case.query = _good_order(dict(case.query or {}))
+        if case.media_type == "multipart/form-data" and isinstance(case.body, dict):
+            case.headers["Content-Type"] = f"multipart/form-data; boundary={_RUN}"
+            kwargs["data"] = _form(case.body["file"])
     elif (case.method, case.path) == ("POST", "/uploads") and isinstance(case.body, dict):
         said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
         case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
@@ -102,6 +111,15 @@ def after_call(context: HookContext, case: Case[Any], response: Response) -> Non
         _webhooks.append(response.json()["id"])
     elif (case.method, case.path, response.status_code) == ("DELETE", "/webhooks/{id}", 204):
         _webhooks[:] = [webhook for webhook in _webhooks if webhook != case.path_parameters["id"]]
+
+
+def _form(photo: Any) -> bytes:
+    """A form as clients of other countries and ages send it: its file's name is in any encoding or cut in the middle of
+    a character, and its headers are folded."""
+    content = photo if isinstance(photo, bytes) else bytes(photo.data)
+    about = b'Content-Disposition: form-data; name="file";\r\n filename="' + next(_filenames) + b'"\r\n'
+    boundary = _RUN.encode()
+    return b"--" + boundary + b"\r\n" + about + b"\r\n" + content + b"\r\n--" + boundary + b"--\r\n"
 
 
 def _make_webhook_good(case: Case[Any]) -> None:

@@ -536,7 +536,10 @@ class Model:
         """The time until a message is visible, or the next sweep that finds anything; None if nothing is left."""
         instants = [message.visible_at for message in self.queue.messages]
         instants += [message.visible_at for message in self.events.messages]
-        instants += [row.due_at for row in self.images.rows.values() if row.due_at is not None]
+        # A deleted image whose delivery only a newer version can blank is looked at until that version is back.
+        waiting = {image_id_of_event(row.event_id) for row in self.newer.values() if isinstance(row, Delivery)}
+        rows = [row for row in self.images.rows.values() if row.image_id not in waiting]
+        instants += [row.due_at for row in rows if row.due_at is not None]
         recovering = any(row.recovery for row in self.endpoints.all() if row.endpoint_id not in self.newer)
         if recovering or any(row.due_at is not None for row in self._promised()):
             instants += [row.due_at for row in self.endpoints.all() if row.due_at is not None]

@@ -236,10 +236,35 @@ def test_the_bounds_of_an_original_are_settings(functions: Functions, monkeypatc
     assert document(functions.get(f"/images/{image_id}/status"))["error"]["code"] == "too_many_pixels"
 
 
-def test_a_photo_sent_as_text_is_refused_and_not_mangled_in_silence(functions: Functions) -> None:
-    event = http_event("POST", "/images", headers={"content-type": "text/plain"})
-    event |= {"body": PHOTO.decode(errors="replace"), "isBase64Encoded": False}
-    problem(call(functions.submit_image, event), 415, "unsupported_format")
+@pytest.mark.parametrize("query", ["", "preset=standard"])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/xml", "application/json", "Text/HTML; charset=utf-8"]
+)
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "GIF", "WEBP", "AVIF"])
+def test_a_photo_sent_as_text_is_refused_with_the_header_that_damaged_it(
+    functions: Functions, file_format: str, content_type: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXTRA_INPUT_FORMATS", "avif")
+    photo = encoded(picture(), file_format)
+    event = http_event("POST", "/images", query=query, body=photo, headers={"content-type": content_type})
+    assert not event["isBase64Encoded"]
+    told = problem(call(functions.submit_image, event), 415, "unsupported_format")
+    assert f'The Content-Type "{content_type}"' in told["detail"]
+    assert "Content-Type: image/jpeg" in told["detail"] and "application/octet-stream" in told["detail"]
+
+
+def test_json_that_is_not_utf_8_is_no_damaged_file(functions: Functions) -> None:
+    body = '{"url": "https://photos.example/ü.jpg", "delay": 1}'.encode("latin-1")
+    event = http_event("POST", "/images", body=body, headers={"content-type": "application/json"})
+    assert "delay" in problem(call(functions.submit_image, event), 400, "invalid_fetch")["detail"]
+
+
+@pytest.mark.parametrize("content_type", [None, "", "application/x-www-form-urlencoded", "image/png", "?"])
+def test_a_photo_that_came_undamaged_is_accepted_whatever_its_type_is_called(
+    functions: Functions, content_type: str | None
+) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    assert call(functions.submit_image, http_event("POST", "/images", body=PHOTO, headers=headers))["statusCode"] == 202
 
 
 @pytest.mark.parametrize("body", ["/9j/4", "/9j/ 4AA", "/9j/*A==", "é"])

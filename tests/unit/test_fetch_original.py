@@ -564,6 +564,7 @@ def test_a_withdrawn_row_is_no_ones_business() -> None:
     [
         (b"", "body"),
         (b"[]", "body"),
+        (b'\xef\xbb\xbf{"url": "https://photos.example/"}', "body: begins with a byte order mark"),
         (b"{}", "url: is missing"),
         (b'{"url": 7}', "url"),
         (b'{"url": "https://photos.example/", "width": 7}', "width: is not a known field. Known fields: url, preset"),

@@ -115,6 +115,7 @@ def test_a_wrong_edit_of_the_picture_is_named_in_plain_words(edits: dict[str, An
     [
         ("", "recipe", "is not JSON: EOF"),
         ("{", "recipe", "is not JSON: EOF"),
+        ("\ufeff{}", "recipe", "begins with a byte order mark"),
         ("[" * 4000, "recipe", "is not JSON: recursion limit exceeded"),
         ("[]", "recipe", "must be an object"),
         ('{"variants": {}}', "variants", "must be a list"),

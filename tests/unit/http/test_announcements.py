@@ -56,6 +56,8 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
     [
         (b"", "body", "is not JSON"),
         (b"\xff\xd8\xff", "body", "is not JSON"),
+        (b"\xef\xbb\xbf" + json.dumps(PLAIN).encode(), "body", "begins with a byte order mark"),
+        (json.dumps(PLAIN).encode("utf-16"), "body", "begins with a byte order mark"),
         (b"[]", "body", "must be an object"),
         (b'{"bytes": 1}', "sha256", "is missing"),
         (json.dumps({**PLAIN, "bytes": 0}).encode(), "bytes", "must be at least 1"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from darkroom.domain.errors import Rejected
 from darkroom.http.forms import file_in_form, is_form
@@ -31,11 +33,35 @@ END = f"--{BOUNDARY}--\r\n".encode()
         part(disposition="form-data; name=\"file\"; filename*=UTF-8''%e2%82%ac.jpg") + END,
         part(more="Content-Transfer-Encoding: binary\r\n") + END,
         b"\r\n" + part() + END,
+        part(more="Content-Type: text/plain\r\n") + END,
+        part(more="Content-Type: ;;=\x00; charset=none\r\n") + END,
+        part(more="Content-Transfer-Encoding: 8bit \r\n") + END,
+        part(disposition='form-data;\r\n name="file";\r\n\tfilename="IMG 1.jpg"') + END,
+        part(more="".join(f"X-{number}: {number}\r\n" for number in range(20))) + END,
+        b"Sent by a scanner\r\n" + part() + END + b"after the end",
     ],
-    ids=["browser", "no last line break", "media type", "no quotes", "extended filename", "binary", "line break first"],
+    ids=[
+        *("browser", "no last line break", "media type", "no quotes", "extended filename", "binary"),
+        *("line break first", "text", "odd media type", "blank after encoding", "folded", "many headers", "around it"),
+    ],
 )
 def test_the_files_bytes_come_out_as_they_went_in(form: bytes) -> None:
     assert file_in_form(form, TYPE) == PHOTO
+
+
+def named(filename: bytes) -> bytes:
+    return part(disposition='form-data; name="file"; filename="?"').replace(b"?", filename, 1) + END
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "shift-jis", "gbk", "euc-kr", "iso2022_jp", "utf-16-le"])
+def test_the_encoding_of_a_filename_does_not_matter(encoding: str) -> None:
+    text = {"latin-1": "Grüße", "euc-kr": "사진"}.get(encoding, "表示")
+    assert file_in_form(named(text.encode(encoding)), TYPE) == PHOTO
+
+
+@given(st.binary(max_size=255).map(lambda name: name.translate(None, b'\r\n"')))
+def test_no_filename_gets_a_photo_refused(filename: bytes) -> None:
+    assert file_in_form(named(filename), TYPE) == PHOTO
 
 
 def test_an_empty_file_is_empty_and_no_broken_form() -> None:
@@ -56,8 +82,11 @@ def test_a_quoted_boundary_is_the_same_boundary() -> None:
         (PHOTO, "broken or cut off"),
         (part().replace(b"\r\n", b"\n") + END, "broken or cut off"),
         (part(disposition="attachment; name=file") + END, "broken or cut off"),
-        (part(disposition="form-data") + END, "broken or cut off"),
-        (part(more="X: " + "y" * 5000 + "\r\n") + END, "broken or cut off"),
+        (part(disposition="form-data") + END, "part other than"),
+        (part(more="X: " + "y" * 5000 + "\r\n") + END, "one of more than 4096 bytes"),
+        (part(more="X: y" + "\r\n y" * 5000 + "\r\n") + END, "one of more than 4096 bytes"),
+        (part(more="X: y\r\n" * 64) + END, "more than 64 headers"),
+        (part(more="Content-Length: 9\r\n") + END, "broken or cut off"),
         (f"--{BOUNDARY}\r\nX: ".encode() + b"\xff\r\n\r\n" + END, "broken or cut off"),
         (END, "no part `file`"),
         (part(disposition='form-data; name="photo"') + END, "part other than"),

@@ -35,6 +35,12 @@ def code_of(refusal: pytest.ExceptionInfo[Rejected]) -> str:
         ("2028-02-29T12:00:00Z", milliseconds(2028, 2, 29, 12)),
         ("2026-12-31T23:59:59.999Z", milliseconds(2027, 1, 1) - 1),
         ("2027-01-01T00:00:00.0001Z", milliseconds(2027, 1, 1) + 1),
+        # As .NET and Go write them, and as nothing does.
+        ("2027-01-01T00:00:00.1230000Z", milliseconds(2027, 1, 1) + 123),
+        ("2027-01-01T00:00:00.123456789+00:00", milliseconds(2027, 1, 1) + 124),
+        ("2026-12-31T23:59:59.99900000000000000000000000000001Z", milliseconds(2027, 1, 1)),
+        ("2027-01-01T00:00:00.1" + "0" * 999 + "1Z", milliseconds(2027, 1, 1) + 101),
+        ("1969-12-31T23:59:59.0000001Z", -999),
     ],
 )
 def test_an_instant_is_taken_with_its_zone_and_never_made_earlier(text: str, instant: int) -> None:
@@ -46,7 +52,8 @@ def test_an_instant_is_taken_with_its_zone_and_never_made_earlier(text: str, ins
     [
         *("", "tomorrow", "2027-03-01", "2027-03-01T09:00:00", "1800000000", "2027-02-29T09:00:00Z"),
         *("2027-13-01T09:00:00Z", "2027-03-01T24:00:00Z", "2026-12-31T23:59:60Z", "2027-03-01T09:00Z", "é" * 99),
-        *("2027-03-01T09:00:00+99:99", "2027-03-01T09:00:00Z\n", "20270301T090000Z"),
+        *("2027-03-01T09:00:00+99:99", "2027-03-01T09:00:00Z\n", "20270301T090000Z", "2027-03-01T09:00:00.Z"),
+        *("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00"),
     ],
 )
 def test_what_is_no_instant_with_a_zone_is_refused_by_example(text: str) -> None:
@@ -66,6 +73,9 @@ def test_what_is_no_instant_with_a_zone_is_refused_by_example(text: str) -> None
         ("PT1.5S", 1_500),
         ("PT1,5S", 1_500),
         ("PT0.0001S", 1),
+        ("PT0.0000000001S", 1),
+        ("P1DT1M1,000000001S", DAY + 61_001),
+        ("PT1." + "0" * 999 + "1S", 1_001),
         ("PT15M", 900_000),
         ("P2DT12H", 60 * 3_600_000),
         ("P52W", 364 * DAY),

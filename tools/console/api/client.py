@@ -33,7 +33,7 @@ IMAGE_ID_PATTERN = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 """128 bits in lower-case Crockford base32."""
 
 _INSTANT_PATTERN = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 """A date and time of RFC 3339, section 5.6, in upper case."""
 

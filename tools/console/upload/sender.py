@@ -66,8 +66,10 @@ def hashes_of(file: BinaryIO, order: Order) -> Hashes:
 
 
 def media_type(file: Path) -> str:
-    """The type that the file's name suggests; the API looks at the bytes itself."""
-    return mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    """The image's type that the file's name suggests; the API looks at the bytes itself, but cannot if they are sent as
+    text or JSON."""
+    guessed = mimetypes.guess_type(file.name)[0] or ""
+    return guessed if guessed.startswith("image/") else "application/octet-stream"
 
 
 _STACKS_CHOICE = Order()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,10 +68,18 @@ def findings(error: ValidationError) -> list[ErrorDetails]:
 
 def in_words(details: ErrorDetails) -> str:
     """Pydantic's finding, as a clause."""
+    if details["type"] == "json_invalid" and _first_bytes(details["input"]).startswith(_BYTE_ORDER_MARKS):
+        return "begins with a byte order mark, which is not allowed in JSON: send it as UTF-8 without one"
     if details["type"] in _WORDS:
         return _WORDS[details["type"]].format_map(details.get("ctx", {}))
     return details["msg"]
 
+
+def _first_bytes(document: str | bytes) -> bytes:
+    return document[:4].encode(errors="replace") if isinstance(document, str) else document[:4]
+
+
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _WORDS = {
     "missing": "is missing",

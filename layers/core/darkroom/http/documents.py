@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 from pydantic import Field
 
 from darkroom.domain.ids import IMAGE_ID_PATTERN
-from darkroom.domain.image import Image, Status, Variant
+from darkroom.domain.image import UNKNOWN_SOURCE, Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import LISTED_STATUSES, thumb_of
@@ -189,14 +189,16 @@ class SourceDocument(TypedDict):
 
     media_type: str
     bytes: Count
-    sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$", description="In hexadecimal; empty until it is fetched.")]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="In hexadecimal.")]
     fetched: Annotated[FetchedDocument | None, Field(description="null if it was not fetched from a URL.")]
 
 
 class ImageDocument(StatusDocument):
     """An image in its current state, with the facts of its original."""
 
-    source: SourceDocument
+    source: Annotated[
+        SourceDocument | None, Field(description="null for an image from a URL that is not fetched yet, or never was.")
+    ]
 
 
 class PageDocument(TypedDict):
@@ -275,7 +277,9 @@ def image_document(
     source = image.source
     return {
         **status_document(image, url_of, estimated_seconds),
-        "source": {
+        "source": None
+        if source == UNKNOWN_SOURCE
+        else {
             "media_type": source.media_type,
             "bytes": source.size_bytes,
             "sha256": source.sha256,

@@ -11,6 +11,10 @@ FILE_PART = "file"
 
 _HOW = "Send the photo as the one part `file`: curl -F file=@photo.jpg"
 
+_MOST_HEADERS = 64
+_LONGEST_HEADER = 4096
+"""Of a part: RFC 7578 has three headers, and clients add their own. Joining folded lines takes quadratic time."""
+
 _PLAIN_ENCODINGS = frozenset({"7bit", "8bit", "binary"})
 
 
@@ -25,7 +29,12 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
     Raises Rejected (`invalid_form`) if the form is broken, lacks that part, or has two of them or other parts.
     """
     # Imported here because most uploads are not forms: only the first form of a process pays the 10 ms.
-    from multipart import MultipartError, PushMultipartParser, parse_options_header  # noqa: PLC0415
+    from multipart import (  # noqa: PLC0415
+        MultipartError,
+        ParserLimitReached,
+        PushMultipartParser,
+        parse_options_header,
+    )
 
     boundary = parse_options_header(content_type)[1].get("boundary")
     if not boundary:
@@ -33,7 +42,10 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
     chunks: list[bytes] = []
     is_there = False
     try:
-        with PushMultipartParser(boundary, strict=True) as parser:
+        # In Latin-1 every byte is a character: a filename is not used, so its encoding does not matter.
+        with PushMultipartParser(
+            boundary, header_charset="latin1", max_header_count=_MOST_HEADERS, max_header_size=_LONGEST_HEADER
+        ) as parser:
             for event in parser.parse(body):
                 if isinstance(event, bytes):
                     chunks.append(event)
@@ -42,11 +54,16 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
                         raise _invalid("It has a part other than `file`; parameters go into the query.")
                     if is_there:
                         raise _invalid("It has more than one part `file`; send one request per photo.")
-                    if (event.header("Content-Transfer-Encoding") or "binary").lower() not in _PLAIN_ENCODINGS:
+                    if (event.header("Content-Transfer-Encoding") or "binary").strip().lower() not in _PLAIN_ENCODINGS:
                         raise _invalid("Its part is encoded; send the bytes as they are (RFC 7578, 4.7).")
                     is_there = True
+    except ParserLimitReached as error:
+        told = f"Its part has more than {_MOST_HEADERS} headers, or one of more than {_LONGEST_HEADER} bytes."
+        raise _invalid(told) from error
     except MultipartError as error:
-        raise _invalid("It is broken or cut off: its parts do not match its boundary.") from error
+        raise _invalid(
+            "It is broken or cut off: its parts do not match its boundary, or their headers are invalid."
+        ) from error
     if not is_there:
         raise _invalid("It has no part `file`.")
     return b"".join(chunks)

@@ -44,11 +44,28 @@ def body_bytes(app: Router) -> int:
     return len(body) * 3 // 4 - body[-2:].count("=") if app.current_event.is_base64_encoded else len(body.encode())
 
 
+def refuse_damaged_file(app: Router) -> None:
+    """Raises Problem (`unsupported_format`) for a file that the gateway has passed as text.
+
+    In text, what is not UTF-8 is U+FFFD. AWS does not list the types that are text, so the event decides; and a WebP, a
+    GIF or an AVIF still begins like one. JSON begins with a brace, and no file that is accepted does.
+    """
+    body = app.current_event.body or ""
+    if app.current_event.is_base64_encoded or "\ufffd" not in body or body.lstrip().startswith("{"):
+        return
+    named = app.current_event.headers.get("content-type", "")[:40]
+    raise Problem(
+        "unsupported_format",
+        f'The Content-Type "{named}" made the gateway pass the file as text, in which its bytes are lost. Send the '
+        "same file with its own type, as in Content-Type: image/jpeg, or with application/octet-stream."
+        f"{' If it is JSON, send it as UTF-8.' if is_json(named) else ''}",
+    )
+
+
 def raw_body(app: Router) -> bytes:
     """Returns the request's body as the client sent it.
 
-    The gateway passes bodies of text types as text and all others as base64. A photo sent as `text/plain` is therefore
-    already damaged when it arrives, and its first bytes get it refused.
+    The gateway passes bodies of text types as text and all others as base64.
     """
     body = app.current_event.body
     if body is None:

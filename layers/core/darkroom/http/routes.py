@@ -281,7 +281,8 @@ POST_IMAGE = Route(
     summary="Upload a photo",
     description=(
         "Accepts a photo, or the URL of one, and promises to develop it. Its bytes decide its format, not its name or "
-        "media type. Send an Idempotency-Key, so that the request can be repeated safely."
+        "media type; but sent as text (text/*, application/xml) it is damaged on its way, and refused with 415. Send "
+        "an Idempotency-Key, so that the request can be repeated safely."
     ),
     parameters=(
         Parameter(

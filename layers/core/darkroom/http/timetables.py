@@ -9,15 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pydantic import TypeAdapter, ValidationError
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.schedule import Timetable
 
 MAX_RESCHEDULE_BYTES = 1024
 """The largest body of a request to reschedule an image: its three values and their names take a fifth of it."""
 
-INSTANT_PATTERN = (
-    "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)([Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
+INSTANT_PATTERN = "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 """RFC 3339, section 5.6, with the zone that it requires. Text that matches may still be no date."""
 
 DURATION_PATTERN = r"P(?=.)([0-9]+W)?([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]+)?S)?)?"
@@ -95,21 +93,31 @@ def _instant(name: str, text: str) -> Milliseconds:
     if match is None:
         raise problem
     try:
-        instant = _instants.validate_python((match[1] + match[3].replace(" ", "+")).upper())
-        return -((_EPOCH - instant) // timedelta(milliseconds=1))  # rounded up: never early
-    except (ValidationError, OverflowError):
+        second = _instants.validate_python((match[1] + match[3].replace(" ", "+")).upper())
+        instant = (second - _EPOCH) // timedelta(milliseconds=1) + _milliseconds_of(match[2])
+        rfc3339(instant)  # raises ValueError for what is in the year 0 or 10000 in UTC
+    except (ValueError, OverflowError):
         raise problem from None
+    return instant
 
 
 def _duration(text: str) -> int:
-    if not _DURATION.fullmatch(text):
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise Rejected(
             "invalid_delay",
             "A delay is an ISO 8601 duration of weeks, days, hours, minutes and seconds: PT90S, PT15M, P2DT12H, P52W. "
             f'A day is 24 hours. It is "{text[:40]}". For a date in a calendar send process_at.',
         )
+    fraction: str | None = match[7]
     try:
-        duration = _durations.validate_python(text.replace(",", "."))
+        seconds = _durations.validate_python(f"{text.removesuffix(fraction + 'S')}S" if fraction else text)
     except (ValidationError, OverflowError):
         raise Rejected("invalid_delay", "A delay is at most P364D.") from None
-    return -(-duration // timedelta(milliseconds=1))
+    return seconds // timedelta(milliseconds=1) + _milliseconds_of(fraction)
+
+
+def _milliseconds_of(fraction: str | None) -> int:
+    """Returns a fraction of a second, such as ".1234567", rounded up: no image begins early."""
+    digits = (fraction or "")[1:]
+    return int(digits[:3].ljust(3, "0")) + bool(digits[3:].strip("0"))

@@ -49,6 +49,13 @@ def test_who_looks_sees_everything_once_on_standard_output(
     assert image_id not in result.stderr
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.xml", "a.js", "a"])
+def test_a_file_is_never_sent_as_text(run: Run, api: FakeApi, name: str) -> None:
+    photos(name)
+    assert run("upload", name).exit_code == 0
+    assert api.posts[0].headers["content-type"] == "application/octet-stream"
+
+
 def test_bytes_are_sent_as_they_are_with_the_type_that_the_name_suggests_and_the_preset(run: Run, api: FakeApi) -> None:
     photos("a.png")
     assert run("upload", "a.png", "--preset", "tiny").exit_code == 0
