@@ -279,8 +279,10 @@ def test_all_redirects_share_the_time_of_one_attempt() -> None:
         (b"SSH-2.0-OpenSSH_9.9\r\n", False),
         (ok(b""), False),
         (ok(gzip.compress(bytes(500_000), mtime=0), "Content-Encoding: gzip"), False),
+        (b"HTTP/1.1 203 From a Proxy\r\nContent-Length: 900\r\n\r\nshort", True),
+        (ok().replace(b"200 OK", b"206 Part", 1), False),
     ],
-    ids=["cut", "nothing", "no HTTP", "empty", "compressed"],
+    ids=["cut", "nothing", "no HTTP", "empty", "compressed", "cut by a proxy", "a part"],
 )
 def test_a_response_that_is_no_whole_file_is_none(response: bytes, may_pass: bool) -> None:
     answer, _ = fetched_from(answering(response))
@@ -364,13 +366,55 @@ def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> 
     assert peak < 4_000_000
 
 
-@pytest.mark.parametrize("told", ["Content-Encoding:", "Content-Encoding: identity, , Identity"])
-def test_a_coding_that_changes_nothing_is_none(told: str) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Content-Encoding:",
+        "Content-Encoding: identity, , Identity",
+        "Content-Encoding: base64",
+        "Content-Encoding: aws-chunked",
+        "Content-Encoding: aws-chunked,base64",
+        "Content-Encoding: UTF-8",
+        "Content-Encoding: binary",
+        "Content-Encoding: none",
+        "Content-Encoding: image/jpeg",
+        "Content-Encoding: utf-8; q=1",
+        "Transfer-Encoding: identity",
+    ],
+)
+def test_a_coding_that_compresses_nothing_leaves_the_file_to_its_bytes(told: str) -> None:
     answer, _ = fetched_from(answering(ok(PHOTO, told)))
-    assert isinstance(answer, Fetched)
+    assert isinstance(answer, Fetched) and answer.body == PHOTO
 
 
-def test_chunks_within_another_coding_are_not_taken_for_the_file() -> None:
-    told = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(f"Content-Encoding: {coding}" for coding in ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br")),
+        *(f"Content-Encoding: {coding}" for coding in ("zstd", "dcb", "dcz", "exi", "pack200-gzip", "xz", "x-bzip2")),
+        "Content-Encoding: aws-chunked,GZIP",
+        "Content-Encoding: Br , utf-8",
+        "Content-Encoding: none\r\ncontent-encoding: \tDeflate",
+        "Content-Encoding: gzip;q=1",
+        'Content-Encoding: "gzip"',
+    ],
+)
+def test_a_coding_that_compresses_ends_it_whatever_is_beside_it(told: str) -> None:
+    answer, _ = fetched_from(answering(ok(PHOTO, told)))
+    assert code_of(answer) == "fetch_failed"
+    assert isinstance(answer, Unfetched) and "compressed" in answer.message and not answer.may_pass
+
+
+def test_a_proxy_that_changed_the_response_sends_a_file_too() -> None:
+    answer, _ = fetched_from(answering(ok().replace(b"200 OK", b"203 From a Proxy", 1)))
+    assert isinstance(answer, Fetched) and answer.body == PHOTO
+    answer, _ = fetched_from(answering(ok(bytes(MAX_BYTES + 1)).replace(b"200 OK", b"203 From a Proxy", 1)))
+    assert code_of(answer) == "fetch_too_large"
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "chunked, chunked", "utf-8"])
+def test_chunks_within_another_coding_are_not_taken_for_the_file(coding: str) -> None:
+    told = f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n".encode()
     answer, _ = fetched_from(answering(told))
     assert code_of(answer) == "fetch_failed"
+    assert isinstance(answer, Unfetched) and "Transfer-Encoding" in answer.message
