@@ -12,7 +12,7 @@ from itertools import cycle, product
 
 import pytest
 
-from darkroom.domain.fetch import Fetched, Unfetched
+from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH, Fetched, Unfetched
 from darkroom.domain.image import Provenance
 from darkroom.egress import Policy
 from darkroom.egress.images import MAX_REDIRECTS, HttpImages
@@ -26,6 +26,7 @@ NOW = 1_795_251_600_000
 LOCAL = Policy(allows_loopback=True)
 PUBLIC = "93.184.215.14"
 MAX_BYTES = 1000
+UNUSABLE = [(url, reason) for url, reason in REFUSED if reason != "length" or len(url) > MAX_SOURCE_URL_LENGTH]
 PHOTO = b"\xff\xd8\xff" + bytes(500)
 
 
@@ -124,6 +125,22 @@ def test_redirects_are_followed_three_times(location: str) -> None:
     assert all(b"#" not in hop for hop in hops)
 
 
+def test_a_source_or_redirect_may_have_a_url_of_8192_characters_and_no_more() -> None:
+    def behave(connected: socket.socket, server: Server) -> None:
+        server.received = b""
+        server.hear(connected)
+        is_first = server.received.startswith(b"GET / ")
+        here = f"http://127.0.0.1:{server.port}/"
+        server.say(connected, status(302, f"Location: {here.ljust(length, 'a')}") if is_first else ok())
+
+    for length, code in ((8192, ""), (8193, "fetch_refused")):
+        with serving(behave) as server:
+            images = HttpImages(LOCAL, clock=lambda: NOW)
+            url = f"http://127.0.0.1:{server.port}/"
+            for answer in [images.fetch(each, max_bytes=MAX_BYTES) for each in (url, url.ljust(length, "a"))]:
+                assert isinstance(answer, Fetched) if not code else code_of(answer) == code
+
+
 def test_a_redirect_loop_ends_and_is_not_tried_again() -> None:
     answer, server = fetched_from(in_turn(status(301, "Location: /a/b.jpg?c=d")))
     assert (code_of(answer), server.connections) == ("fetch_failed", 1 + MAX_REDIRECTS)
@@ -193,14 +210,14 @@ def test_a_name_server_that_rebinds_leads_no_redirect_inside(internet: Internet,
 
 def test_no_url_that_may_not_be_used_is_fetched(connected: list[object]) -> None:
     images = HttpImages(clock=lambda: NOW)
-    for url, _ in REFUSED:
+    for url, _ in UNUSABLE:
         assert code_of(images.fetch(url, max_bytes=MAX_BYTES)) == "fetch_refused"
-    assert len(REFUSED) >= 80
+    assert len(UNUSABLE) >= 80
     assert connected == []
 
 
 def test_no_redirect_leads_to_a_url_that_may_not_be_used(internet: Internet, authority: Authority) -> None:
-    writable = [url for url, reason in REFUSED if "://" in url and reason != "fragment" and url.isprintable()]
+    writable = [url for url, reason in UNUSABLE if "://" in url and reason != "fragment" and url.isprintable()]
     # Blanks around a header's value are not part of it, and without a host a redirect stays where it is.
     elsewhere = [url for url in writable if not url.startswith(("https:///", "https://?"))]
     locations = [url for url in elsewhere if url.isascii() and url == url.strip()]

@@ -13,6 +13,7 @@ from urllib.parse import urldefrag, urljoin
 from darkroom.domain.fetch import (
     FAILED,
     FETCH_SECONDS,
+    MAX_SOURCE_URL_LENGTH,
     NOT_FOUND,
     REFUSED,
     TIMEOUT,
@@ -79,7 +80,7 @@ class HttpImages:
         for _ in range(1 + MAX_REDIRECTS):
             try:
                 # The first one, too: what is allowed may have changed since the URL was given.
-                response = self._get(read_url(url, self._policy), deadline, max_bytes)
+                response = self._get(read_url(url, self._policy, max_length=MAX_SOURCE_URL_LENGTH), deadline, max_bytes)
             except UrlRefused as refusal:
                 return Unfetched(code=REFUSED, message=f"The URL, or one that it redirects to: {refusal.message}")
             except TimeoutError:

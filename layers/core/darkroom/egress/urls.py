@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from darkroom.domain.endpoint import MAX_ENDPOINT_URL_LENGTH
 from darkroom.egress.errors import UrlRefused
 
 if TYPE_CHECKING:
     from darkroom.egress.addresses import Address
-
-MAX_URL_LENGTH = 2048
-"""Characters. Nobody's endpoint needs more, and a row holds it."""
 
 # RFC 3986, sections 2.2 and 2.3. No blanks, control characters, quotes, backslashes, and nothing but ASCII.
 _CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
@@ -76,10 +74,10 @@ class Url:
         return self.host if self.port == (80 if self.is_plain else 443) else f"{self.host}:{self.port}"
 
 
-def read_url(text: str, policy: Policy = PUBLIC_ONLY) -> Url:
+def read_url(text: str, policy: Policy = PUBLIC_ONLY, *, max_length: int = MAX_ENDPOINT_URL_LENGTH) -> Url:
     """Reads a URL. Raises UrlRefused if no request may be sent to it, whatever its host's addresses are."""
-    if len(text) > MAX_URL_LENGTH:
-        raise UrlRefused("length", f"The URL is too long: use at most {MAX_URL_LENGTH} characters.")
+    if len(text) > max_length:
+        raise UrlRefused("length", f"The URL has {len(text)} characters: use at most {max_length}.")
     if not _CHARACTERS.fullmatch(text):
         raise UrlRefused(
             "characters",
