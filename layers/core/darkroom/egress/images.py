@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from urllib.parse import urldefrag, urljoin
 
 from darkroom.domain.fetch import (
     FAILED,
@@ -27,7 +26,7 @@ from darkroom.egress.connection import Deadline, Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import Response, send
 from darkroom.egress.retry_after import seconds_until
-from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, read_url
+from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, location_url, read_url
 
 MAX_REDIRECTS = 3
 
@@ -76,24 +75,22 @@ class HttpImages:
         self._resolve = resolve
 
     def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
-        deadline = Deadline(self._seconds)
+        deadline, told = Deadline(self._seconds), ""
         for _ in range(1 + MAX_REDIRECTS):
             try:
                 # The first one, too: what is allowed may have changed since the URL was given.
                 response = self._get(read_url(url, self._policy, max_length=MAX_SOURCE_URL_LENGTH), deadline, max_bytes)
+                location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
+                if not location.strip(" \t"):
+                    return self._read(response, max_bytes)
+                told = _REDIRECTED
+                url = location_url(url, location)
             except UrlRefused as refusal:
-                return Unfetched(code=REFUSED, message=f"The URL, or one that it redirects to: {refusal.message}")
+                return Unfetched(code=REFUSED, message=f"{told}{refusal.message}")
             except TimeoutError:
                 return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
             except RequestFailed as failure:
                 return _unfetched_by(failure)
-            location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
-            if not location:
-                return self._read(response, max_bytes)
-            try:
-                url = urldefrag(urljoin(url, location)).url
-            except ValueError:
-                return Unfetched(code=FAILED, message="The server redirects to something that is no URL.")
         return Unfetched(code=FAILED, message=f"The server redirects more than {MAX_REDIRECTS} times.")
 
     def _get(self, url: Url, deadline: Deadline, max_bytes: int) -> Response:
@@ -149,6 +146,9 @@ class HttpImages:
         return Unfetched(code=FAILED, message=f"The server answers without a file ({status}).")
 
 
+_REDIRECTED = (
+    "The server redirects to a URL that is not fetched: send the URL of the file itself, or have it corrected. "
+)
 _TOO_SLOW = "The server does not send the file in time."
 
 
