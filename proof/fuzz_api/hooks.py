@@ -17,6 +17,8 @@ import schemathesis
 from hypothesis import strategies
 from schemathesis import Case, HookContext, Response
 
+from darkroom.domain.endpoint import MAX_ENDPOINT_URL_LENGTH
+from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
 from proof.fakes.pictures import encoded, picture
@@ -85,7 +87,7 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     if kind == ("POST", "/images", "application/json") and isinstance(case.body, dict):
         case.query = {}  # a URL's parameters are in the JSON
         wanted: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
-        case.body = _good_order(wanted) | {"url": f"{_NOBODY}{next(_keys)}.jpg"}
+        case.body = _good_order(wanted) | {"url": _of_nobody(MAX_SOURCE_URL_LENGTH)}
     elif (case.method, case.path) == ("POST", "/images"):
         case.query = _good_order(dict(case.query or {}))
         if case.media_type == "multipart/form-data" and isinstance(case.body, dict):
@@ -122,11 +124,17 @@ def _form(photo: Any) -> bytes:
     return b"--" + boundary + b"\r\n" + about + b"\r\n" + content + b"\r\n--" + boundary + b"--\r\n"
 
 
+def _of_nobody(most: int) -> str:
+    """Another URL each time; every other one is as long as it may be."""
+    number = next(_keys)
+    return f"{_NOBODY}{number}?".ljust(most if number % 2 else 0, "x")
+
+
 def _make_webhook_good(case: Case[Any]) -> None:
     if _webhooks and case.path_parameters and "id" in case.path_parameters:
         case.path_parameters["id"] = _webhooks[-1]
     if isinstance(case.body, dict) and "url" in case.body:
-        case.body["url"] = f"{_NOBODY}{next(_keys)}"
+        case.body["url"] = _of_nobody(MAX_ENDPOINT_URL_LENGTH)
     if isinstance(case.body, dict) and "since" in case.body:
         case.body["since"] = _text(datetime.now(UTC) - timedelta(days=next(_keys) % 40))
 

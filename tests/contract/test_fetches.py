@@ -10,6 +10,9 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from darkroom.aws.queues import SqsFetchQueue
 from darkroom.domain.errors import Retryable
@@ -146,6 +149,7 @@ def test_a_source_that_has_nothing_ends_the_image_with_a_code(functions: Functio
         ({"url": "https://photos.example:22/"}, "", "invalid_url"),
         ({"url": "https://bücher.example/"}, "", "invalid_url"),
         ({"url": "https://10.0.0.1/"}, "", "invalid_url"),
+        ({"url": "https://photos.example/".ljust(8193, "a")}, "", "invalid_url"),
         ({"url": "https://photos.example/", "preset": "none"}, "", "unknown_preset"),
         ({"url": "https://photos.example/"}, "preset=avatar", "conflicting_parameters"),
     ],
@@ -156,6 +160,20 @@ def test_what_cannot_be_fetched_is_refused_at_once(
     answer = post(functions, query, **written)
     assert (answer["statusCode"], told(answer)["code"]) == (400, code)
     assert boto3.client("dynamodb").scan(TableName=functions.aws.images_table)["Items"] == []
+
+
+def test_a_presigned_url_with_a_long_session_token_is_fetched_as_it_is(functions: Functions, log: io.StringIO) -> None:
+    credentials = Credentials("AKIDEXAMPLE", "secret", "IQoJb3JpZ2luX2VjE" + "+/aB" * 900)
+    with serving(answering(FOUND)) as server:
+        signed = AWSRequest("GET", f"http://127.0.0.1:{server.port}/photos/harbour.jpg")
+        S3SigV4QueryAuth(credentials, "s3", "eu-central-1", expires=3600).add_auth(signed)
+        url = str(signed.url).ljust(8192, "0")
+        assert 7000 < len(str(signed.url)) < len(url)
+        assert told(post(functions, url=url))["status"] == "fetching"
+        assert fetch(functions) == {"batchItemFailures": []}
+        assert server.received.split(b"\r\n")[0].decode() == f"GET {url.partition(str(server.port))[2]} HTTP/1.1"
+    assert len(functions.objects("originals")) == 1
+    assert "X-Amz-" not in log.getvalue()
 
 
 def test_one_key_means_one_url(functions: Functions) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import re
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
 from darkroom.domain.errors import Rejected
 from darkroom.egress import Policy, Url, UrlRefused, read_url, send
+from darkroom.egress.urls import location_url
 
 LOCAL = Policy(allows_loopback=True)
 
@@ -334,3 +336,39 @@ def test_whatever_is_read_has_one_host_for_every_reader(text: str) -> None:
     assert split.hostname == parsed.host == sent.raw_host.decode() == url.host
     assert (split.port or 443) == (parsed.port or 443) == (sent.port or 443) == url.port
     assert split.username is parsed.auth is None and not sent.userinfo
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.binary(max_size=40).map(lambda value: value.decode("latin-1"))
+    | st.lists(st.sampled_from([*PIECES, "http", "ht", "tps:", "|", "%"]), max_size=10).map(
+        lambda pieces: "".join(pieces).encode().decode("latin-1")
+    )
+)
+@example("ht\ttps://evil.example/")
+@example("/\t/evil.example/")
+@example("/\\evil.example/")
+@example("https:\\evil.example/")
+@example("https://evil.example\\.example.com/")
+@example("https://example.com|.evil.example/")
+@example("//b\xc3\xbccher.example/")
+@example("/a\n//evil.example/")
+@example("/evil.example/")
+@example("a b://evil.example/")
+@example("/%2f/evil.example/ ?#//evil.example/")
+def test_no_redirect_leads_to_another_host_than_it_says(location: str) -> None:
+    try:
+        joined = location_url("https://photos.example/a/b?c", location)
+        url = read_url(joined)
+    except UrlRefused:
+        return
+    location = re.sub(r"^https:", "", location.strip(" \t"), flags=re.IGNORECASE)
+    written = re.match(r"//([^/?#]+)", location)
+    host = written[1].lower().rpartition(":8443")[0] or written[1].lower() if written else "photos.example"
+    assert url.host == host.removesuffix(":443")
+    split, parsed, sent = urlsplit(joined), parse_url(joined), httpx.URL(joined)
+    assert split.hostname == parsed.host == sent.raw_host.decode() == url.host
+    # The path's last part has the bytes that were written.
+    path = re.split(r"[?#]", location, maxsplit=1)[0].rpartition("/")[2]
+    if not written and path and path not in (".", ".."):
+        assert unquote_to_bytes(split.path.rpartition("/")[2].encode()) == unquote_to_bytes(path.encode("latin-1"))

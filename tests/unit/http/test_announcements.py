@@ -7,6 +7,7 @@ import pytest
 
 from darkroom.domain.errors import Rejected
 from darkroom.http.announcements import InvalidUpload, read_announcement
+from darkroom.http.written_orders import MAX_ORDER_BYTES
 
 SHA256 = "ab" * 32
 PLAIN = {"bytes": 5_000_000, "sha256": SHA256}
@@ -64,7 +65,11 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         (json.dumps({**PLAIN, "bytes": "5"}).encode(), "bytes", "must be a whole number"),
         (json.dumps({**PLAIN, "bytes": 10**4000}).encode(), "bytes", "must be at most 1e+15"),
         (json.dumps({**PLAIN, "bytes": 1.5}).encode(), "bytes", "must be a whole number"),
-        (json.dumps({**PLAIN, "bytes": "5" * 20_000}).encode(), "body", "bytes; at most 16384 are allowed"),
+        (
+            json.dumps({**PLAIN, "bytes": "5" * MAX_ORDER_BYTES}).encode(),
+            "body",
+            f"at most {MAX_ORDER_BYTES} are allowed",
+        ),
         (json.dumps({**PLAIN, "sha256": "ab"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "sha256": SHA256 + "\n"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "content_type": "image"}).encode(), "content_type", "must be a media type"),

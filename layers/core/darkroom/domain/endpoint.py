@@ -20,6 +20,9 @@ MAX_ENDPOINTS = 10
 
 MAX_DESCRIPTION_CHARACTERS = 200
 
+MAX_ENDPOINT_URL_LENGTH = 2048
+"""Characters. Every delivery reads its endpoint's row, so it is kept small."""
+
 _RANDOM_DIGITS = 15  # 75 bits: nobody guesses an id, and no two are equal
 _PREFIX = "we_"
 

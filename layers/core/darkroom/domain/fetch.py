@@ -28,6 +28,10 @@ from darkroom.domain.retry import FETCHES
 from darkroom.domain.schedule import AT_ONCE, Timetable
 from darkroom.domain.transitions import arrive, before_expiry, ended_attempts, expire, reject, transition
 
+MAX_SOURCE_URL_LENGTH = 8192
+"""Characters of a source's URL: a presigned one has a session token of some thousand, and a server takes about as many
+in a request's first line."""
+
 MAX_FETCHES = 5
 """How often a source is asked that does not answer, or not well."""
 

@@ -5,13 +5,14 @@ Redirects are followed here, each as a URL of its own: it is read as strictly, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from urllib.parse import urldefrag, urljoin
 
 from darkroom.domain.fetch import (
     FAILED,
     FETCH_SECONDS,
+    MAX_SOURCE_URL_LENGTH,
     NOT_FOUND,
     REFUSED,
     TIMEOUT,
@@ -25,7 +26,7 @@ from darkroom.egress.connection import Deadline, Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import Response, send
 from darkroom.egress.retry_after import seconds_until
-from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, read_url
+from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, location_url, read_url
 
 MAX_REDIRECTS = 3
 
@@ -33,6 +34,17 @@ USER_AGENT = "Darkroom (fetches images for the users of an image pipeline)"
 
 MAX_PROVENANCE_CHARACTERS = 256
 """A longer ETag or Last-Modified is not kept."""
+
+_WHOLE = frozenset({HTTPStatus.OK, HTTPStatus.NON_AUTHORITATIVE_INFORMATION})
+"""What a file comes with; the second one through a proxy that has changed the response (RFC 9110, section 15.3.4)."""
+
+_COMPRESSIONS = frozenset(
+    {"br", "brotli", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "lz4", "lzma", "pack200-gzip"}
+    | {"sdch", "snappy", "xpress", "xz", "zlib", "zstd"}
+)
+"""Those of https://www.iana.org/assignments/http-parameters and others in use, each also with `x-` before it."""
+
+_CODING = re.compile(r"""[^\s,;"']+""")
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _FORBIDDEN = frozenset({401, 402, 403, 407, 451})
@@ -63,24 +75,22 @@ class HttpImages:
         self._resolve = resolve
 
     def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
-        deadline = Deadline(self._seconds)
+        deadline, told = Deadline(self._seconds), ""
         for _ in range(1 + MAX_REDIRECTS):
             try:
                 # The first one, too: what is allowed may have changed since the URL was given.
-                response = self._get(read_url(url, self._policy), deadline, max_bytes)
+                response = self._get(read_url(url, self._policy, max_length=MAX_SOURCE_URL_LENGTH), deadline, max_bytes)
+                location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
+                if not location.strip(" \t"):
+                    return self._read(response, max_bytes)
+                told = _REDIRECTED
+                url = location_url(url, location)
             except UrlRefused as refusal:
-                return Unfetched(code=REFUSED, message=f"The URL, or one that it redirects to: {refusal.message}")
+                return Unfetched(code=REFUSED, message=f"{told}{refusal.message}")
             except TimeoutError:
                 return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
             except RequestFailed as failure:
                 return _unfetched_by(failure)
-            location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
-            if not location:
-                return self._read(response, max_bytes)
-            try:
-                url = urldefrag(urljoin(url, location)).url
-            except ValueError:
-                return Unfetched(code=FAILED, message="The server redirects to something that is no URL.")
         return Unfetched(code=FAILED, message=f"The server redirects more than {MAX_REDIRECTS} times.")
 
     def _get(self, url: Url, deadline: Deadline, max_bytes: int) -> Response:
@@ -91,16 +101,13 @@ class HttpImages:
             seconds=deadline.left(),
             max_bytes=max_bytes + 1,  # one more shows that there are too many
             # What says that it is too long is not read.
-            wants=lambda status, headers: (
-                status == HTTPStatus.OK and not _is_over(headers.get("content-length"), max_bytes)
-            ),
+            wants=lambda status, headers: status in _WHOLE and not _is_over(headers.get("content-length"), max_bytes),
             user_agent=USER_AGENT,
             resolve=self._resolve,
         )
 
     def _read(self, response: Response, max_bytes: int) -> Fetched | Unfetched:
-        status = response.status
-        if status != HTTPStatus.OK:
+        if response.status not in _WHOLE:
             return self._unfetched(response)
         if len(response.body) > max_bytes or _is_over(response.headers.get("content-length"), max_bytes):
             return Unfetched(
@@ -108,6 +115,10 @@ class HttpImages:
             )
         if _is_compressed(response.headers):
             return Unfetched(code=FAILED, message="The server sends the file compressed, although it was asked not to.")
+        if _is_within_a_coding(response.headers):
+            return Unfetched(
+                code=FAILED, message="The server's Transfer-Encoding cannot be read: it must be chunked, or left out."
+            )
         if response.may_be_cut:
             return Unfetched(code=FAILED, message="The server does not say where the file ends.", may_pass=True)
         if not response.body:
@@ -130,9 +141,14 @@ class HttpImages:
                 may_pass=True,
                 retry_after_seconds=seconds_until(response.headers.get("retry-after"), self._clock()) or 0,
             )
+        if status == HTTPStatus.PARTIAL_CONTENT:
+            return Unfetched(code=FAILED, message="The server sends a part of the file (206): all of it was asked for.")
         return Unfetched(code=FAILED, message=f"The server answers without a file ({status}).")
 
 
+_REDIRECTED = (
+    "The server redirects to a URL that is not fetched: send the URL of the file itself, or have it corrected. "
+)
 _TOO_SLOW = "The server does not send the file in time."
 
 
@@ -146,10 +162,16 @@ def _unfetched_by(failure: RequestFailed) -> Unfetched:
 
 
 def _is_compressed(headers: Mapping[str, str]) -> bool:
-    """Whether the body would have to be decoded, which could make it a thousand times as long."""
-    codings = {coding.strip().lower() for coding in headers.get("content-encoding", "").split(",")}
-    # The parser takes chunks apart only if they are the only coding (RFC 9112, section 6.1).
-    return bool(codings - {"", "identity"}) or headers.get("transfer-encoding", "chunked").strip().lower() != "chunked"
+    """Whether the body would have to be decompressed, which could make it a thousand times as long. Servers write much
+    else there (base64, aws-chunked, utf-8, none), also about a plain file: its bytes tell."""
+    codings = _CODING.findall(headers.get("content-encoding", "").lower())
+    return any(coding.removeprefix("x-") in _COMPRESSIONS for coding in codings)
+
+
+def _is_within_a_coding(headers: Mapping[str, str]) -> bool:
+    """Whether the file would have to be taken out of the body: the parser takes chunks apart only if they are the only
+    coding (RFC 9112, section 6.1)."""
+    return headers.get("transfer-encoding", "identity").strip().lower() not in ("chunked", "identity")
 
 
 def _is_over(length: str | None, most: int) -> bool:

@@ -47,10 +47,11 @@ _OURS = frozenset({"accept-encoding", "connection", "content-length", "host", "t
 class Response:
     """What the other side answered. A redirect is a response like any other, and is not followed.
 
-    `headers` are by name in lower case, the values of equal names joined by commas. `body` is the beginning of the
-    body, as it came: with a `content-encoding`, although none was asked for, it is not decoded. `milliseconds` is how
-    long the whole request took. `may_be_cut` says that nothing tells the end of the body from a cut: no length, no
-    chunks, and no closure alert of TLS (RFC 9112, section 9.8).
+    `headers` are by name in lower case, the values of equal names joined by commas: those of Location, a URL that may
+    have commas itself, by line breaks, and equal ones are one. `body` is the beginning of the body, as it came: with a
+    `content-encoding`, although none was asked for, it is not decoded. `milliseconds` is how long the whole request
+    took. `may_be_cut` says that nothing tells the end of the body from a cut: no length, no chunks, and no closure
+    alert of TLS (RFC 9112, section 9.8).
     """
 
     status: int
@@ -165,7 +166,12 @@ def _fields(response: HTTPResponse) -> dict[str, str]:
     fields: dict[str, str] = {}
     for name, value in response.headers.items():
         key = name.lower()
-        fields[key] = f"{fields[key]}, {value}" if key in fields else value
+        if key not in fields:
+            fields[key] = value
+        elif key != "location":
+            fields[key] += f", {value}"
+        elif fields[key] != value:
+            fields[key] += f"\n{value}"
     return fields
 
 

@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from darkroom.domain.endpoint import MAX_ENDPOINT_URL_LENGTH
 from darkroom.egress.errors import UrlRefused
 
 if TYPE_CHECKING:
     from darkroom.egress.addresses import Address
 
-MAX_URL_LENGTH = 2048
-"""Characters. Nobody's endpoint needs more, and a row holds it."""
-
 # RFC 3986, sections 2.2 and 2.3. No blanks, control characters, quotes, backslashes, and nothing but ASCII.
 _CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
 _URL = re.compile(r"(?P<scheme>[^:/?#]+)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?P<fragment>#.*)?")
 _HOST_AND_PORT = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
+
+# Of a redirect: what precedes its path (RFC 3986, appendix B), what is to be encoded behind that, and what readers skip
+# or turn, wherever it is.
+_PLACE = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?P<authority>//[^/?#]*)?")
+_UNENCODED = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
+_SKIPPED_OR_TURNED = re.compile(r"[\x00-\x1f\x7f\\]")
 
 # RFC 1123, section 2.1, and RFC 1035, section 2.3.4: no underscores, at most 63 characters.
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -76,10 +80,10 @@ class Url:
         return self.host if self.port == (80 if self.is_plain else 443) else f"{self.host}:{self.port}"
 
 
-def read_url(text: str, policy: Policy = PUBLIC_ONLY) -> Url:
+def read_url(text: str, policy: Policy = PUBLIC_ONLY, *, max_length: int = MAX_ENDPOINT_URL_LENGTH) -> Url:
     """Reads a URL. Raises UrlRefused if no request may be sent to it, whatever its host's addresses are."""
-    if len(text) > MAX_URL_LENGTH:
-        raise UrlRefused("length", f"The URL is too long: use at most {MAX_URL_LENGTH} characters.")
+    if len(text) > max_length:
+        raise UrlRefused("length", f"The URL has {len(text)} characters: use at most {max_length}.")
     if not _CHARACTERS.fullmatch(text):
         raise UrlRefused(
             "characters",
@@ -110,6 +114,44 @@ def read_url(text: str, policy: Policy = PUBLIC_ONLY) -> Url:
         allowed = " or ".join(map(str, sorted(policy.ports)))
         raise UrlRefused("port", f"The URL's port is not allowed: use port {allowed}.")
     return Url(host=host, port=port, target=target)
+
+
+def location_url(base: str, location: str) -> str:
+    """Returns the URL to which `base`, a URL that was read, redirects. It is yet to be read by `read_url`.
+
+    `location` is the value of the header, a character for each byte. What URLs may not have is percent-encoded, byte by
+    byte, as browsers do (https://fetch.spec.whatwg.org/#concept-response-location-url), but in path and query alone: a
+    host stays as it is written. A fragment is left out. Raises UrlRefused for what readers understand differently.
+    """
+    if "\n" in location:
+        raise UrlRefused("characters", "There are several URLs, or one in several lines.")
+    written = location.strip(" \t")
+    here, there = _URL.fullmatch(base), _PLACE.match(written)
+    if here is None or there is None or _SKIPPED_OR_TURNED.search(written):
+        raise UrlRefused("characters", "The URL has a control character or a backslash: percent-encode it.")
+    scheme = (there["scheme"] or here["scheme"]).lower()
+    target = _UNENCODED.sub(lambda byte: f"%{ord(byte[0]):02X}", written[there.end() :].partition("#")[0])
+    if there["authority"] is not None or scheme != here["scheme"].lower():
+        return f"{scheme}:{there['authority'] or ''}{target}"
+    # RFC 3986, section 5.2. The standard library's `urljoin` loses slashes and semicolons.
+    old_path, *old_query = here["target"].split("?", 1)
+    path, *query = target.split("?", 1)
+    if path:
+        path = _without_dots(path if path.startswith("/") else f"{old_path.rpartition('/')[0]}/{path}")
+    else:
+        path, query = old_path, query or old_query
+    return "?".join([f"{scheme}://{here['authority']}{path}", *query])
+
+
+def _without_dots(path: str) -> str:
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            kept[-1:] = []
+        elif segment != ".":
+            kept.append(segment)
+    return "/".join(["", *kept, *([""] if segments[-1] in (".", "..") else [])])
 
 
 def _port(text: str | None, default: int) -> int:

@@ -15,6 +15,7 @@ from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE
 from darkroom.domain.api_keys import Scope
 from darkroom.domain.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES, DeliveryStatus
 from darkroom.domain.endpoint import MAX_ENDPOINTS
+from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
@@ -230,7 +231,7 @@ class FetchOrder(TypedDict):
     url: Annotated[
         str,
         Field(
-            json_schema_extra={"format": "uri"},
+            json_schema_extra={"format": "uri", "maxLength": MAX_SOURCE_URL_LENGTH},
             description="Where everybody may fetch it by https, without a redirect to anything else.",
         ),
     ]

@@ -21,6 +21,7 @@ from darkroom.domain.delivery import (
 from darkroom.domain.endpoint import (
     ENDPOINT_ID_PATTERN,
     MAX_DESCRIPTION_CHARACTERS,
+    MAX_ENDPOINT_URL_LENGTH,
     DisabledBy,
     Endpoint,
     signing_secrets,
@@ -68,7 +69,7 @@ type WebhookId = Annotated[str, Field(pattern=f"^{ENDPOINT_ID_PATTERN}$", descri
 _Url = Annotated[
     str,
     Field(
-        json_schema_extra={"format": "uri"},
+        json_schema_extra={"format": "uri", "maxLength": MAX_ENDPOINT_URL_LENGTH},
         description="https, to a public host by its name; the stack says which ports may be used.",
     ),
 ]

@@ -13,8 +13,8 @@ from darkroom.domain.order import Order, order_of
 from darkroom.domain.schedule import Timetable
 from darkroom.http.timetables import read_timetable
 
-MAX_ORDER_BYTES = 16_384
-"""Four times the longest recipe, so that an indented one fits beside all other fields."""
+MAX_ORDER_BYTES = 24_576
+"""Four times the longest recipe, so that an indented one fits, and the longest URL beside it."""
 
 
 class WrittenOrder(BaseModel):

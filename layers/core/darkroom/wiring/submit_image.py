@@ -7,6 +7,7 @@ from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
+from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.egress import read_url
 from darkroom.operations.begin_fetch import Ports as FetchPorts
 from darkroom.operations.submit_image import Ports
@@ -38,7 +39,7 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
     policy = policy_of(settings)
 
     def check_url(url: str) -> None:
-        read_url(url, policy)
+        read_url(url, policy, max_length=MAX_SOURCE_URL_LENGTH)
 
     fetch_ports = FetchPorts(
         images=ports.images,
