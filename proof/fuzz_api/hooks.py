@@ -139,6 +139,11 @@ def _make_webhook_good(case: Case[Any]) -> None:
         case.body["since"] = _text(datetime.now(UTC) - timedelta(days=next(_keys) % 40))
 
 
+def _instant(text: str) -> datetime:
+    """What RFC 3339 allows in small letters, Python's reader takes in capitals alone."""
+    return datetime.fromisoformat(text.upper())
+
+
 def _good_order(said: dict[str, Any]) -> dict[str, Any]:
     if "notify" in said:
         del said["notify"]
@@ -177,7 +182,7 @@ def _good_times(said: dict[str, Any]) -> dict[str, Any]:
     begins_at = now
     if "process_at" in said:
         said.pop("delay", None)
-        begins_at = datetime.fromisoformat(said["process_at"])
+        begins_at = _instant(said["process_at"])
         if not now < begins_at < now + _LONGEST:  # a value that Schemathesis has seen in an answer
             begins_at = now + timedelta(hours=1)
             said["process_at"] = _text(begins_at)
@@ -186,7 +191,7 @@ def _good_times(said: dict[str, Any]) -> dict[str, Any]:
         if delay > _LONGEST:
             said["delay"], delay = "P1D", timedelta(days=1)
         begins_at = now + delay
-    if "expires_at" in said and not begins_at < datetime.fromisoformat(said["expires_at"]) <= begins_at + _LONGEST:
+    if "expires_at" in said and not begins_at < _instant(said["expires_at"]) <= begins_at + _LONGEST:
         said["expires_at"] = _text(begins_at + timedelta(days=1))
     return said
 
