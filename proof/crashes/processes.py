@@ -55,10 +55,17 @@ class Process:
 
     environment: Mapping[str, str]
     modules: tuple[ModuleType, ...] = ()
+    _at_rest: str | None = None
+    """Its memory since it was last at work, when that has been asked for."""
+    _is_at_work: bool = False
 
     def handle(self, event: dict[str, Any], context: Context) -> Any:
         """The answer of the app's handler."""
-        return self.modules[0].handler(event, context)
+        self._at_rest, self._is_at_work = None, True
+        try:
+            return self.modules[0].handler(event, context)
+        finally:
+            self._is_at_work = False
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -68,7 +75,11 @@ class Process:
 
     def memory(self) -> str:
         """Its memory: the plain values in the product's own objects that its modules reach."""
-        return "\n".join(sorted(_remembered(self.modules)))
+        if self._is_at_work:
+            return "\n".join(sorted(_remembered(self.modules)))
+        if self._at_rest is None:
+            self._at_rest = "\n".join(sorted(_remembered(self.modules)))
+        return self._at_rest
 
 
 def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
