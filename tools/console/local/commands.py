@@ -109,7 +109,7 @@ def up(
       ./darkroom local up --develop photo.jpg --then-exit  as `make demo`
       ./darkroom local up --open                           shows the page
     """
-    out, state = display.output(), State.current()
+    out, state, steps = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     well, serving = True, False
     with Interrupts() as interrupts:
         from console.local.alarms import Alarms, sweep_once  # noqa: PLC0415
@@ -132,9 +132,10 @@ def up(
                     enforce_iam=enforce_iam,
                     concurrency=concurrency,
                     interrupts=interrupts,
-                    step=pages.Steps(out),
+                    step=steps,
                 ) as (stack, emulator),
             ):
+                steps.add_up()
                 pages.introduce(out, state, stack)
                 if open_page:
                     open_in_browser(pages.page_url(stack))
@@ -176,7 +177,7 @@ def deploy() -> None:
         environment.enter(state)
         try:
             with pages.failures_explained(state):
-                stack = redeploy(state, interrupts=interrupts, step=pages.Steps(out))
+                stack = redeploy(state, interrupts=interrupts, step=pages.Steps(out, pages.command_began()))
         except Interrupted as interrupt:
             display.line(out, "\nStopped; the stack may have half of the change: run `./darkroom local deploy` again.")
             raise typer.Exit(interrupt.exit_status) from None
