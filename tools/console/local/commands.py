@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -121,6 +122,7 @@ def up(
         try:
             with (
                 pages.failures_explained(state),
+                steps.then("stop") as begin_stop,
                 local_stack(
                     state,
                     parameters={
@@ -141,8 +143,9 @@ def up(
                     open_in_browser(pages.page_url(stack))
                 if develop is not None:
                     with interrupts.raised_at_once():
-                        well = _develop(out, state, stack, develop)
+                        well = _develop(out, state, stack, develop, steps)
                 if then_exit:
+                    begin_stop()
                     raise typer.Exit(0 if well else 1)
                 display.line(out)
                 display.line(out, f"Open {pages.page_url(stack)} in a browser, and send your own photos there.")
@@ -270,12 +273,14 @@ def warp(
         display.line(out, f"The stack's clock says {moment:%Y-%m-%d %H:%M:%S} UTC: {compared}.")
 
 
-def _develop(out: Console, state: State, stack: StackRecord, photo: Path) -> bool:
+def _develop(out: Console, state: State, stack: StackRecord, photo: Path, step: pages.Steps) -> bool:
     from console.local.hear import hearing  # noqa: PLC0415
     from console.stack.operators import open_stack  # noqa: PLC0415
 
     state.developed.mkdir(parents=True, exist_ok=True)
-    with hearing(open_stack(None, None), out) as show_event_of:
+    with ExitStack() as opened:
+        with step("listener"):
+            show_event_of = opened.enter_context(hearing(open_stack(None, None), out))
         api = Api(stack.api_url, stack.api_key, is_local_stack=True)
         image_id = develop_photo(api, photo, out, state.developed)
         display.line(out)

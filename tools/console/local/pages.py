@@ -78,6 +78,21 @@ class Steps:
         self._out.print(text, soft_wrap=True)
 
     @contextmanager
+    def then(self, name: str) -> Iterator[Callable[[], None]]:
+        """Shows a step that begins when the block calls what it gets, and lasts until all that it opened is closed."""
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            begun, self._ended = True, self._clock()
+
+        try:
+            yield begin
+        finally:
+            if begun:
+                self._finish("✓", "green", name)
+
+    @contextmanager
     def _live(self, name: str) -> Iterator[Callable[[str], None]]:
         if not self._out.is_terminal:
             yield lambda _: None

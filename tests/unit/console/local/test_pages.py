@@ -59,6 +59,19 @@ def test_a_step_that_fails_is_shown_with_its_seconds() -> None:
     assert "  ✗ build           2.0 s\n" in text.getvalue()
 
 
+def test_a_step_that_lasts_until_all_is_closed_begins_when_it_is_told_and_is_not_shown_otherwise() -> None:
+    text, watch = io.StringIO(), Watch()
+    steps = Steps(Console(file=text), 100, watch)
+    with steps.then("stop"):
+        watch.now += 5
+    assert text.getvalue() == ""
+    with steps.then("stop") as begin:
+        watch.now += 5
+        begin()
+        watch.now += 3
+    assert text.getvalue() == "  ✓ stop            3.0 s\n"
+
+
 def test_a_command_began_when_its_shell_script_says_and_now_if_nothing_does(tmp_path: Path) -> None:
     (tmp_path / "uptime").write_text("500.25 900.00\n")
     assert command_began(tmp_path / "uptime", {"DARKROOM_BEGAN": "470.25"}, Watch()) == 70
