@@ -153,7 +153,9 @@ def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> 
     named = {name for line in stores.splitlines() if line.startswith("| ") for name in re.findall(r"`(\w+)`", line)}
     kinds = ("DynamoDB::Table", "S3::Bucket", "SQS::Queue", "Logs::LogGroup", "StepFunctions::StateMachine")
     of_functions = {name.removesuffix("Function") + "Logs" for name in resources("AWS::Lambda::Function")}
-    assert {name for kind in kinds for name in resources(f"AWS::{kind}")} - of_functions <= named
+    of_lanes = {f"{lane.capitalize()}{kind}" for lane in LANES for kind in ("Queue", "DeadLetters")}
+    assert {"<Lane>Queue", "<Lane>DeadLetters"} <= {*re.findall(r"`([^`]+)`", stores)}
+    assert {name for kind in kinds for name in resources(f"AWS::{kind}")} - of_functions - of_lanes <= named
     assert {"EventsTopic", "the functions' logs"} <= {*named, *re.findall(r"^\| ([^|`]+) \|", stores, re.MULTILINE)}
     kept = {"yes": set[str](), "no": set[str]()}
     for names, answer in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (yes|no)", row, re.MULTILINE):
@@ -222,11 +224,6 @@ def test_what_operators_attach_to_a_role_they_detach_before_they_remove_the_stac
     assert {name for name in policies if f"`{name}`" in removal} == policies
     for kind in re.findall(r"aws iam attach-(role|user|group)-policy", pages):
         assert f"aws iam detach-{kind}-policy" in removal
-
-
-def test_the_page_of_the_deployment_counts_the_alarms() -> None:
-    alarms = len(resources("AWS::CloudWatch::Alarm")) - 8 * (len(LANES) - 2)  # the page counts two lanes
-    assert f"| {alarms} alarms | {alarms * 0.10:.2f} |" in (DOCS / "deploy.md").read_text()
 
 
 def test_the_index_of_decisions_lists_every_decision_once() -> None:

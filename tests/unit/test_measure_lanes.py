@@ -42,10 +42,10 @@ def test_each_lane_is_measured_by_itself() -> None:
     world.event_dead_letters.lie_down("usage", "{}")
     world.dead_letters.lie_down("fast", "{}")
     found = measured(world)
-    assert found.oldest_seconds == {"fast": 42.0, "slow": 0.0}
-    assert found.failing_percent == {"fast": 0.0, "slow": 75.0}
-    assert found.fast_burn == found.slow_burn == {"fast": 0.0, "slow": pytest.approx(500)}
-    assert (found.dead, found.dead_of_events) == ({"fast": 1, "slow": 0}, {"usage": 1})
+    assert found.oldest_seconds == dict.fromkeys(LANES, 0.0) | {"fast": 42.0}
+    assert found.failing_percent == dict.fromkeys(LANES, 0.0) | {"slow": 75.0}
+    assert found.fast_burn == found.slow_burn == dict.fromkeys(LANES, 0.0) | {"slow": pytest.approx(500)}
+    assert (found.dead, found.dead_of_events) == (dict.fromkeys(LANES, 0) | {"fast": 1}, {"usage": 1})
 
 
 def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> None:
@@ -73,7 +73,8 @@ def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: 
     world.dead_letters.depth = fails(world.dead_letters.depth, "slow")
     world.outcome_counts.since = fails(world.outcome_counts.since, "slow")
     found = measured(world)
-    assert (found.oldest_seconds, found.dead) == ({"slow": 0.0}, {"fast": 0})
-    assert (found.failing_percent, found.fast_burn, found.slow_burn) == ({"fast": 0.0},) * 3
+    assert found.oldest_seconds == dict.fromkeys(LANES.keys() - {"fast"}, 0.0)
+    others = dict.fromkeys(LANES.keys() - {"slow"}, 0.0)
+    assert found.dead == found.failing_percent == found.fast_burn == found.slow_burn == others
     assert set(found.problems.values()) == {error}
     assert found.problems.keys() == {"the oldest image of fast", "the dead letters of slow", "the outcomes of slow"}

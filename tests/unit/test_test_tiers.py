@@ -105,12 +105,16 @@ def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
         Tier(name="first", budget_seconds=60, command=("first",)),
         Tier(name="second", budget_seconds=60, command=("second",)),
     ]
-    outcomes = list(run_all([waits, first, second], Form.SHORT))
+    alone: list[str] = []
+    outcomes = list(
+        run_all([waits, first, second], Form.SHORT, between=lambda: alone.append((here / "runs").read_text()))
+    )
     assert [(outcome.tier.name, outcome.passed) for outcome in outcomes] == [
         ("first", 1),
         ("waiting", 1),
         ("second", 1),
     ]
+    assert alone == ["..."], "not while another tier still runs"
     printed = capfd.readouterr().out
     in_order = ["── first", "── second", "── waiting", "waited"]
     assert sorted(in_order, key=printed.index) == in_order

@@ -1,16 +1,20 @@
 """The monthly bill of a stack on which nothing happens, calculated from the template at list prices.
 
-    python -m checks.idle_cost
+    python -m checks.idle_cost [--write]
 
+`--write` also writes it into docs/deploy.md and README.md, after a change of the template.
 Prices of November 2026, us-east-1, without the free tier: https://aws.amazon.com/cloudwatch/pricing,
 /secrets-manager/pricing, /xray/pricing, and those of console/capacity/prices.py. A month has 30 days.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import dataclass
 
 from checks.expand_template import resources
+from checks.report import ROOT
 from console.capacity.prices import cost
 from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_SHARDS
@@ -107,5 +111,24 @@ def table() -> str:
     return "\n".join(["| item | dollars per month |", "|---|---|", *rows])
 
 
+def write() -> None:
+    """Writes the bill where the documents have it."""
+    total = f"{total_dollars():.2f}"
+    for name, figures in (
+        (
+            "docs/deploy.md",
+            {r"(costs about \$)[0-9.]+": total, r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n"},
+        ),
+        ("README.md", {r"(\[about \$)[0-9.]+": total, r"(its )[0-9]+(?= alarms)": str(alarms())}),
+    ):
+        page = ROOT / name
+        text = page.read_text()
+        for figure, value in figures.items():
+            text = re.sub(figure, lambda found: found[1] + value, text)  # noqa: B023 - called at once
+        page.write_text(text)
+
+
 if __name__ == "__main__":
     print(f"An idle stack costs ${total_dollars():.2f} per month.\n\n{table()}")
+    if sys.argv[1:] == ["--write"]:
+        write()

@@ -105,7 +105,7 @@ CHECKS = (
         name="reserved-concurrency",
         group=GROUP,
         question="it has concurrency reserved that others cannot take",
-        remedy="Deploy with ReservedWorkers=<FastConcurrency + SlowConcurrency>, as ./darkroom capacity prints it; "
+        remedy="Deploy with ReservedWorkers=<the Concurrency of all lanes together>, as ./darkroom capacity prints it; "
         "ask for a higher quota of concurrent executions in Service Quotas (L-B99A9384) if it is too low.",
         look=_reserved_for_all,
         look_in_production=_reserved,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -109,7 +110,7 @@ def up(
       ./darkroom local up --develop photo.jpg --then-exit  as `make demo`
       ./darkroom local up --open                           shows the page
     """
-    out, state = display.output(), State.current()
+    out, state, steps = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     well, serving = True, False
     with Interrupts() as interrupts:
         from console.local.alarms import Alarms, sweep_once  # noqa: PLC0415
@@ -121,6 +122,7 @@ def up(
         try:
             with (
                 pages.failures_explained(state),
+                steps.then("stop") as begin_stop,
                 local_stack(
                     state,
                     parameters={
@@ -132,16 +134,18 @@ def up(
                     enforce_iam=enforce_iam,
                     concurrency=concurrency,
                     interrupts=interrupts,
-                    step=pages.Steps(out),
+                    step=steps,
                 ) as (stack, emulator),
             ):
+                steps.add_up()
                 pages.introduce(out, state, stack)
                 if open_page:
                     open_in_browser(pages.page_url(stack))
                 if develop is not None:
                     with interrupts.raised_at_once():
-                        well = _develop(out, state, stack, develop)
+                        well = _develop(out, state, stack, develop, steps)
                 if then_exit:
+                    begin_stop()
                     raise typer.Exit(0 if well else 1)
                 display.line(out)
                 display.line(out, f"Open {pages.page_url(stack)} in a browser, and send your own photos there.")
@@ -176,7 +180,7 @@ def deploy() -> None:
         environment.enter(state)
         try:
             with pages.failures_explained(state):
-                stack = redeploy(state, interrupts=interrupts, step=pages.Steps(out))
+                stack = redeploy(state, interrupts=interrupts, step=pages.Steps(out, pages.command_began()))
         except Interrupted as interrupt:
             display.line(out, "\nStopped; the stack may have half of the change: run `./darkroom local deploy` again.")
             raise typer.Exit(interrupt.exit_status) from None
@@ -269,12 +273,14 @@ def warp(
         display.line(out, f"The stack's clock says {moment:%Y-%m-%d %H:%M:%S} UTC: {compared}.")
 
 
-def _develop(out: Console, state: State, stack: StackRecord, photo: Path) -> bool:
+def _develop(out: Console, state: State, stack: StackRecord, photo: Path, step: pages.Steps) -> bool:
     from console.local.hear import hearing  # noqa: PLC0415
     from console.stack.operators import open_stack  # noqa: PLC0415
 
     state.developed.mkdir(parents=True, exist_ok=True)
-    with hearing(open_stack(None, None), out) as show_event_of:
+    with ExitStack() as opened:
+        with step("listener"):
+            show_event_of = opened.enter_context(hearing(open_stack(None, None), out))
         api = Api(stack.api_url, stack.api_key, is_local_stack=True)
         image_id = develop_photo(api, photo, out, state.developed)
         display.line(out)

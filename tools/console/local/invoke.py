@@ -19,7 +19,9 @@ _EVENTS = Path(__file__).resolve().parents[3] / "events"
 
 
 def invoke(
-    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="The name of its folder: submit_image.")],
+    function: Annotated[
+        str | None, typer.Argument(metavar="FUNCTION", help="The name of its folder: submit_image.", show_default=False)
+    ] = None,
     event: Annotated[
         Path | None,
         typer.Option(
@@ -47,6 +49,12 @@ def invoke(
     from embedded_aws import local_invoke  # noqa: PLC0415
     from embedded_aws.logs import folder_name  # noqa: PLC0415
 
+    known = sorted(file.stem for file in _EVENTS.glob("*.json"))
+    if function is None or folder_name(function) not in known:
+        problem = "name a function" if function is None else f"there is no function {display.printable(function)!r}"
+        listed = "\n".join(f"  make invoke FN={name}" for name in known)
+        display.complain(f"{problem}:\n{listed}")
+        raise typer.Exit(2)
     function, state = folder_name(function), State.current()
     file = event or _EVENTS / f"{function}.json"
     try:

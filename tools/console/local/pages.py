@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,27 +34,66 @@ _ADVICE = {
 }
 
 
-class Steps:
-    """Shows each step of a start as one line: a spinner and the seconds while it runs, a tick once it is done."""
+def command_began(
+    uptime: Path = Path("/proc/uptime"),
+    environment: Mapping[str, str] = os.environ,
+    clock: Callable[[], float] = time.monotonic,
+) -> float:
+    """When `./darkroom` began, by the clock; now, if something else started this program."""
+    now = clock()
+    try:
+        return now - (float(uptime.read_text().split()[0]) - float(environment["DARKROOM_BEGAN"]))
+    except (KeyError, OSError, ValueError):
+        return now
 
-    def __init__(self, out: Console) -> None:
-        self._out = out
+
+class Steps:
+    """Shows each step of a start as one line: a spinner and the seconds while it runs, a tick once it is done.
+
+    A step lasts from the end of the one before, so the seconds of all add up to what has passed since `began`. The time
+    before the first is a step of its own if it is over a second: then the command line itself was installed.
+    """
+
+    def __init__(self, out: Console, began: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out, self._clock = out, clock
+        self._began = self._ended = began
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[Callable[[str], None]]:
-        began = time.monotonic()
+        if self._ended == self._began and self._clock() - self._began > 1:
+            self._finish("✓", "green", "command line")
         if not self._out.is_terminal:
             display.line(self._out, f"  … {name}")
         try:
-            with self._live(name, began) as show:
+            with self._live(name) as show:
                 yield show
         except BaseException:
-            self._finish("✗", "red", name, began)
+            self._finish("✗", "red", name)
             raise
-        self._finish("✓", "green", name, began)
+        self._finish("✓", "green", name)
+
+    def add_up(self) -> None:
+        """Shows how long all of it took."""
+        text = Text.assemble(f"    {'together':<14}", (f"{self._ended - self._began:5.1f} s", "dim"))
+        self._out.print(text, soft_wrap=True)
 
     @contextmanager
-    def _live(self, name: str, began: float) -> Iterator[Callable[[str], None]]:
+    def then(self, name: str) -> Iterator[Callable[[], None]]:
+        """Shows a step that begins when the block calls what it gets, and lasts until all that it opened is closed."""
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            begun, self._ended = True, self._clock()
+
+        try:
+            yield begin
+        finally:
+            if begun:
+                self._finish("✓", "green", name)
+
+    @contextmanager
+    def _live(self, name: str) -> Iterator[Callable[[str], None]]:
         if not self._out.is_terminal:
             yield lambda _: None
             return
@@ -64,7 +104,7 @@ class Steps:
             for _ in range(3):
                 table.add_column(no_wrap=True)
             table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-            table.add_row(Text(" "), spinner, Text(f"{name:<14}{time.monotonic() - began:5.0f} s"), detail)
+            table.add_row(Text(" "), spinner, Text(f"{name:<14}{self._clock() - self._ended:5.0f} s"), detail)
             return table
 
         with Live(get_renderable=line, console=self._out, refresh_per_second=8, transient=True):
@@ -74,8 +114,9 @@ class Steps:
 
             yield show
 
-    def _finish(self, sign: str, style: str, name: str, began: float) -> None:
-        text = Text.assemble("  ", (sign, style), f" {name:<14}", (f"{time.monotonic() - began:5.1f} s", "dim"))
+    def _finish(self, sign: str, style: str, name: str) -> None:
+        before, self._ended = self._ended, self._clock()
+        text = Text.assemble("  ", (sign, style), f" {name:<14}", (f"{self._ended - before:5.1f} s", "dim"))
         self._out.print(text, soft_wrap=True)
 
 

@@ -74,7 +74,7 @@ _ROWS = [
         batch_size=2,
     ),
 ]
-"""A new lane needs another row, and an entry in the template's list of lanes: docs/changing.md#a-lane."""
+"""A new lane needs another row; then write the rest of it: docs/changing.md#a-lane."""
 
 LANES = {lane.name: lane for lane in _ROWS}
 FAST, SLOW = LANES["fast"], LANES["slow"]

@@ -36,7 +36,7 @@ def test_workers_are_the_rate_times_the_seconds_with_a_fifth_to_spare() -> None:
     assert fast == slow or fast.concurrency == slow.concurrency
     parameters = plan_of(Demand(per_second=10, seconds=0.5, peak=4, paid_share=0.25)).parameters
     assert parameters.keys() == {f"{lane.capitalize()}Concurrency" for lane in LANES} | {"ReservedWorkers"}
-    assert parameters["ReservedWorkers"] == "26"
+    assert parameters["ReservedWorkers"] == str(7 + 19 + MIN_WORKERS * (len(LANES) - 2)), "no other has a share"
     assert parameters["FastConcurrency"] == "7", "10 × 4 × 0.25 × 0.5 ÷ 0.8 = 6.25"
     assert parameters["SlowConcurrency"] == "19", "18.75"
 

@@ -27,6 +27,7 @@ from console.doctor.facts import (
     Table,
     Topic,
 )
+from darkroom.domain.lanes import LANES
 
 DAY_MS = 24 * 60 * 60 * 1000
 NOW = 20_000 * DAY_MS
@@ -84,15 +85,16 @@ KEY = arn("secretsmanager", "secret:MessageKey-abc")
 READ_KEY = allowing("secretsmanager:GetSecretValue", KEY)
 OF_LAMBDA = allowing("sts:AssumeRole", "*", principals={"Service": "lambda.amazonaws.com"}, condition={"a": "b"})
 
+NAMES = [lane.capitalize() for lane in LANES]
+
 QUEUES = {
-    "FastQueue": queue("FastQueue", dead_letters="FastDeadLetters"),
-    "SlowQueue": queue("SlowQueue", dead_letters="SlowDeadLetters"),
+    **{f"{lane}Queue": queue(f"{lane}Queue", dead_letters=f"{lane}DeadLetters") for lane in NAMES},
     "UsageQueue": queue(
         "UsageQueue",
         dead_letters="UsageDeadLetters",
         policy=(refusing("sqs:*"), by_service("sns.amazonaws.com", "sqs:SendMessage", {"ArnEquals": {"a": "b"}})),
     ),
-    **{name: queue(name, retention_days=14) for name in ("FastDeadLetters", "SlowDeadLetters", "UsageDeadLetters")},
+    **{f"{name}DeadLetters": queue(f"{name}DeadLetters", retention_days=14) for name in (*NAMES, "Usage")},
 }
 
 TAKE = "sqs:ReceiveMessage,sqs:DeleteMessage,sqs:GetQueueAttributes"
@@ -100,8 +102,7 @@ TAKE = "sqs:ReceiveMessage,sqs:DeleteMessage,sqs:GetQueueAttributes"
 ROLES = {
     "SubmitImageFunctionRole": (allowing("sqs:SendMessage", arn("sqs", "FastQueue")), READ_KEY),
     "TranscodeImageFunctionRole": (
-        allowing(TAKE, arn("sqs", "FastQueue")),
-        allowing(TAKE, arn("sqs", "SlowQueue")),
+        *(allowing(TAKE, arn("sqs", f"{lane}Queue")) for lane in NAMES),
         READ_KEY,
     ),
     "CountUsageFunctionRole": (allowing(TAKE, arn("sqs", "UsageQueue")), READ_KEY),
@@ -112,10 +113,7 @@ ROLES = {
 }
 
 VARIABLES: Mapping[str, Mapping[str, str]] = {
-    "SubmitImageFunction": {
-        "FAST_QUEUE_URL": QUEUES["FastQueue"].url,
-        "SLOW_QUEUE_URL": QUEUES["SlowQueue"].url,
-    },
+    "SubmitImageFunction": {f"{lane.upper()}_QUEUE_URL": QUEUES[f"{lane}Queue"].url for lane in NAMES},
     "TranscodeImageFunction": {"IDEMPOTENCY_TABLE": "idempotency", "VISIBILITY_SECONDS": "360"},
     "CountUsageFunction": {"COUNTED_EVENTS_TABLE": "counted"},
     "SweepDueImagesFunction": {
@@ -160,8 +158,12 @@ def mapping(function_name: str, source: str, **more: Any) -> EventSource:
 
 
 SOURCES = {
-    "FastLane": mapping("TranscodeImageFunction", "FastQueue"),
-    "SlowLane": mapping("TranscodeImageFunction", "SlowQueue", batch_size=2),
+    **{
+        f"{name.capitalize()}Lane": mapping(
+            "TranscodeImageFunction", f"{name.capitalize()}Queue", batch_size=lane.batch_size
+        )
+        for name, lane in LANES.items()
+    },
     "UsageEvents": mapping("CountUsageFunction", "UsageQueue", batch_size=50, maximum_concurrency=2),
     "ImagesStream": mapping(
         "SubmitImageFunction",
@@ -251,7 +253,7 @@ SOUND = Facts(
     ),
     queues=QUEUES,
     event_sources=SOURCES,
-    functions={name: replace(function(name), reserved=20) for name in VARIABLES},
+    functions={name: replace(function(name), reserved=10 * len(LANES)) for name in VARIABLES},
     roles={
         name: Role(arn=role_arn(name), statements=statements, trusted=(OF_LAMBDA,))
         for name, statements in ROLES.items()

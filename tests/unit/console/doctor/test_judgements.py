@@ -26,6 +26,7 @@ from tests.unit.console.doctor.sound import (
     ANYBODY,
     CRITICAL,
     DAY_MS,
+    NAMES,
     NOW,
     QUEUES,
     SOUND,
@@ -36,6 +37,8 @@ from tests.unit.console.doctor.sound import (
 )
 
 type Change = Callable[[Facts], Facts]
+
+OF_LANES = ",".join(f"{lane}DeadLetters" for lane in NAMES)
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -510,7 +513,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "each-dead-letter-tells",
         "nobody counts",
-        one("functions", "SweepDueImagesFunction", variables={"X": "FastDeadLetters,SlowDeadLetters"}),
+        one("functions", "SweepDueImagesFunction", variables={"X": OF_LANES}),
         "UsageDeadLetters",
         "nobody counts",
     ),
@@ -930,11 +933,7 @@ RIGHT: list[tuple[str, str, Change]] = [
         "each-dead-letter-tells",
         "a queue that an alarm measures itself",
         all_of(
-            one(
-                "functions",
-                "SweepDueImagesFunction",
-                variables={"DEAD_LETTER_QUEUES": "FastDeadLetters,SlowDeadLetters"},
-            ),
+            one("functions", "SweepDueImagesFunction", variables={"DEAD_LETTER_QUEUES": OF_LANES}),
             changed(
                 "alarms",
                 Own=replace(

@@ -24,6 +24,7 @@ from darkroom.domain.delivery import new_delivery
 from darkroom.domain.endpoint import DisabledBy, disable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Status
+from darkroom.domain.lanes import LANES
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.observation import Alarm, Flow, Measured
 from darkroom.domain.service_level import Budget, Outcomes
@@ -176,7 +177,8 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
         "",
     ]
     budgets = [line.split() for line in lines[lines.index("") :] if " left" in line or " — " in line]
-    assert budgets == [["fast", "—", "-", "-", "-"], ["slow", "40.0%", "left", "20.0×", "8.0×", "25%"]]
+    of_slow = ["slow", "40.0%", "left", "20.0×", "8.0×", "25%"]
+    assert budgets == [of_slow if lane == "slow" else [lane, "—", "-", "-", "-"] for lane in LANES]
     assert "in and out: the minute 08:57, which ended 2 min ago" in said
     slow = next(line.split() for line in lines if line.startswith("  slow "))
     assert slow[1:10] == ["1,200", "30", "11", "min", "10", "min", "40", "321", "123"]
@@ -338,7 +340,8 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "section": "docs/runbook.md#stuck",
         "reason": "",
     }
-    fast, slow = found["lanes"]
+    assert [lane["lane"] for lane in found["lanes"]] == [*LANES]
+    fast, slow, *_ = found["lanes"]
     assert (fast["lane"], fast["oldest_since"], fast["oldest_seconds"]) == ("fast", None, 0.0)
     idle = {"ended": 0, "bad": 0, "left_percent": None, "fast_burn": 0, "slow_burn": 0}
     assert (fast["error_budget"], fast["failing_percent"]) == (idle, 0)

@@ -1,0 +1,78 @@
+"""docs/changing.md: each example, made in a copy of the repository as it is written there, passes the unit tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checks.report import ROOT
+
+PAGE = (ROOT / "docs" / "changing.md").read_text()
+
+EXAMPLES = {"A preset": r"preset|avatar", "A route": r"route", "A lane": r"lanes|expand_template|idle_cost|FastQueue|\bslow\b|\.md\b"}
+"""The sections with an example, and what a test file mentions that may depend on such a change, in any spelling."""
+
+
+def edited(text: str, hunk: str) -> str:
+    """The text after a hunk of a diff, whose first or last lines say where it belongs."""
+    lines = hunk.splitlines(keepends=True)
+    before = "".join(line[1:] or "\n" for line in lines if not line.startswith("+"))
+    after = "".join(line[1:] or "\n" for line in lines if not line.startswith("-"))
+    assert before.strip() and text.count(before) == 1, f"the file has this once:\n{before}"
+    return text.replace(before, after)
+
+
+def follow(section: str, copy: Path) -> None:
+    """Makes the example of a section: its edits, and then its first commands."""
+    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0].partition("**Then:**")[0]
+    for diff in re.findall(r"```diff\n(.*?)```", text, re.DOTALL):
+        for name, hunks in re.findall(r"^# (\S+)\n((?:(?!# ).*\n)+)", diff, re.MULTILINE):
+            file = copy / name
+            for hunk in re.split(r"^…\n", hunks, flags=re.MULTILINE):
+                file.write_text(edited(file.read_text(), hunk))
+    for commands in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        subprocess.run(["sh", "-ec", commands], cwd=copy, check=True)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files of this repository, in a repository of their own, with its environments."""
+    there = tmp_path / "repository"
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).exists():
+            (there / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, there / name)
+    (there / ".darkroom").mkdir()
+    (there / ".darkroom" / "venvs").symlink_to(ROOT / ".darkroom" / "venvs")
+    for command in (["init", "--quiet"], ["add", "--all"]):
+        subprocess.run(["git", *command], cwd=there, check=True)
+    return there
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("section", EXAMPLES)
+def test_whoever_follows_the_page_about_changes_word_by_word_passes_the_unit_tests(section: str, copy: Path) -> None:
+    follow(section, copy)
+    tests = [
+        str(file.relative_to(copy))
+        for file in sorted((copy / "tests" / "unit").rglob("test_*.py"))
+        if re.search(EXAMPLES[section], file.read_text(), re.IGNORECASE)
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--tb=line", *tests],
+        cwd=copy,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        | {"PYTHONPATH": "tools:layers/core:.", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:]

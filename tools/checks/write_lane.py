@@ -1,0 +1,72 @@
+"""Writes what template.yaml needs for a new row of LANES: a copy of all that the lane before it has.
+
+python -m checks.write_lane LANE
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+from checks.expand_template import TEMPLATE
+from darkroom.domain.lanes import LANES, Lane
+
+
+def with_lane(template: str, lane: Lane, model: Lane) -> str:
+    """The template's text with everything of `lane`, each part after the same part of `model`."""
+    name = model.name.capitalize()
+    before, parameter, after = re.split(rf"(?m)(^  {name}Concurrency:\n(?:    .+\n)+)", template)
+    own = _renamed(parameter, lane, model).replace(f"Default: {model.concurrency}", f"Default: {lane.concurrency}")
+    lines = [_with_lane(line, lane, model) for line in (before + "\0" + after).splitlines(keepends=True)]
+    return "".join(lines).replace("\0", parameter + own)
+
+
+def _with_lane(line: str, lane: Lane, model: Lane) -> str:
+    """A line with the new lane beside the model in each list, or followed by its copy if all of it is the model's."""
+    name, title = model.name, model.name.capitalize()
+    if line.lstrip().startswith("#"):
+        return line
+    in_lists = {
+        rf"!GetAtt {title}(?:Queue|DeadLetters)\.Arn(?=[,\]])": ", ",
+        rf"(?<=[\[ ]){title}(?=[,\]])": ", ",
+        rf"{name}=\$\{{{title}DeadLetters\}}": ",",
+        rf"\$\{{{title}Concurrency\}}": " ",
+    }
+    for item, separator in in_lists.items():
+        line, found = re.subn(item, lambda it: it[0] + separator + _renamed(it[0], lane, model), line)  # noqa: B023 - called at once
+        if found:
+            return line
+    of_model = rf"\b{title}(?:Queue|DeadLetters|Concurrency)\b|\b{name.upper()}_|\b{name}_|: {name} |^    {title}: {{"
+    if not re.search(of_model, line):
+        return line
+    copy = re.sub(r" #.*", "", _renamed(line, lane, model))
+    copy = re.sub(rf"(\* |value: ){model.sla_seconds}\b", rf"\g<1>{lane.sla_seconds}", copy)
+    return line + copy.replace(f"BatchSize: {model.batch_size}", f"BatchSize: {lane.batch_size}")
+
+
+def _renamed(text: str, lane: Lane, model: Lane) -> str:
+    for spelling in (str.lower, str.capitalize, str.upper):
+        text = text.replace(spelling(model.name), spelling(lane.name))
+    return text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the lane into the template; fails if it is not a row of LANES or already there."""
+    parser = argparse.ArgumentParser(prog="python -m checks.write_lane", description="Writes a lane into the template.")
+    parser.add_argument("lane", metavar="LANE")
+    name = parser.parse_args(arguments).lane
+    template = TEMPLATE.read_text()
+    there = [each for each in LANES if f" {each.upper()}_QUEUE_URL:" in template]
+    if name not in LANES:
+        parser.error(f"first add the lane {name} to LANES in layers/core/darkroom/domain/lanes.py")
+    if name in there:
+        parser.error(f"the template already has the lane {name}")
+    TEMPLATE.write_text(with_lane(template, LANES[name], LANES[there[-1]]))
+    print(f"template.yaml has the lane {name}: see git diff template.yaml")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
