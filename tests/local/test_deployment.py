@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -240,7 +241,8 @@ def resources_of(machine: Machine) -> dict[str, str]:
     }
     iam = machine.client("iam")
     iam.create_role(RoleName="of-a-person", AssumeRolePolicyDocument="{}")
-    policy = iam.create_policy(PolicyName="UseOfTheKey", PolicyDocument="{}")["Policy"]["Arn"]
+    document = json.dumps({"Statement": [{"Effect": "Allow", "Action": "kms:Decrypt", "Resource": "*"}]})
+    policy = iam.create_policy(PolicyName="UseOfTheKey", PolicyDocument=document)["Policy"]["Arn"]
     iam.attach_role_policy(RoleName="of-a-person", PolicyArn=policy)
     key = machine.client("kms").create_key()["KeyMetadata"]["KeyId"]
     return found | {"policy": policy, "kms key": key}

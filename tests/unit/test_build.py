@@ -4,6 +4,7 @@ AWS."""
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from checks.report import ROOT
 from embedded_aws import build as module
 from embedded_aws import paths
 from embedded_aws.failures import CommandFailed
@@ -149,6 +151,20 @@ def test_a_build_for_aws_takes_no_half_download(checkout: Checkout, for_aws: lis
     build_for_aws(checkout)
     build_for_aws(checkout)
     assert [run["found"] for run in for_aws] == [False, False, True]
+
+
+def test_after_a_failed_build_for_aws_there_is_nothing_to_deploy(
+    checkout: Checkout, for_aws: list[dict[str, Any]]
+) -> None:
+    configured = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    deployed = {configured[name]["deploy"]["parameters"]["template_file"] for name in ("staging", "prod")}
+    assert deployed == {".aws-sam/build/template.yaml"}, "SAM CLI would take the template that was not built"
+    build_for_aws(checkout)
+    checkout.write(".aws-sam/build/template.yaml", "an earlier build")
+    checkout.fails = True
+    with pytest.raises(CommandFailed):
+        build_for_aws(checkout)
+    assert not (checkout.root / ".aws-sam" / "build").exists()
 
 
 def test_a_build_for_aws_has_a_python_with_pip_the_callers_credentials_and_no_variable_of_this_python(

@@ -78,6 +78,8 @@ def build_for_aws(
     name a profile. `parameters` are the template's that differ from that environment's.
     """
     prepare_sam(state)
+    # So that nobody deploys an earlier build after one that failed.
+    shutil.rmtree(paths.ROOT / ".aws-sam" / "build", ignore_errors=True)
     ambient = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     _run_sam_build(
         state,
