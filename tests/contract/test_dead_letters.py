@@ -401,8 +401,14 @@ def test_what_aws_refuses_is_told_in_a_sentence(raised: Exception, said: str) ->
 def test_a_missing_profile_or_region_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    with pytest.raises(ApiError, match="In which region is shop"):
+    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(variable, "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    with pytest.raises(ApiError, match=r"In which region is shop\?.*set AWS_REGION"):
+        stacks.open_stack("shop", None)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    with pytest.raises(ApiError, match="No AWS credentials"):  # so what the first message says helps
         stacks.open_stack("shop", None)
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(ApiError, match="nobody"):

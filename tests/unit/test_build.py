@@ -1,13 +1,18 @@
-"""When `sam build` runs: not if the last build read the same files, and always if it might not have."""
+"""When `sam build` runs: not if the last build read the same files, and always if it might not have; and with what, for
+AWS."""
 
 from __future__ import annotations
 
+import os
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from checks.report import ROOT
 from embedded_aws import build as module
 from embedded_aws import paths
 from embedded_aws.failures import CommandFailed
@@ -114,3 +119,76 @@ def test_a_build_that_was_removed_is_made_again(checkout: Checkout) -> None:
     checkout.build().unlink()
     checkout.build()
     assert len(checkout.builds) == 2
+
+
+@pytest.fixture
+def for_aws(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The runs of SAM CLI for AWS, each with its command, and whether it found downloads."""
+    runs: list[dict[str, Any]] = []
+
+    def run(_name: str, command: list[str], **options: Any) -> None:
+        runs.append({"command": command, "found": (checkout.root / ".aws-sam" / "deps").exists(), **options})
+        checkout.write(".aws-sam/deps/package", "")
+        if checkout.fails:
+            raise CommandFailed("sam build", 1, checkout.root / "log")
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "_check_presets", lambda *_: None)
+    overrides = '["Environment=prod", "Architecture=arm64"]'
+    checkout.write("samconfig.toml", f"[local]\n[prod.global.parameters]\nparameter_overrides = {overrides}\n")
+    return runs
+
+
+def build_for_aws(checkout: Checkout, **parameters: str) -> None:
+    module.build_for_aws(checkout.state, "prod", parameters=parameters, interrupts=Interrupts(), show=lambda _: None)
+
+
+def test_a_build_for_aws_takes_no_half_download(checkout: Checkout, for_aws: list[dict[str, Any]]) -> None:
+    checkout.fails = True
+    with pytest.raises(CommandFailed):
+        build_for_aws(checkout)
+    checkout.fails = False
+    build_for_aws(checkout)
+    build_for_aws(checkout)
+    assert [run["found"] for run in for_aws] == [False, False, True]
+
+
+def test_after_a_failed_build_for_aws_there_is_nothing_to_deploy(
+    checkout: Checkout, for_aws: list[dict[str, Any]]
+) -> None:
+    configured = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    deployed = {configured[name]["deploy"]["parameters"]["template_file"] for name in ("staging", "prod")}
+    assert deployed == {".aws-sam/build/template.yaml"}, "SAM CLI would take the template that was not built"
+    build_for_aws(checkout)
+    checkout.write(".aws-sam/build/template.yaml", "an earlier build")
+    checkout.fails = True
+    with pytest.raises(CommandFailed):
+        build_for_aws(checkout)
+    assert not (checkout.root / ".aws-sam" / "build").exists()
+
+
+def test_a_build_for_aws_has_a_python_with_pip_the_callers_credentials_and_no_variable_of_this_python(
+    checkout: Checkout, for_aws: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "shop")
+    monkeypatch.setenv("PYTHONPATH", "tools")
+    build_for_aws(checkout)
+    environment = for_aws[0]["environment"]
+    assert environment["PATH"].split(os.pathsep)[0] == str(paths.SAM.parent)
+    assert environment["AWS_PROFILE"] == "shop" and "PYTHONPATH" not in environment
+    assert for_aws[0]["folder"] == checkout.root, "there `sam deploy` looks for the result"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "overrides"),
+    [({}, []), ({"Architecture": "x86_64"}, ["--parameter-overrides", "Environment=prod", "Architecture=x86_64"])],
+)
+def test_a_build_for_aws_takes_its_parameters_from_the_configuration_but_those_that_are_chosen(
+    checkout: Checkout, for_aws: list[dict[str, Any]], parameters: dict[str, str], overrides: list[str]
+) -> None:
+    build_for_aws(checkout, **parameters)
+    assert for_aws[0]["command"][2:] == ["--config-file", str(paths.SAMCONFIG), "--config-env", "prod", *overrides]
+
+
+def test_the_local_stack_is_not_built_for_aws(checkout: Checkout, for_aws: list[dict[str, Any]]) -> None:
+    assert module.environments_of_aws() == ["prod"]

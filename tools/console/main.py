@@ -19,6 +19,7 @@ from console.doctor import commands as doctor
 from console.drill import commands as drills
 from console.events import commands as events
 from console.images import commands as images
+from console.local import build
 from console.local import commands as local
 from console.operate import commands as operate
 from console.orphans import commands as orphans
@@ -125,6 +126,7 @@ app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.command("usage", epilog=usage.EPILOG)(usage.command)
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)
+app.command("build", epilog=build.EPILOG)(build.command)
 app.add_typer(local.app, name="local")
 
 

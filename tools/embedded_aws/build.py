@@ -1,4 +1,5 @@
-"""Builds the template with SAM CLI; reuses downloaded packages, but never an outdated source file."""
+"""Builds the template with SAM CLI, for the local stack and for AWS; reuses downloaded packages, but never an outdated
+source file."""
 
 import hashlib
 import json
@@ -20,6 +21,8 @@ from embedded_aws.paths import State
 from embedded_aws.processes import Interrupts, run
 
 _MADE_FROM = "made-from"
+_LOCAL = "local"
+"""The local stack's environment in samconfig.toml."""
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -58,6 +61,40 @@ def build(
     with_deployed = template.with_name("template-with-deployed-layers.yaml")
     with_deployed.write_text(yaml.safe_dump(document, sort_keys=False))
     return with_deployed
+
+
+def build_for_aws(
+    state: State,
+    environment: str,
+    *,
+    parameters: Mapping[str, str],
+    interrupts: Interrupts,
+    show: Callable[[str], None],
+) -> None:
+    """Run `sam build` for an environment of samconfig.toml, into the folder in which `sam deploy` looks for its result;
+    raises CommandFailed.
+
+    It differs from the local stack's in having the caller's variables: no service is called, but samconfig.toml may
+    name a profile. `parameters` are the template's that differ from that environment's.
+    """
+    prepare_sam(state)
+    # So that nobody deploys an earlier build after one that failed.
+    shutil.rmtree(paths.ROOT / ".aws-sam" / "build", ignore_errors=True)
+    ambient = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    _run_sam_build(
+        state,
+        [*(paths.SAM, "build"), *sam_options(environment, **parameters)],
+        environment={**ambient, "PYTHONPYCACHEPREFIX": str(paths.BYTECODE), **_sam_settings(state)},
+        folder=paths.ROOT,
+        downloaded=paths.ROOT / ".aws-sam" / "downloaded",
+        interrupts=interrupts,
+        show=show,
+    )
+
+
+def environments_of_aws() -> list[str]:
+    """The environments of samconfig.toml that deploy to AWS."""
+    return [name for name in tomllib.loads(paths.SAMCONFIG.read_text()) if name not in ("version", _LOCAL)]
 
 
 def _inputs() -> str:
@@ -101,19 +138,41 @@ def _check_presets(state: State, interrupts: Interrupts, show: Callable[[str], N
 def _sam_build(
     state: State, folder: Path, excluded: Iterable[str], *, interrupts: Interrupts, show: Callable[[str], None]
 ) -> None:
-    _check_presets(state, interrupts, show)
     folder.mkdir(parents=True, exist_ok=True)
-    with _downloads_never_half(folder):
+    _run_sam_build(
+        state,
+        [
+            *(paths.SAM, "build", "--cached", "--parallel", "--template-file", paths.TEMPLATE),
+            *("--build-dir", folder / "build", "--cache-dir", folder / "cache"),
+            *local_options(),
+            *(option for layer in excluded for option in ("--exclude", layer)),
+        ],
+        environment=sam_environment(state),
+        folder=folder,
+        downloaded=folder / "downloaded",
+        interrupts=interrupts,
+        show=show,
+    )
+
+
+def _run_sam_build(
+    state: State,
+    command: list[str | Path],
+    *,
+    environment: Mapping[str, str],
+    folder: Path,
+    downloaded: Path,
+    interrupts: Interrupts,
+    show: Callable[[str], None],
+) -> None:
+    _check_presets(state, interrupts, show)
+    with _downloads_never_half(folder, downloaded):
         run(
             "sam build",
-            [
-                *(paths.SAM, "build", "--cached", "--parallel", "--template-file", paths.TEMPLATE),
-                *("--build-dir", folder / "build", "--cache-dir", folder / "cache"),
-                *sam_options(),
-                *(option for layer in excluded for option in ("--exclude", layer)),
-            ],
-            # `python3.13 -m pip` downloads the layers' packages: SAM CLI takes the first one on the path.
-            environment=with_first_on_path(sam_environment(state), interpreter_folder()),
+            command,
+            # SAM CLI and the layers' makefiles take the first `python3.13` on the path: here it is one that has pip and
+            # that works in every folder. pyenv's works only where a .python-version is.
+            environment=with_first_on_path(environment, interpreter_folder()),
             folder=folder,
             log=state.logs / "build.log",
             interrupts=interrupts,
@@ -122,10 +181,10 @@ def _sam_build(
 
 
 @contextmanager
-def _downloads_never_half(folder: Path) -> Iterator[None]:
+def _downloads_never_half(folder: Path, known: Path) -> Iterator[None]:
     """Delete SAM CLI's downloads if they were interrupted: it would take half a folder for a complete one."""
     lists = [file for name in ("functions", "layers") for file in (paths.ROOT / name).rglob("requirements.txt")]
-    known, wanted = folder / "downloaded", fingerprint(sorted(lists))
+    wanted = fingerprint(sorted(lists))
     if not known.exists():
         shutil.rmtree(folder / ".aws-sam", ignore_errors=True)
     elif known.read_text() != wanted:
@@ -143,27 +202,34 @@ def fingerprint(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def sam_options(**parameters: str) -> list[str]:
-    """The arguments that `sam build` and `sam deploy` share: the `local` environment, this machine's architecture, and
-    the template parameters that differ from samconfig.toml's."""
-    options = ["--config-file", str(paths.SAMCONFIG), "--config-env", "local"]
-    configured = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["global"]["parameters"]["parameter_overrides"]
-    usual = dict(parameter.split("=", 1) for parameter in configured)
-    wanted = {**usual, "Architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()), **parameters}
+def local_options(**parameters: str) -> list[str]:
+    """The arguments that `sam build` and `sam deploy` share for the local stack, on this machine's architecture."""
+    return sam_options(_LOCAL, Architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()), **parameters)
+
+
+def sam_options(environment: str, **parameters: str) -> list[str]:
+    """The arguments that choose an environment of samconfig.toml, and the template parameters that differ from it."""
+    options = ["--config-file", str(paths.SAMCONFIG), "--config-env", environment]
+    usual = configured_parameters(environment)
+    wanted = {**usual, **parameters}
     if wanted == usual:
         return options
     return [*options, "--parameter-overrides", *(f"{name}={value}" for name, value in wanted.items())]
 
 
+def configured_parameters(environment: str) -> dict[str, str]:
+    """The template parameters of an environment of samconfig.toml."""
+    configured = tomllib.loads(paths.SAMCONFIG.read_text())[environment]["global"]["parameters"]["parameter_overrides"]
+    return dict(parameter.split("=", 1) for parameter in configured)
+
+
 def sam_environment(state: State) -> dict[str, str]:
-    """What SAM CLI needs in addition to a clean environment: its own home, no telemetry, frequent deployment polls."""
-    return child_environment(
-        state,
-        __SAM_CLI_APP_DIR=str(state.sam / "home"),
-        SAM_CLI_TELEMETRY="0",
-        SAM_CLI_POLL_DELAY="0.25",
-        PYTHONUNBUFFERED="1",
-    )
+    """The environment of SAM CLI on the local stack: a clean one, with frequent deployment polls."""
+    return child_environment(state, **_sam_settings(state), SAM_CLI_POLL_DELAY="0.25")
+
+
+def _sam_settings(state: State) -> dict[str, str]:
+    return {"__SAM_CLI_APP_DIR": str(state.sam / "home"), "SAM_CLI_TELEMETRY": "0", "PYTHONUNBUFFERED": "1"}
 
 
 def prepare_sam(state: State) -> None:

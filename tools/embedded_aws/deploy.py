@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from embedded_aws import paths
-from embedded_aws.build import prepare_sam, sam_environment, sam_options
+from embedded_aws.build import local_options, prepare_sam, sam_environment
 from embedded_aws.failures import ApiSilent, CommandFailed, DeploymentFailed
 from embedded_aws.logs import folder_name
 from embedded_aws.paths import State
@@ -55,7 +55,7 @@ def deploy(
     try:
         run(
             "sam deploy",
-            [paths.SAM, "deploy", "--template-file", template, *sam_options(**chosen)],
+            [paths.SAM, "deploy", "--template-file", template, *local_options(**chosen)],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",

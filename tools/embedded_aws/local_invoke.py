@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from embedded_aws import docker_engine, lambda_base_image, paths, stack
-from embedded_aws.build import prepare_sam, sam_environment, sam_options
+from embedded_aws.build import local_options, prepare_sam, sam_environment
 from embedded_aws.gate import relayed
 from embedded_aws.logs import folder_name
 from embedded_aws.paths import State
@@ -137,7 +137,7 @@ def _sam_local_invoke(state: State, name: str, event: Path, scratch: Path, docke
         *(paths.SAM, "local", "invoke", name, "--template-file", scratch / _TEMPLATE),
         *("--event", event.resolve(), "--env-vars", scratch / _VARIABLES),
         *("--skip-pull-image", "--layer-cache-basedir", scratch / "layers"),
-        *sam_options(),
+        *local_options(),
     ]
     sam = subprocess.Popen(
         command,

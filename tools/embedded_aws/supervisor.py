@@ -53,7 +53,7 @@ def local_stack(
     """
     with stack.held(state), _session(state):
         with step("environments") as show:
-            _make_environments(state, interrupts, show)
+            make_environments(state, "emulator", "sam", "runtime", interrupts=interrupts, show=show)
         with _emulator(state, _options(enforce_iam, concurrency), interrupts) as child, _published(state):
             # `sam build` requires the profile, and calls no service.
             environment.write_aws_config(state, environment.NOWHERE, "of no use")
@@ -112,10 +112,11 @@ def _build_and_deploy(
     return replace(serving, outputs=outputs, api_key=api_key)
 
 
-def _make_environments(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+def make_environments(state: State, *names: str, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+    """Create or renew Python environments; raises CommandFailed."""
     run(
         "setting up the Python environments",
-        [paths.SETUP, "emulator", "sam", "runtime"],
+        [paths.SETUP, *names],
         environment=environment.child_environment(state),
         folder=paths.ROOT,
         log=state.logs / "environments.log",

@@ -20,9 +20,8 @@ fail() {
 
 case "$(uname -s)-$(uname -m)" in
 Linux-x86_64 | Linux-aarch64 | Linux-arm64) ;;
-*) fail "the local stack needs Linux on x86_64 or arm64, and this is $(uname -s) on $(uname -m).
-Use a Linux container or virtual machine instead (a devcontainer, WSL 2, Lima, Codespaces), or deploy straight to AWS:
-see docs/deploy.md." ;;
+*) fail "Darkroom's tools need Linux on x86_64 or arm64, and this is $(uname -s) on $(uname -m).
+Use a Linux container or virtual machine instead (a devcontainer, WSL 2, Lima, Codespaces)." ;;
 esac
 
 # One setup at a time per checkout: two concurrent `make` would build the same environment twice.

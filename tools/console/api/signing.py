@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator
 from typing import Protocol
@@ -69,7 +70,7 @@ def ordinary_credentials(host: str) -> SigV4:
     session = Session()
     try:
         credentials = session.get_credentials()
-        region = region_of(host) or session.get_config_variable("region")
+        region = region_of(host) or os.environ.get("AWS_REGION") or session.get_config_variable("region")
     except BotoCoreError as error:
         raise CredentialsMissing(f"Your AWS configuration cannot be used: {error}") from error
     if credentials is None:

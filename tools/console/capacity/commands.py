@@ -26,9 +26,12 @@ WORKER_MEMORY_MB = 1769
 """`MemorySize` of the transcoder in template.yaml."""
 
 _DEPLOY = (
-    "sam build && sam deploy --config-env prod --parameter-overrides Environment=prod Access=keys Architecture=arm64"
+    "./darkroom build --config-env prod && .darkroom/venvs/sam/bin/sam deploy --config-env prod "
+    "--parameter-overrides Environment=prod"
 )
-"""All parameters are named, because they replace those in samconfig.toml."""
+"""What is named replaces the parameters in samconfig.toml, and a stack keeps those that are not named."""
+
+_OF_A_NEW_STACK = "Access=keys Architecture=arm64 AlarmEmail=you@example.com"
 
 EPILOG = """[bold]Examples[/bold]
 
@@ -127,7 +130,9 @@ def report(demand: Demand, plan: Plan) -> list[str]:
         *_month(demand, plan),
         "",
         *_advice(demand, plan),
+        "An existing stack keeps its other parameters, AlarmEmail among them, with:",
         f"{_DEPLOY} {' '.join(f'{name}={value}' for name, value in plan.parameters.items())}",
+        f"For a new one, name these too: {_OF_A_NEW_STACK}",
     ]
 
 

@@ -27,7 +27,7 @@ _TAIL_LINES = 20
 _ADVICE = {
     "setting up the Python environments": "Check that this machine reaches a Python package index, and run this again.",
     "reading the presets": "Correct layers/core/darkroom/domain/presets.py, then run this again; nothing was built.",
-    "sam build": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
+    "sam build": "Fix what it names, then run this again, or `./darkroom local deploy` if a stack is running.",
     "sam deploy": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
     "a function": "Fix it, then `./darkroom local deploy` if a stack is running, or `make run`.",
     "the emulator": "Run this again; if it fails again, its log says why.",

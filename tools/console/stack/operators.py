@@ -374,7 +374,8 @@ def _seconds_ahead(clock_file: Path | None) -> int:
 
 def _deployed_clients(name: str, region: str | None) -> tuple[Callable[[str], Any], str]:
     try:
-        session = boto3.session.Session(region_name=region)
+        # The AWS command line reads AWS_REGION, and boto3 only AWS_DEFAULT_REGION.
+        session = boto3.session.Session(region_name=region or os.environ.get("AWS_REGION") or None)
         if session.region_name is None:
             raise NoRegionError
     except NoRegionError as error:

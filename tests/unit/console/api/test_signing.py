@@ -85,6 +85,8 @@ def test_a_custom_domain_needs_a_region_from_the_configuration(bare: pytest.Monk
     bare.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     with pytest.raises(CredentialsMissing, match="AWS_REGION"):
         ordinary_credentials("photos.example.com")
+    bare.setenv("AWS_REGION", "eu-west-1")
+    assert ordinary_credentials("photos.example.com")
 
 
 def test_a_profile_that_does_not_exist_is_reported(bare: pytest.MonkeyPatch) -> None:
