@@ -19,11 +19,11 @@ setup: ## Create the environments (all other commands do this themselves)
 
 # ── Using it ──────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: run demo
-run: ## Start the whole system on this machine, develop PHOTO, and keep serving until Ctrl-C
-	@exec ./darkroom local up --develop $(PHOTO)
+run: ## Start the whole system on this machine, develop PHOTO, and keep serving until Ctrl-C (SET="NAME=VALUE …": parameters)
+	@exec ./darkroom local up --develop $(PHOTO) $(SET:%=--set %)
 
 demo: ## The same, but stop after the photo; exits non-zero if a step failed
-	@exec ./darkroom local up --develop $(PHOTO) --then-exit
+	@exec ./darkroom local up --develop $(PHOTO) --then-exit $(SET:%=--set %)
 
 .PHONY: invoke
 invoke: ## sam local invoke FN=<function> with its sample event, against the running local stack

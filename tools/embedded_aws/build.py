@@ -152,7 +152,8 @@ def sam_options(**parameters: str) -> list[str]:
     wanted = {**usual, "Architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()), **parameters}
     if wanted == usual:
         return options
-    return [*options, "--parameter-overrides", *(f"{name}={value}" for name, value in wanted.items())]
+    # In quotes, which SAM CLI takes off, a value may have blanks or be empty.
+    return [*options, "--parameter-overrides", *(f'{name}="{value}"' for name, value in wanted.items())]
 
 
 def sam_environment(state: State) -> dict[str, str]:
