@@ -1,7 +1,8 @@
 """The figures of docs/benchmarks.md that are counted: each is compared with what its program reports, and put there.
 
-    python -m benchmarks.documented calls webhooks     after `make bench-calls` and `make bench-webhooks`
+    make documented PROGRAMS="calls webhooks"      after `make bench-calls` and `make bench-webhooks`
 
+With SHORT=1 it takes the reports of the short form, and from these only the figures that all forms have.
 Times are not among them: the page names the command that measured them, and its date.
 """
 
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from checks.report import REPORTS, ROOT
+from benchmarks.forms import FOLDER, IS_SHORT
+from checks.report import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 
@@ -53,11 +55,12 @@ def stale(program: str, rows: Rows, *, short: bool) -> list[str]:
     return found
 
 
-def refreshed(page: str, program: str, rows: Rows) -> str:
-    """The page with the program's figures."""
+def refreshed(page: str, program: str, rows: Rows, *, short: bool) -> str:
+    """The page with the program's figures that the form has."""
     for figure in FIGURES[program]:
-        begin, end = figure.place(page)
-        page = page[:begin] + figure.text(rows) + page[end:]
+        if figure.lasts or not short:
+            begin, end = figure.place(page)
+            page = page[:begin] + figure.text(rows) + page[end:]
     return page
 
 
@@ -251,10 +254,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("programs", nargs="+", choices=FIGURES, metavar="PROGRAM", help=", ".join(FIGURES))
     for program in parser.parse_args(arguments).programs:
-        rows = json.loads((REPORTS / f"{program}.json").read_text())["rows"]
-        for sentence in stale(program, rows, short=False):
+        rows = json.loads((FOLDER / f"{program}.json").read_text())["rows"]
+        for sentence in stale(program, rows, short=IS_SHORT):
             print(f"{program}: {sentence}")
-        PAGE.write_text(refreshed(PAGE.read_text(), program, rows))
+        PAGE.write_text(refreshed(PAGE.read_text(), program, rows, short=IS_SHORT))
     return 0
 
 
