@@ -19,11 +19,11 @@ setup: ## Create the environments (all other commands do this themselves)
 
 # ── Using it ──────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: run demo
-run: ## Start the whole system on this machine, develop PHOTO, and keep serving until Ctrl-C
-	@exec ./darkroom local up --develop $(PHOTO)
+run: ## Start the whole system on this machine, develop PHOTO, and keep serving until Ctrl-C (SET="NAME=VALUE …": parameters)
+	@exec ./darkroom local up --develop $(PHOTO) $(SET:%=--set %)
 
 demo: ## The same, but stop after the photo; exits non-zero if a step failed
-	@exec ./darkroom local up --develop $(PHOTO) --then-exit
+	@exec ./darkroom local up --develop $(PHOTO) --then-exit $(SET:%=--set %)
 
 .PHONY: invoke
 invoke: ## sam local invoke FN=<function> with its sample event, against the running local stack
@@ -34,13 +34,13 @@ invoke: ## sam local invoke FN=<function> with its sample event, against the run
 test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, page, in their short form; 8 minutes
 	@exec $(DEV)/python -m checks.test_tiers
 
-test-all: setup ## Every tier in its long form, including removed guards and the emulator's own tests; 38 minutes
+test-all: setup ## Every tier in its long form, including removed guards and the emulator's own tests; 40 minutes
 	@exec $(DEV)/python -m checks.test_tiers --all
 
 test-rest: setup ## What test-all runs and test does not
 	@exec $(DEV)/python -m checks.test_tiers --rest
 
-TIERS := unit engine contract simulation smoke page guards emulator invoke local
+TIERS := unit engine contract simulation smoke page benchmarks guards emulator invoke local
 .PHONY: $(TIERS:%=test-%)
 $(TIERS:%=test-%): setup
 	@exec $(DEV)/python -m checks.test_tiers $(@:test-%=%)
@@ -51,12 +51,13 @@ test-contract: ## Fakes and adapters against one contract suite; the handlers ov
 test-simulation: ## Crashes and duplicates, with the real operations (LONG=1: the long form)
 test-smoke: ## The product on one embedded stack
 test-page: ## The page in a real Chromium, on one embedded stack (LONG=1: every screen and flow)
+test-benchmarks: ## Every program that measures, in its shortest form; what it counts is what docs/benchmarks.md says
 test-guards: ## Each guard removed from a copy: a test must turn red
 test-emulator: ## What the embedded AWS corrects and refuses (skipped while it is unchanged)
 test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
-# ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
+# ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
 .PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-page bench-attention bench-best fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@tools/setup/environments.sh bench
@@ -98,6 +99,10 @@ bench-attention: setup ## Crops by attention: what they keep of the subjects of 
 bench-best: ## Format best: the scores of its three formats beside each other, what it saves, what it takes (CALIBRATE=1: print its table)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.best $(if $(CALIBRATE),--calibrate)
+
+.PHONY: documented
+documented: ## Put the counted figures of the last reports into docs/benchmarks.md (PROGRAMS="calls delay …")
+	@exec $(DEV)/python -m benchmarks.documented $(PROGRAMS)
 
 fuzz: setup ## Damaged and hostile files through the engine, with limited memory (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz

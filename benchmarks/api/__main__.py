@@ -21,7 +21,8 @@ import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,11 +30,12 @@ from typing import Any
 from PIL import Image
 
 from benchmarks.earlier import environment_of, tree_of
+from benchmarks.forms import FOLDER, by_form
+from benchmarks.stage import stack_of
 from checks.report import ROOT, Goal, write_report
 from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
 from embedded_aws import environment
 from embedded_aws.paths import State
-from proof.running.serving import serving
 from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-api" / "stack"
@@ -46,7 +48,7 @@ MOST_OF_BASE = 1.05
 TURNS = 4
 """How often the two commits take turns, because a machine's speed varies within minutes."""
 
-WARM = 50
+WARM = by_form(short=1, usual=50)
 SIZES = (30_000, 300_000, 1_000_000, 4_000_000)
 """File sizes in bytes: an avatar, a website's picture, a phone's photo, and the largest that fits into a request."""
 
@@ -81,12 +83,16 @@ def events(size: int, count: int) -> list[str]:
     return [json.dumps(event)] * count
 
 
-def pause_lanes(stack: Stack) -> None:
-    """Stop workers from taking messages from the lanes' queues."""
+@contextmanager
+def lanes_paused(stack: Stack) -> Iterator[None]:
+    """Workers take no messages from the lanes' queues."""
     client = stack.client("lambda")
     mappings = client.list_event_source_mappings(FunctionName=stack.physical_id("TranscodeImageFunction"))
-    for mapping in mappings["EventSourceMappings"]:
-        client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+    for is_enabled in (False, True):
+        for mapping in mappings["EventSourceMappings"]:
+            client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=is_enabled)
+        if not is_enabled:
+            yield
 
 
 def deployed_environment(stack: Stack, function: str) -> dict[str, str]:
@@ -180,11 +186,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.api", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--base", metavar="COMMIT", help="an earlier commit to compare with")
-    parser.add_argument("--requests", type=int, default=2000 if os.environ.get("LONG") == "1" else 500)
+    parser.add_argument("--requests", type=int, default=by_form(short=3, usual=500, long=2000))
     options = parser.parse_args(arguments)
     trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
-    with serving(STATE) as stack:
-        pause_lanes(stack)
+    with stack_of(STATE) as stack, lanes_paused(stack):
         found = {size: in_turns(stack, size, options.requests, trees) for size in SIZES}
     rows = [summary(size, found[size]["now"]) for size in SIZES]
     show(rows)
@@ -207,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"our own time, of the earlier commit's: {told}")
         name = "our own time, of the earlier commit's, median over the sizes"
         goals.append(Goal(name=name, value=median(ratios.values()), limit=MOST_OF_BASE, at_least=False))
-    write_report("api", seed=None, rows=rows, goals=goals)
+    write_report("api", seed=None, rows=rows, goals=goals, folder=FOLDER)
     return 1 if refused else 0
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from benchmarks.forms import FOLDER as REPORTS
 from checks.report import Goal, write_report
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import FocalPoint, Gravity, Recipe, VariantSpec
@@ -122,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gain = found["mean"] - middle["mean"]
         name = f"what attention keeps more than the middle, {shape}, in points"
         goals.append(Goal(name=name, value=round(100 * gain, 2), limit=0.01, at_least=True))
-    write_report("attention", seed=None, rows=rows, goals=goals)
+    write_report("attention", seed=None, rows=rows, goals=goals, folder=REPORTS)
     return 0
 
 

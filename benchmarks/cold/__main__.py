@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,11 +23,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.api.__main__ import events, pause_lanes
+from benchmarks.api.__main__ import events, lanes_paused
 from benchmarks.earlier import build, tree_of
+from benchmarks.forms import FOLDER, IS_SHORT, by_form
+from benchmarks.stage import stack_of
 from checks.initialise_functions import Function, Initialisation, built_functions, initialise, unpacked_layers
 from checks.report import ROOT, Goal, write_report
-from proof.running.serving import serving
+from embedded_aws.paths import State
 from stacks.clients import of_account
 
 STATE = ROOT / "build" / "bench-cold"
@@ -43,6 +44,9 @@ OTHERS_RATIO = 0.42
 """The most that each takes of the base's time."""
 
 UPLOAD_BYTES = 30_000
+
+SHORTLY = ("AuthorizeRequestFunction", SUBMIT)
+"""The functions that the short form starts."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.cold", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--base", metavar="COMMIT", help="an earlier commit to compare with")
-    parser.add_argument("--runs", type=int, default=25 if os.environ.get("LONG") == "1" else 9)
+    parser.add_argument("--runs", type=int, default=by_form(short=1, usual=9, long=25))
     options = parser.parse_args(arguments)
     trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
     with ExitStack() as held:
         builds = {}
         for name, tree in trees.items():
-            functions = built_functions(build(tree, STATE / name))
+            functions = built_functions(template_of(tree, STATE / name))
             layers = held.enter_context(unpacked_layers(functions))
             builds[name] = Build({function.name: function for function in functions}, layers)
         milliseconds = initialisations(builds, options.runs)
@@ -83,8 +87,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for function, by_build in {**milliseconds, COLD_POST: posts}.items()
     ]
     show(rows)
-    write_report("cold", seed=None, rows=rows, goals=goals_of(rows))
+    write_report("cold", seed=None, rows=rows, goals=goals_of(rows), folder=FOLDER)
     return 0
+
+
+def template_of(tree: Path, folder: Path) -> Path:
+    """The template that is built in a tree; in the short form that of the stack, which is built already."""
+    if not IS_SHORT:
+        return build(tree, folder)
+    with stack_of(STATE / "stack") as stack:
+        return State(folder=stack.state).sam / "build" / "template.yaml"
 
 
 def initialisations(builds: dict[str, Build], runs: int) -> dict[str, dict[str, list[float]]]:
@@ -92,7 +104,7 @@ def initialisations(builds: dict[str, Build], runs: int) -> dict[str, dict[str, 
     taken: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in range(runs):
         print(f"initialising: run {run + 1} of {runs}", file=sys.stderr, flush=True)
-        for function in builds["now"].functions:
+        for function in SHORTLY if IS_SHORT else builds["now"].functions:
             for name, built in builds.items():
                 if function in built.functions:
                     taken[function][name].append(built.start(function).milliseconds)
@@ -103,8 +115,7 @@ def cold_posts(builds: dict[str, Build], runs: int) -> dict[str, list[float]]:
     """The times of cold uploads by build, taken in turns."""
     taken = defaultdict(list)
     print("starting a stack for cold uploads", file=sys.stderr, flush=True)
-    with serving(STATE / "stack") as stack:
-        pause_lanes(stack)
+    with stack_of(STATE / "stack") as stack, lanes_paused(stack):
         function = stack.physical_id(SUBMIT)
         configured = stack.client("lambda").get_function_configuration(FunctionName=function)["Environment"]
         account = {name.upper(): value for name, value in of_account(stack.record.aws_secret).items()}

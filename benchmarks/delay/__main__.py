@@ -13,7 +13,6 @@ second. Writes build/reports/delay.json. Exits with 1 if an image was not releas
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from typing import Any
 from benchmarks.delay.plane import LOADS, Load, Plane
 from benchmarks.delay.throughput import Throughput, measure
 from benchmarks.delay.ways import WAYS
+from benchmarks.forms import FOLDER, IS_LONG, by_form
 from checks.report import Goal, write_report
 from console.capacity.prices import PER_MILLION, cost
 
@@ -55,16 +55,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.delay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    long = os.environ.get("LONG") == "1"
-    parser.add_argument("--images", type=int, help="the largest load that is played")
+    parser.add_argument(
+        "--images", type=int, default=by_form(short=1000, usual=None), help="the largest load that is played"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--local", type=int, default=5000 if long else 1000, help="images on the local stack")
+    parser.add_argument(
+        "--local", type=int, default=by_form(short=20, usual=1000, long=5000), help="images on the local stack"
+    )
     options = parser.parse_args(arguments)
     rows: list[dict[str, Any]] = []
     lost = 0
     costs: dict[tuple[str, int], float] = {}
     for load in LOADS:
-        most = options.images or (1_000_000 if load.aligned or long else 100_000)
+        most = options.images or (1_000_000 if load.aligned or IS_LONG else 100_000)
         largest: Mapping[str, float] = {}
         for size in SIZES:
             if size <= most:
@@ -90,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS, at_least=False),
         Goal(name="images that were not released", value=lost, limit=0, at_least=False),
     ]
-    write_report("delay", seed=options.seed, rows=rows, goals=goals)
+    write_report("delay", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
     return 1 if lost or local.broken else 0
 
 

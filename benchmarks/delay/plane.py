@@ -208,8 +208,11 @@ class Plane:
         """A minute's uploads: each sends one message of its own to the hold queue."""
         bodies = []
         for number in range(first, last):
-            ahead = self.load.days * DAY if self.load.aligned else chance.uniform(1000, self.load.days * DAY)
-            process_at = START + SUBMITTED_WITHIN_SECONDS * 1000 + int(ahead * 1000)
+            # No further ahead than the load's days for the first upload either: images are held for at most 364.
+            ahead = self.load.days * DAY
+            if not self.load.aligned:
+                ahead = chance.uniform(SUBMITTED_WITHIN_SECONDS + 1000, ahead)
+            process_at = START + int(ahead * 1000)
             message = Message.model_construct(
                 v=1,
                 image_id=f"{number:026d}",

@@ -6,10 +6,10 @@ import re
 import time
 from dataclasses import dataclass
 
+from benchmarks.stage import stack_of
 from checks.report import ROOT
 from proof.running.clock import TimeTravel, rfc3339
 from proof.running.load import photos, upload
-from proof.running.serving import serving
 from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-delay" / "stack"
@@ -35,7 +35,7 @@ class Throughput:
 
 def measure(*, images: int) -> Throughput:
     """Schedule so many images for one instant on a separate stack, have them held, and released."""
-    with serving(STATE) as stack:
+    with stack_of(STATE) as stack:
         travel, process_at = TimeTravel(stack), int(time.time()) + _AHEAD_SECONDS
         (photo,) = photos(1)
         started = time.monotonic()
@@ -44,6 +44,7 @@ def measure(*, images: int) -> Throughput:
             [photo] * images,
             clients=_CLIENTS,
             persistent=True,
+            api_key=stack.record.api_key,
             parameters={"process_at": rfc3339(process_at)},
         )
         accepting_seconds = time.monotonic() - started

@@ -38,8 +38,9 @@ from benchmarks.engine.timing import (
     variants_folder,
     warm_up,
 )
+from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from checks.node_packages import NoNodePackages
-from checks.report import REPORTS, ROOT, write_report
+from checks.report import ROOT, write_report
 
 DESCRIPTION = """\
 Compares the product's transcode engine with its alternatives: CPU time of the whole process for each image, from bytes
@@ -50,19 +51,21 @@ median and the worst. A full run takes about 20 minutes."""
 CHART = ROOT / "docs" / "images" / "engine.svg"
 CHARTED = ("J4", "J3", "J1", "PNG")
 BASE_JOBS = f"{J3.name} and {J4.name}"
-IS_LONG = os.environ.get("LONG") == "1"
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=DESCRIPTION)
     parser.add_argument(
-        "--rounds", type=even, default=6 if IS_LONG else 2, help="rounds of everything: even; 2, or 6 with LONG=1"
+        "--rounds",
+        type=even,
+        default=by_form(short=2, usual=2, long=6),
+        help="rounds of everything: even; 2, or 6 with LONG=1",
     )
     parser.add_argument(
         "--goal-rounds",
         type=even,
-        default=60 if IS_LONG else 14,
+        default=by_form(short=2, usual=14, long=60),
         help="further rounds of what the goals look at: even; 14, or 60 with LONG=1",
     )
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core to measure on")
@@ -179,7 +182,7 @@ def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: S
     reached = goals.goals_of(findings)
     print(table.of_goals(reached))
     svg = chart.of_findings(findings, CHARTED)
-    for path in [REPORTS / "engine.svg", *([CHART] if wanted.chart and not missing else [])]:
+    for path in [FOLDER / "engine.svg", *([CHART] if wanted.chart and not missing else [])]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(svg)
         print(f"chart: {path.relative_to(ROOT)}")
@@ -190,6 +193,7 @@ def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: S
         seed=SEED,
         rows=[*rows.time_rows(findings), *rows.dollar_rows(findings), *rows.memory_rows(findings)],
         goals=reached,
+        folder=FOLDER,
     )
 
 
@@ -258,6 +262,8 @@ def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequ
 def memory_of(originals: Sequence[Source]) -> list[memory.Asked]:
     """The cells whose memory is measured."""
     by_name = {source.name: source for source in originals}
+    if IS_SHORT:
+        return [memory.Asked(source=by_name["native"], job=J4, again=True)]
     return [
         memory.Asked(source=by_name["2mp"], job=J4),
         memory.Asked(source=by_name["native"], job=J4, again=True),

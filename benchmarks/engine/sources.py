@@ -19,10 +19,11 @@ from PIL import Image, ImageCms, ImageDraw, ImageFilter, ImageFont
 from PIL import __version__ as pillow_version
 
 from benchmarks.engine.jobs import ALPHA, J1, J3, J4, PNG, Job
+from benchmarks.forms import IS_SHORT, by_form
 from checks.report import ROOT
 
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
-FOLDER = ROOT / "build" / "bench" / "sources"
+FOLDER = ROOT / "build" / "bench" / by_form(short="short-sources", usual="sources")
 SEED = 1
 """The seed of the noise in the noisy source."""
 
@@ -72,7 +73,7 @@ class Source:
 
 def sources() -> tuple[Source, ...]:
     """The sources whose time is measured, generated if they do not exist yet."""
-    return tuple(_made(recipe) for recipe in _TIMED)
+    return tuple(_made(recipe) for recipe in _TIMED if not IS_SHORT or recipe.name in _SHORTLY)
 
 
 def fifty_megapixels() -> Source:
@@ -144,8 +145,8 @@ def _upright_size(path: Path) -> tuple[int, int]:
 
 
 def _native(photo: Image.Image) -> Image.Image:
-    """12 MP cut out of the photo's centre: the camera's own pixels, not resampled."""
-    return _centre(photo, 3984, 2988)
+    """12 MP cut out of the photo's centre: the camera's own pixels, not resampled; few of them in the short form."""
+    return _centre(photo, *by_form(short=(640, 480), usual=(3984, 2988)))
 
 
 def _centre(photo: Image.Image, width: int, height: int) -> Image.Image:
@@ -224,6 +225,9 @@ def _transparent(photo: Image.Image) -> bytes:
     image.putalpha(mask.filter(ImageFilter.GaussianBlur(40)))
     return _saved(image, "PNG")
 
+
+_SHORTLY = ("native", "p3", "png")
+"""The sources of the short form."""
 
 _TIMED = (
     Recipe(

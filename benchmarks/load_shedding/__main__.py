@@ -12,7 +12,7 @@ a burst brings, so a burst begins once uploads at the same rate have filled the 
 `neighbours`: a tenant that sends a hundred times as much as each of ten others in its lane; all have the same
 allowance.
 
-Writes build/reports/load_shedder.json. Exits with 1 if an answer was not 202 or 429, or an accepted image was lost.
+Writes build/reports/load_shedding.json. Exits with 1 if an answer was not 202 or 429, or an accepted image was lost.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.forms import FOLDER, by_form
 from benchmarks.load_shedding import burst, neighbours
 from benchmarks.load_shedding.stage import STATE, have_two_workers_a_lane
+from benchmarks.stage import stack_of
 from checks.report import Goal, write_report
 from darkroom.domain.lanes import SLOW
-from proof.running.serving import serving
 
 PARTS = ("burst", "neighbours")
 
@@ -39,20 +40,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="burst, neighbours, or both")
-    parser.add_argument("--runs", type=int, default=3, help="bursts (3)")
-    parser.add_argument("--burst-seconds", type=float, default=30, help="how long each lasts (30)")
+    parser.add_argument("--runs", type=int, default=by_form(short=1, usual=3), help="bursts (3)")
+    parser.add_argument(
+        "--burst-seconds", type=float, default=by_form(short=2.0, usual=30.0), help="how long each lasts (30)"
+    )
     parser.add_argument(
         "--sla-seconds",
         type=int,
-        default=SLOW.sla_seconds,
+        default=by_form(short=10, usual=SLOW.sla_seconds),
         help=f"the slow lane's service level ({SLOW.sla_seconds}, the product's; a shorter one makes a short run)",
     )
-    parser.add_argument("--quiet-seconds", type=float, default=100, help="each stretch of the quiet tenants (100)")
+    parser.add_argument(
+        "--quiet-seconds",
+        type=float,
+        default=by_form(short=4.0, usual=100.0),
+        help="each stretch of the quiet tenants (100)",
+    )
     options = parser.parse_args(arguments)
     parts = options.parts or PARTS
     rows: list[dict[str, Any]] = []
     goals: list[Goal] = []
-    with serving(STATE, "--access", "keys") as stack:
+    with stack_of(STATE, "--access", "keys") as stack:
         is_shortened = options.sla_seconds != SLOW.sla_seconds
         have_two_workers_a_lane(stack, slow_sla_seconds=options.sla_seconds if is_shortened else None)
         # The neighbours come first: they need lanes with no backlog, and leave them so.
@@ -65,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows, goals = rows + found, goals + held
     for row in rows:
         print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
-    write_report("load_shedding", seed=None, rows=rows, goals=goals)
+    write_report("load_shedding", seed=None, rows=rows, goals=goals, folder=FOLDER)
     return 1 if any(row.get("unexpected") or row.get("lost") for row in rows) else 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from benchmarks.forms import by_form
 from benchmarks.load_shedding.load import Answer, Client, accepted, shed
 from benchmarks.load_shedding.stage import WORKERS, heavy_work, light_work, now, settled_rows
 from checks.report import Goal
@@ -22,14 +23,14 @@ from proof.running.stack import Stack
 TIMES_THE_DRAIN = 10
 HIGHEST_DRAIN = 5.0
 
-CALIBRATION_IMAGES = 30
+CALIBRATION_IMAGES = by_form(short=8, usual=30)
 """The images with which the drain is measured first: enough for the stack to have measured it too."""
 
 PATRONS_PER_SECOND = 0.5
 """What the paying tenant sends meanwhile: small photos, because its lane's workers share this machine's processors with
 those of the slow lane, which they do not on AWS."""
 
-_FILLED_AT_ONCE_SECONDS = 5
+_FILLED_AT_ONCE_SECONDS = by_form(short=1, usual=5)
 
 EXPECTED = (httpx.codes.ACCEPTED, httpx.codes.TOO_MANY_REQUESTS)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from benchmarks.forms import by_form
 from benchmarks.load_shedding.load import Answer, Client, accepted, upload_in_turns
 from benchmarks.load_shedding.stage import now, settled_rows, usual_work
 from checks.report import Goal
@@ -17,14 +18,14 @@ NOISY_PER_SECOND = 3.0
 """A fifth of what two processors answer at all: the noise should empty the tenant's bucket, but not overload a machine
 that runs all parts of the embedded stack."""
 
-TIMES_AS_NOISY = 100
-QUIET_TENANTS = 10
+TIMES_AS_NOISY = by_form(short=10, usual=100)
+QUIET_TENANTS = by_form(short=2, usual=10)
 """So many that their photos are enough for a p99 within minutes."""
 
 ALLOWED_PER_SECOND, ALLOWED_AT_ONCE = 1, 2
 """The allowance of each: the quiet tenants need a twentieth of it, and all together are below the lane's drain."""
 
-ROUNDS = 2
+ROUNDS = by_form(short=1, usual=2)
 """How often the quiet tenants are measured alone and in company, alternately."""
 
 LONGER = 2.0

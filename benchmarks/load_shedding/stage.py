@@ -10,6 +10,7 @@ from pathlib import Path
 
 from PIL import Image as Picture
 
+from benchmarks.forms import by_form
 from checks.report import ROOT
 from darkroom.domain.image import Image
 from darkroom.domain.presets import DEFAULT_PRESET
@@ -47,7 +48,7 @@ def heavy_work() -> Work:
     """
     variants = ", ".join(
         f'{{"name": "avif{width}", "width": {width}, "height": {width * 3 // 4}, "format": "avif"}}'
-        for width in range(960, 660, -40)
+        for width in range(960, by_form(short=880, usual=660), -40)
     )
     return Work(body=_crop(960, 720), parameters={"recipe": f'{{"variants": [{variants}]}}'})
 

@@ -26,7 +26,9 @@ from typing import Any
 from PIL import Image
 
 from benchmarks.earlier import environment_of, tree_of
+from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.local.client import Client, rate
+from benchmarks.stage import stack_of, unlimited_key
 from checks.report import ROOT, Goal, write_report
 from embedded_aws.paths import State
 from embedded_aws.stack import supervisor
@@ -36,15 +38,15 @@ from proof.running.stack import Stack
 STATE = ROOT / "build" / "bench-local"
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 
-CONCURRENCY = 8
-WARM_PHOTOS = 40
-REST_SECONDS = 65.0
+CONCURRENCY = by_form(short=2, usual=8)
+WARM_PHOTOS = by_form(short=2, usual=40)
+REST_SECONDS = by_form(short=0.0, usual=65.0)
 """Until the sweeper, which runs every minute, has been initialised."""
 
-IDLE_SECONDS = 60.0
+IDLE_SECONDS = by_form(short=1.0, usual=60.0)
 """One run of the sweeper belongs to it."""
 
-LARGE_ROUNDS = 3
+LARGE_ROUNDS = by_form(short=1, usual=3)
 """How often the stack and the engine alone take turns: a shared machine's speed changes within minutes."""
 
 FIGURES = {
@@ -71,6 +73,8 @@ def photo(width: int, height: int) -> bytes:
 
 def started(tree: Path, state: Path) -> AbstractContextManager[Stack]:
     """The tree's stack."""
+    if IS_SHORT:
+        return stack_of(state)
     return serving(state, tree=tree, environment=environment_of(tree))
 
 
@@ -96,7 +100,7 @@ def first_minute(tree: Path, state: Path, small: bytes) -> dict[str, float]:
     began = time.perf_counter()
     with started(tree, state) as stack:
         start = time.perf_counter() - began
-        client = Client(stack.api_url)
+        client = Client(stack.api_url, api_key=unlimited_key(stack, "first"))
         return {"start": start, "first": client.done_after(client.send(small))}
 
 
@@ -104,9 +108,12 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
     """Everything that is measured on one stack, from its start on."""
     found = {}
     with started(tree, state) as stack:
+        key = unlimited_key(stack, "many")
         for kind in ("cold", "warm"):
-            found[f"{kind}_rate"] = rate(stack.api_url, small, count=options.photos, concurrency=CONCURRENCY)
-        client = Client(stack.api_url)
+            found[f"{kind}_rate"] = rate(
+                stack.api_url, small, count=options.photos, concurrency=CONCURRENCY, api_key=key
+            )
+        client = Client(stack.api_url, api_key=key)
         posts, done = [], []
         for _ in range(WARM_PHOTOS):
             sent = client.send(small)
@@ -114,7 +121,7 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
             done.append(client.done_after(sent, look_seconds=0.02) * 1000)
         found |= {"post": median(posts), "done": median(done)}
         time.sleep(REST_SECONDS)
-        process = supervisor(State(folder=state))
+        process = supervisor(State(folder=stack.state))
         if process is None:
             raise RuntimeError("The local stack has stopped.")
         before, began = busy_seconds(process), time.perf_counter()
@@ -122,7 +129,7 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
         found["idle"] = (busy_seconds(process) - before) / (time.perf_counter() - began)
         rounds = [
             (
-                rate(stack.api_url, large, count=options.large, concurrency=CONCURRENCY),
+                rate(stack.api_url, large, count=options.large, concurrency=CONCURRENCY, api_key=key),
                 engine_rate(large, options.large),
             )
             for _ in range(LARGE_ROUNDS)
@@ -136,6 +143,7 @@ def engine_rate(large: bytes, count: int) -> float:
     """Large photos per second of the engine alone, on all cores."""
     cores = os.process_cpu_count() or 1
     file = STATE / "large.jpg"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(large)
     command = [sys.executable, "-m", "benchmarks.local.engine_rate", str(file), str(max(1, count // cores))]
     running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(cores)]
@@ -174,8 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.local", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--base", metavar="COMMIT", help="an earlier commit to compare with")
-    parser.add_argument("--photos", type=int, default=120, help="small photos at once (120)")
-    parser.add_argument("--large", type=int, default=40, help="large photos at once (40)")
+    parser.add_argument("--photos", type=int, default=by_form(short=8, usual=120), help="small photos at once (120)")
+    parser.add_argument("--large", type=int, default=by_form(short=2, usual=40), help="large photos at once (40)")
     options = parser.parse_args(arguments)
     trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
     small, large = photo(640, 480), photo(4000, 3000)
@@ -192,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows[name] |= work(tree, STATE / name, small, large, options)
     show(rows)
     told: list[dict[str, Any]] = [{"build": name, **found} for name, found in rows.items()]
-    write_report("local", seed=None, rows=told, goals=goals_of(rows))
+    write_report("local", seed=None, rows=told, goals=goals_of(rows), folder=FOLDER)
     return 0
 
 

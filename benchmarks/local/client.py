@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 _LOOK_SECONDS = 0.02
 _PATIENCE_SECONDS = 600
+_FULL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,13 @@ class Client:
         self._authorization = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
 
     def send(self, photo: bytes) -> Sent:
-        """Uploads a photo. Raises RuntimeError if it is not accepted."""
+        """Uploads a photo, again where a full stack answers 503. Raises RuntimeError if it is not accepted."""
         began = time.perf_counter()
-        status, body = self._ask("POST", "/images", photo)
+        while True:
+            status, body = self._ask("POST", "/images", photo)
+            if status != HTTPStatus.SERVICE_UNAVAILABLE or time.perf_counter() - began > _PATIENCE_SECONDS:
+                break
+            time.sleep(_FULL_SECONDS)
         answered_after = time.perf_counter() - began
         if status != HTTPStatus.ACCEPTED:
             raise RuntimeError(f"the upload was not accepted: {status} {body[:500]!r}")

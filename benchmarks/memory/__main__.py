@@ -32,6 +32,7 @@ from typing import IO, Any, cast
 from PIL import Image
 
 from benchmarks.engine.sources import fifty_megapixels
+from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.local.__main__ import PHOTO, photo
 from benchmarks.memory.curve import Point, goals_of, table
 from benchmarks.memory.throttle import limited, share_of
@@ -45,7 +46,7 @@ from proof.fakes import World
 from proof.fakes.messages import received
 from proof.fakes.pictures import jpeg
 
-SIZES = (512, 1024, 1769, 2048, 3008)
+SIZES = by_form(short=(1024,), usual=(512, 1024, 1769, 2048, 3008))
 
 WAITING_MILLISECONDS = 100.0
 """What a worker waits for AWS for each image: four calls of DynamoDB, milliseconds each, the original, and the puts of
@@ -56,10 +57,16 @@ its variants, which are made at once; of those S3 says that they take tens of mi
 SEED = 1
 """The seed of the noise."""
 
-COSTLIEST = """
-{"variants": [{"name": "large", "width": 4096, "height": 4096, "enlarge": true, "format": "webp", "quality": 100}]}
-"""
+_SIDE = by_form(short=512, usual=4096)
+
+_LARGE = {"name": "large", "width": _SIDE, "height": _SIDE, "enlarge": True, "format": "webp", "quality": 100}
+COSTLIEST = json.dumps({"variants": [_LARGE]})
 """The recipe that takes the most memory of those that are allowed: see `MAX_WORK_PIXELS`."""
+
+SIZES_OF_PHOTOS = by_form(
+    short={"0.3 MP": (640, 480)}, usual={"0.3 MP": (640, 480), "3 MP": (2048, 1536), "12 MP": (4000, 3000)}
+)
+NOISE_PIXELS = by_form(short=240, usual=2400)
 
 EVENT = ROOT / "events" / "transcode_image.json"
 
@@ -156,23 +163,23 @@ def delivery_of(original: Path, lane: str, recipe: str | None = None) -> str:
 def photos(folder: Path) -> dict[str, Path]:
     """A real photo at several sizes."""
     found = {}
-    for title, size in {"0.3 MP": (640, 480), "3 MP": (2048, 1536), "12 MP": (4000, 3000)}.items():
+    for title, size in SIZES_OF_PHOTOS.items():
         found[title] = folder / f"{size[0]}.jpg"
         found[title].write_bytes(photo(*size))
-    return {**found, "16 MP": PHOTO}
+    return found if IS_SHORT else {**found, "16 MP": PHOTO}
 
 
 def progressive(folder: Path) -> Path:
     """The largest photo that is accepted, as a progressive JPEG: its decoder holds all of it."""
     path = folder / "progressive.jpg"
-    with Image.open(fifty_megapixels().path) as picture:
+    with Image.open(PHOTO if IS_SHORT else fifty_megapixels().path) as picture:
         picture.save(path, quality=92, progressive=True)
     return path
 
 
 def noise(folder: Path) -> Path:
     """23 MB of noise under a noisy alpha, which is the worst for every encoder."""
-    path, side = folder / "noise.png", 2400
+    path, side = folder / "noise.png", NOISE_PIXELS
     Image.frombytes("RGBA", (side, side), random.Random(SEED).randbytes(side * side * 4)).save(path, compress_level=1)
     return path
 
@@ -242,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.memory", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=15 if os.environ.get("LONG") == "1" else 5)
+    parser.add_argument("--rounds", type=int, default=by_form(short=1, usual=5, long=15))
     parser.add_argument("--sizes", type=int, nargs="+", metavar="MB", default=SIZES, help=f"{SIZES}, and the deployed")
     parser.add_argument(
         "--waiting", type=float, metavar="MS", default=WAITING_MILLISECONDS, help="for AWS, for each image (100)"
@@ -275,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     memory = [{"of": title, "peak_mb": round(megabytes, 1)} for title, megabytes in held.items()]
     goals = goals_of(points, deployed=deployed, peak_mb=peak_mb)
-    write_report("memory", seed=SEED, rows=[*summaries, *rows, *memory], goals=goals)
+    write_report("memory", seed=SEED, rows=[*summaries, *rows, *memory], goals=goals, folder=FOLDER)
     return 0
 
 

@@ -27,12 +27,13 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from benchmarks.forms import FOLDER, by_form
+from benchmarks.stage import stack_of
 from browser import chromium
 from browser.layout import settle
 from browser.tabs import new_context, sign_in
 from checks.report import ROOT, Goal, write_report
 from proof.page.planted import Account, image, plant, planted_account
-from proof.running.serving import serving
 from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-page"
@@ -176,11 +177,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.page", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--loads", type=int, default=20, help="how often the page is loaded (20)")
-    parser.add_argument("--photos", type=int, default=10, help="how many photos are uploaded (10)")
-    parser.add_argument("--images", type=int, default=5000, help="how many images the scroll goes over (5000)")
+    parser.add_argument(
+        "--loads", type=int, default=by_form(short=1, usual=20), help="how often the page is loaded (20)"
+    )
+    parser.add_argument(
+        "--photos", type=int, default=by_form(short=1, usual=10), help="how many photos are uploaded (10)"
+    )
+    parser.add_argument(
+        "--images", type=int, default=by_form(short=250, usual=5000), help="how many images the scroll goes over (5000)"
+    )
     options = parser.parse_args(arguments)
-    with serving(STATE, "--access", "keys") as stack, chromium.running() as browser:
+    with stack_of(STATE, "--access", "keys") as stack, chromium.running() as browser:
         account = planted_account(stack)
         for _ in range(2):  # the stack's functions start, and the browser fills its own caches
             first_load(browser, stack, account)
@@ -214,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("longest task while scrolling (ms)", scrolled["longest"], LONGEST_TASK_MILLISECONDS),
     )
     goals = [Goal(name=name, value=value, limit=limit, at_least=False) for name, value, limit in figures]
-    write_report("page", seed=None, rows=rows, goals=goals)
+    write_report("page", seed=None, rows=rows, goals=goals, folder=FOLDER)
     return 0
 
 

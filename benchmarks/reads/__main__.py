@@ -24,6 +24,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from benchmarks.forms import FOLDER, by_form
+from benchmarks.stage import stack_of
 from checks.report import ROOT, Goal, write_report
 from console.capacity.plan import API_GB
 from console.capacity.prices import cost
@@ -34,7 +36,6 @@ from darkroom.domain.listing import INDEX_UNITS, LOOKS, MAX_PAGE_IMAGES
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.tenants import Tier
 from proof.fakes.rows import accepted_image
-from proof.running.serving import serving
 from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-reads" / "stack"
@@ -47,7 +48,8 @@ SHA256 = hashlib.sha256(BODY).hexdigest()
 
 IMAGES = LOOKS * MAX_PAGE_IMAGES + 20
 _CLIENTS = 8
-_SETTLE_SECONDS = 2.0
+_SETTLE_SECONDS = by_form(short=0.5, usual=2.0)
+_BURST_SECONDS = by_form(short=0.3, usual=3.0)
 _UNIT_BYTES = 4096
 _ACCESS_LOG_KILOBYTES = 0.4
 """One line of the gateway's log."""
@@ -156,7 +158,7 @@ def logged(stack: Stack) -> tuple[Counter[str], float, float]:
 
 def hour_of(stack: Stack, readers: Sequence[Reader], way: Way, *, row_units: int, seconds: float) -> dict[str, Any]:
     """What the reads of one way cost in an hour, after the burst is used up."""
-    together(readers, way.path, seconds=3)
+    together(readers, way.path, seconds=_BURST_SECONDS)
     time.sleep(_SETTLE_SECONDS)
     calls_before, milliseconds_before, kilobytes_before = logged(stack)
     began = time.monotonic()
@@ -193,10 +195,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.reads", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=15, help="how long to read in each way (15)")
+    parser.add_argument(
+        "--seconds", type=float, default=by_form(short=0.5, usual=15.0), help="how long to read in each way (15)"
+    )
     options = parser.parse_args(arguments)
     free = Tier.FREE.allowance
-    with serving(STATE, "--access", "keys") as stack:
+    with stack_of(STATE, "--access", "keys") as stack:
         key = stack.key_of_tenant(TENANT, tier="free", requests_per_second=free.requests_per_second, burst=free.burst)
         table = ImagesTable(stack.client("dynamodb"), stack.output("ImagesTableName"))
         now = time.time_ns() // 1_000_000 - 60_000
@@ -218,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     goals = [
         Goal(name="dollars for an hour of the dearest reads", value=worst, limit=MOST_DOLLARS_AN_HOUR, at_least=False)
     ]
-    write_report("reads", seed=None, rows=rows, goals=goals)
+    write_report("reads", seed=None, rows=rows, goals=goals, folder=FOLDER)
     return 0
 
 

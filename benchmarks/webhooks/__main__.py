@@ -8,19 +8,22 @@ time, and the index of what is due is late. Only the queues and the pools of the
 played with and without two endpoints that do not answer. Then one endpoint is disabled for an hour, and others fail
 until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last, two
 thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables and
-writes build/reports/bench_webhooks.json. Exits with 1 if something was lost or delivered twice.
+writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.forms import FOLDER, by_form
 from benchmarks.webhooks import fan_out, local, neighbours, rest
 from checks.report import Goal, write_report
+
+SAMPLE = 1000
+"""The deliveries of a load that every form plays."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,19 +31,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.webhooks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    long = os.environ.get("LONG") == "1"
-    parser.add_argument("--deliveries", type=int, default=100_000, help="of the load that is played twice (100,000)")
+    parser.add_argument(
+        "--deliveries",
+        type=int,
+        default=by_form(short=SAMPLE, usual=100_000),
+        help="of the load that is played twice (100,000)",
+    )
     parser.add_argument("--per-second", type=float, default=200.0, help="how many of these come in a second (200)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     runs, goals = neighbours.measure(
-        seeds=range(options.seed, options.seed + (3 if long else 1)),
+        seeds=range(options.seed, options.seed + by_form(short=1, usual=1, long=3)),
         deliveries=options.deliveries,
         per_second=options.per_second,
     )
     rows: list[Mapping[str, Any]] = [run.row for run in runs]
     _print_neighbours(rows)
-    rested, rest_goals = rest.measure(seeds=range(options.seed, options.seed + (5 if long else 2)))
+    # What the short form plays, so that a later one shows whether a delivery still takes what it took.
+    sample = neighbours.play(seed=options.seed, deliveries=SAMPLE, per_second=options.per_second, with_bad=True).row
+    rows.append({**sample, "part": "sample"})
+    rested, rest_goals = rest.measure(seeds=range(options.seed, options.seed + by_form(short=1, usual=2, long=5)))
     _print_rest(rested)
     fanned, fan_out_goals = fan_out.measure(seed=options.seed)
     _print_fan_out(fanned)
@@ -50,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = sum(sum(row.get("broken", {}).values()) for row in rows)
     goals += [*rest_goals, *fan_out_goals, *local_goals]
     goals.append(Goal(name="deliveries lost, or more on their way than may be", value=broken, limit=0, at_least=False))
-    write_report("bench_webhooks", seed=options.seed, rows=rows, goals=goals)
+    write_report("webhooks", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
     is_whole = all(goal.holds for goal in local_goals)
     return 1 if broken or any(row.get("sent_twice") for row in rows) or not is_whole else 0
 

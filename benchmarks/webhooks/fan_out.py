@@ -7,9 +7,11 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.forms import by_form
 from benchmarks.webhooks.load import event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.virtual_time import VirtualTime
+from checks.expand_template import raw_template
 from checks.report import Goal
 from console.capacity.prices import cost
 from darkroom.aws.events_topic import SnsTopic
@@ -44,18 +46,29 @@ MEMORY_GB = 0.5
 CHUNK_BYTES = 64 * 1024
 """SNS and SQS bill a request for each 64 KB (https://aws.amazon.com/sns/pricing, https://aws.amazon.com/sqs/pricing)."""
 
-WEBHOOK_CONCURRENCY, WINDOW_BATCH, WINDOW_SECONDS, POLLERS, RECEIVED = 10, 50, 5.0, 5, 10
-"""The consumers' event source mappings, as in the template: of webhooks at most ten invocations, without a window; of
-usage 50 messages or 5 seconds. Lambda starts with five pollers, and each is taken to fill a batch of its own, which is
-the dearest; a receive returns ten messages at most."""
+POLLERS, RECEIVED = 5, 10
+"""Lambda starts with five pollers, and each is taken to fill a batch of its own, which is the dearest; a receive
+returns ten messages at most."""
 
-RATES = (1.0, 10.0, 30.0, 100.0, 400.0)
+RATES = by_form(short=(100.0,), usual=(1.0, 10.0, 30.0, 100.0, 400.0))
 """Events per second."""
 
 GOAL_RATE, GOAL_DOLLARS = 100.0, 1.0
 """At this rate and above it, a million events cost at most so much: at a lower one batches are smaller."""
 
 EVENTS = 20_000
+
+
+def mapping(function: str) -> Mapping[str, Any]:
+    """The event source mapping of a consumer, as in the template."""
+    (event,) = raw_template()["Resources"][function]["Properties"]["Events"].values()
+    properties: Mapping[str, Any] = event["Properties"]
+    return properties
+
+
+WEBHOOK_CONCURRENCY: int = mapping("CreateDeliveriesFunction")["ScalingConfig"]["MaximumConcurrency"]
+WINDOW_BATCH: int = mapping("CountUsageFunction")["BatchSize"]
+WINDOW_SECONDS: float = mapping("CountUsageFunction")["MaximumBatchingWindowInSeconds"]
 
 
 class CountingTopic:

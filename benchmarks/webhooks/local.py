@@ -15,19 +15,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from benchmarks.forms import by_form
 from benchmarks.local.__main__ import CONCURRENCY, photo
 from benchmarks.local.client import rate
+from benchmarks.stage import stack_of, unlimited_key
 from checks.report import ROOT, Goal
-from proof.running.serving import serving
 
 STATE = ROOT / "build" / "bench-webhooks" / "stack"
 
 ENDPOINTS = 10
 """A tenant's most: each photo's `image.done` is so many deliveries, so that few photos have to be developed."""
 
-PHOTOS = 200
+PHOTOS = by_form(short=4, usual=200)
 PATIENCE_SECONDS = 180.0
-SETTLE_SECONDS = 5.0
+SETTLE_SECONDS = by_form(short=1.0, usual=5.0)
 """How long after the last has arrived another may come, which would be one too many."""
 
 
@@ -71,11 +72,12 @@ class Receivers:
                 thread.join()
 
 
-def asked(api_url: str, method: str, path: str, document: object = None) -> dict[str, Any]:
+def asked(api_url: str, method: str, path: str, document: object = None, *, key: str | None = None) -> dict[str, Any]:
     """The API's answer. Raises RuntimeError if it is none that was hoped for."""
     connection = http.client.HTTPConnection(urlsplit(api_url).netloc, timeout=60)
     body, headers = (None, {}) if document is None else (json.dumps(document), {"Content-Type": "application/json"})
-    connection.request(method, path, body=body, headers=headers)
+    authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
+    connection.request(method, path, body=body, headers=headers | authorization)
     answer = connection.getresponse()
     text = answer.read()
     connection.close()
@@ -85,13 +87,16 @@ def asked(api_url: str, method: str, path: str, document: object = None) -> dict
     return found
 
 
-def deliveries(api_url: str, webhook_id: str) -> list[dict[str, Any]]:
+def deliveries(api_url: str, webhook_id: str, *, key: str | None = None) -> list[dict[str, Any]]:
     """All deliveries of an endpoint."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
         page = asked(
-            api_url, "GET", f"/webhooks/{webhook_id}/deliveries" + (f"?cursor={quote(cursor)}" if cursor else "")
+            api_url,
+            "GET",
+            f"/webhooks/{webhook_id}/deliveries" + (f"?cursor={quote(cursor)}" if cursor else ""),
+            key=key,
         )
         found += page["deliveries"]
         cursor = page["next"]
@@ -103,23 +108,25 @@ def measure(*, photos: int = PHOTOS) -> tuple[dict[str, Any], list[Goal]]:
     """Sends photos, waits until the endpoints that live have got their events, and counts what came of each."""
     receivers = Receivers()
     # A port that nobody else gets meanwhile, and at which nobody listens: a connection is refused at once.
-    with receivers.listening() as url, socket.socket() as dead, serving(STATE) as stack:
+    with receivers.listening() as url, socket.socket() as dead, stack_of(STATE) as stack:
         dead.bind(("127.0.0.1", 0))
+        key = unlimited_key(stack, "hooks")
         living = [f"/hooks/{number}" for number in range(ENDPOINTS - 1)]
         urls = [*(url + path for path in living), f"http://127.0.0.1:{dead.getsockname()[1]}/"]
         ids = [
-            asked(stack.api_url, "POST", "/webhooks", {"url": each, "events": ["image.done"]})["id"] for each in urls
+            asked(stack.api_url, "POST", "/webhooks", {"url": each, "events": ["image.done"]}, key=key)["id"]
+            for each in urls
         ]
         began = time.monotonic()
-        rate(stack.api_url, photo(320, 240), count=photos, concurrency=CONCURRENCY)
+        rate(stack.api_url, photo(320, 240), count=photos, concurrency=CONCURRENCY, api_key=key)
         developed = time.monotonic() - began
         expected = photos * len(living)
         while len(receivers.got) < expected and time.monotonic() - began < developed + PATIENCE_SECONDS:
             time.sleep(0.05)
         delivered = time.monotonic() - began
         time.sleep(SETTLE_SECONDS)
-        noted = {webhook_id: deliveries(stack.api_url, webhook_id) for webhook_id in ids}
-        dead_rests = asked(stack.api_url, "GET", f"/webhooks/{ids[-1]}")["rests_until"] is not None
+        noted = {webhook_id: deliveries(stack.api_url, webhook_id, key=key) for webhook_id in ids}
+        dead_rests = asked(stack.api_url, "GET", f"/webhooks/{ids[-1]}", key=key)["rests_until"] is not None
     unseen = sum(
         receivers.got[path, one["event_id"]] != 1
         for path, webhook_id in zip(living, ids, strict=False)

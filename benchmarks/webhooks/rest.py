@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from benchmarks.forms import by_form
 from benchmarks.webhooks.load import endpoints, event, events
 from benchmarks.webhooks.plane import SWEEP_SECONDS, Plane
 from benchmarks.webhooks.receivers import Behaviour, black_hole, broken, ordinary, refusing
@@ -15,11 +16,14 @@ from checks.report import Goal
 from darkroom.domain.delivery import JITTER, MAX_ATTEMPTS, MESSAGE_SECONDS, OVERLOADED_SECONDS, RETRY_SECONDS
 
 HOUR = 3600.0
-PER_SECOND = 2.0
+PER_SECOND = by_form(short=0.5, usual=2.0)
 """How many events a second come for the endpoint that is disabled."""
 
 HANDLING_SECONDS = 3.0
 """How much later than its due time an attempt may begin for the queue's sake: a delay is in whole seconds."""
+
+LATER = by_form(short=0.2, usual=1.0)
+"""For how many hours events come for it after it is enabled."""
 
 EVENTS, WITHIN_HOURS, PLAYED_HOURS = 20, 10, 90
 """How many events a failing endpoint gets, within how long, and how long that is played: ten attempts take 76 hours."""
@@ -30,7 +34,7 @@ def disabled_for_an_hour(*, seed: int) -> tuple[dict[str, Any], Mapping[str, int
     began = time.monotonic()
     chance = random.Random(seed)
     endpoint = endpoints(chance)[-1]
-    seconds = 2 * HOUR
+    seconds = (1 + LATER) * HOUR
     coming = events(chance, [endpoint], deliveries=round(seconds * PER_SECOND), seconds=seconds, in_bursts=0)
     plane = Plane([endpoint], {endpoint.endpoint_id: ordinary}, seed=seed)
     plane.come(coming)

@@ -98,6 +98,7 @@ def upload(
     interval_seconds: float = 0.0,
     parameters: Mapping[str, str] = MappingProxyType({}),
     on_answer: Callable[[Answer], None] | None = None,
+    api_key: str | None = None,
 ) -> list[Answer]:
     """Posts every photo under its own key, and returns when the last one is answered.
 
@@ -107,7 +108,10 @@ def upload(
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
     turn = threading.Lock()
 
-    with httpx.Client(base_url=api_url, trust_env=False, timeout=CLIENT_PATIENCE_SECONDS, limits=limits) as api:
+    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    with httpx.Client(
+        base_url=api_url, headers=headers, trust_env=False, timeout=CLIENT_PATIENCE_SECONDS, limits=limits
+    ) as api:
 
         def send(photo: Photo) -> Answer:
             with turn:

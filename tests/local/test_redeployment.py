@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from proof.fakes.pictures import encoded, picture
 from tests.local.local_stack import PHOTO, LocalStack, copy_of_the_checkout
 
 _BROKEN_QUEUE = """
@@ -23,7 +24,7 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     folder = tmp_path_factory.mktemp("edited")
     copied = LocalStack(state=folder / "state", checkout=copy_of_the_checkout(folder / "checkout"))
     copied.borrow_downloads()
-    with copied.serving():
+    with copied.serving("--set", "ExtraInputFormats=avif,heic", "--set", "MaxUploadBytes=5000000"):
         yield copied
 
 
@@ -48,6 +49,23 @@ def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
     assert uploaded.returncode == 0, uploaded.stdout
     (document,) = edited.client("dynamodb").scan(TableName=edited.outputs["ImagesTableName"])["Items"]
     assert "250" in str(document)
+
+
+def test_a_deployment_keeps_the_parameters_of_the_stack_but_those_that_it_sets(
+    edited: LocalStack, tmp_path: Path
+) -> None:
+    """Those with which the stack was started."""
+    photo = tmp_path / "photo.avif"
+    photo.write_bytes(encoded(picture(), "AVIF"))
+    accepted = edited.darkroom("upload", photo, "--wait")
+    assert accepted.returncode == 0, accepted.stdout
+    deploy(edited, "--set", "ExtraInputFormats=")
+    refused = edited.darkroom("upload", photo)
+    assert (refused.returncode, "not accepted" in refused.stdout) == (1, True), refused.stdout
+    assert (edited.running.parameters["ExtraInputFormats"], edited.running.parameters["MaxUploadBytes"]) == (
+        "",
+        "5000000",
+    )
 
 
 def test_of_a_function_that_cannot_start_its_own_exception_is_shown(edited: LocalStack) -> None:
@@ -94,7 +112,7 @@ def edit(file: Path, before: str, after: str) -> None:
     file.write_text(text.replace(before, after))
 
 
-def deploy(stack: LocalStack) -> None:
+def deploy(stack: LocalStack, *options: str) -> None:
     """Deploy the edits."""
-    deployed = stack.darkroom("local", "deploy")
+    deployed = stack.darkroom("local", "deploy", *options)
     assert deployed.returncode == 0, deployed.stdout

@@ -83,7 +83,7 @@ def test_a_budget_that_is_exceeded_is_a_missed_goal_and_no_failure() -> None:
 
 def test_the_summary_says_which_tiers_were_left_out_and_which_ran_in_short() -> None:
     said = "\n".join(left_out([tier.name for tier in TIERS if tier.is_quick], Form.SHORT))
-    assert "left out: guards, emulator, invoke, local (make test-all" in said
+    assert "left out: benchmarks, guards, emulator, invoke, local (make test-all" in said
     assert "in short form: simulation" in said
 
 

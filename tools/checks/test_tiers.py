@@ -92,6 +92,8 @@ TIERS = (
         needs_chromium=True,
         beside=("simulation",),
     ),
+    # One worker has a stack and the programs that measure it, the other one the programs that measure this machine.
+    Tier(name="benchmarks", budget_seconds=100, distribution=("loadfile", "--no-loadscope-reorder")),
     Tier(name="guards", budget_seconds=400, command=("proof.guards",)),
     Tier(
         name="emulator",

@@ -214,7 +214,8 @@ def sam_options(environment: str, **parameters: str) -> list[str]:
     wanted = {**usual, **parameters}
     if wanted == usual:
         return options
-    return [*options, "--parameter-overrides", *(f"{name}={value}" for name, value in wanted.items())]
+    # In quotes, which SAM CLI takes off, a value may have blanks or be empty.
+    return [*options, "--parameter-overrides", *(f'{name}="{value}"' for name, value in wanted.items())]
 
 
 def configured_parameters(environment: str) -> dict[str, str]:

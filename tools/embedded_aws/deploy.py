@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -34,6 +33,8 @@ _CONSEQUENCES = ("Resource creation cancelled", "Resource update cancelled")
 # Any well-formed id of no image. Our function answers it with a problem document; API Gateway never does.
 _PROBE = "/images/00000000000000000000000000/status"
 _PROBLEM = "application/problem+json"
+# The same function answers it, to everybody.
+_OPEN_PROBE = "/openapi.json"
 _BEHIND_THE_PROBE = ("AuthorizeRequestFunction", "ReadImageFunction")
 _PROBE_ATTEMPTS = 3
 _PROBE_TIMEOUT_SECONDS = 30  # API Gateway's own limit for a function
@@ -50,12 +51,10 @@ def deploy(
     _delete_if_stuck(cloudformation, interrupts)
     earlier = {event["EventId"] for event in _events(cloudformation)}
     prepare_sam(state)
-    # SAM CLI takes no empty value; without one the stack keeps what it has.
-    chosen = {name: value for name, value in parameters.items() if value}
     try:
         run(
             "sam deploy",
-            [paths.SAM, "deploy", "--template-file", template, *local_options(**chosen)],
+            [paths.SAM, "deploy", "--template-file", template, *local_options(**parameters)],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",
@@ -69,28 +68,36 @@ def deploy(
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = None) -> None:
-    """Request an image that does not exist until our function answers that; raises ApiSilent."""
-    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-    probe = urllib.request.Request(api_url + _PROBE, headers=headers)  # noqa: S310 -- always http
+def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = None, *, lets_us_in: bool = True) -> None:
+    """Request an image that does not exist until our function answers that, or what needs no credential if the API does
+    not let us in; raises ApiSilent."""
+    path = _PROBE if lets_us_in else _OPEN_PROBE
+    expected = (HTTPStatus.NOT_FOUND, _PROBLEM) if lets_us_in else (HTTPStatus.OK, "application/json")
+    headers = {} if api_key is None or not lets_us_in else {"Authorization": f"Bearer {api_key}"}
+    probe = urllib.request.Request(api_url + path, headers=headers)  # noqa: S310 -- always http
     # Directly to the loopback address, ignoring any proxy of the machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    answer = "no answer"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _AnyStatus())
+    said = "no answer"
     for _ in range(_PROBE_ATTEMPTS):
         try:
-            with interrupts.raised_at_once():
-                opener.open(probe, timeout=_PROBE_TIMEOUT_SECONDS).close()
-        except urllib.error.HTTPError as error:
-            if error.code == HTTPStatus.NOT_FOUND and error.headers.get_content_type() == _PROBLEM:
-                return
-            answer = f"{error.code} {error.read(500).decode(errors='replace')}"
+            with interrupts.raised_at_once(), opener.open(probe, timeout=_PROBE_TIMEOUT_SECONDS) as answer:
+                if (answer.status, answer.headers.get_content_type()) == expected:
+                    return
+                said = f"{answer.status} {answer.read(500).decode(errors='replace')}"
         except OSError as error:
-            answer = str(error)
+            said = str(error)
         interrupts.pause(0.5)
     raise ApiSilent(
-        f"GET {api_url}{_PROBE} should be a 404 problem document made by ReadImageFunction, and was: {answer}",
+        f"GET {api_url}{path} should be a {expected[0]} {expected[1]} made by ReadImageFunction, and was: {said}",
         exceptions=[lines for function in _BEHIND_THE_PROBE if (lines := _exception_of(function))],
     )
+
+
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Returns every answer, whatever its status."""
+
+    def http_response(self, request: urllib.request.Request, response: Any) -> Any:
+        return response
 
 
 def _exception_of(function: str) -> list[str]:

@@ -31,7 +31,7 @@ def held(state: State) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise AlreadyRunning(
                     f"A local stack runs already (process {_content(state.lock)}): "
-                    "use it, or stop it with `./darkroom local down`."
+                    "use it, change it with `./darkroom local deploy`, or stop it with `./darkroom local down`."
                 )
             time.sleep(_POLL_SECONDS)
         file.truncate(0)

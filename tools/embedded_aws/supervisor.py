@@ -15,6 +15,7 @@ from embedded_aws.first_key import make_first_key
 from embedded_aws.layers import DeployedLayers, Sources, restore
 from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupts, run
+from embedded_aws.template_parameters import check_rules, still_known
 from stacks.record import StackRecord, write_record
 from stacks.running import recorded_stack
 
@@ -24,8 +25,8 @@ Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 KEYS = "keys"
 """The value of the template's `Access` that requires keys."""
 
-CHOSEN = ("Access", "AllowedOrigins", "Encryption", "SnapStart")
-"""The template parameters that can be chosen here; a redeployment keeps those of the last deployment."""
+OURS = ("anonymous", KEYS)
+"""Those with which the stack has, or needs, a credential of its own; tokens and signatures are made elsewhere."""
 
 _FIRST_PHOTO = ("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction")
 """The functions that the first photo would have to wait for."""
@@ -70,11 +71,12 @@ def local_stack(
             yield serving, child
 
 
-def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> StackRecord:
-    """Build and deploy to the running stack; raises Interrupted and any of the failures."""
+def redeploy(state: State, *, parameters: Mapping[str, str], interrupts: Interrupts, step: Step) -> StackRecord:
+    """Build and deploy to the running stack, which keeps all of its parameters but the given ones; raises Interrupted,
+    InvalidParameter and any of the failures."""
     serving = stack.running(state)
-    deployed = recorded_stack(serving).parameters
-    parameters = {name: deployed[name] for name in CHOSEN}
+    parameters = {**still_known(recorded_stack(serving).parameters), **parameters}
+    check_rules(parameters)
     serving = _build_and_deploy(state, lambda: serving, parameters, interrupts, step)
     stack.running(state)  # a stack that has stopped meanwhile must not be announced again
     write_record(state.stack_file, serving)
@@ -108,7 +110,7 @@ def _build_and_deploy(
             api_key = serving.api_key
             if outputs["Access"] == KEYS and api_key is None:
                 api_key = make_first_key(outputs["TenantsTableName"], interrupts)
-            await_answer(serving.api_url, interrupts, api_key)
+            await_answer(serving.api_url, interrupts, api_key, lets_us_in=outputs["Access"] in OURS)
     return replace(serving, outputs=outputs, api_key=api_key)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,7 @@ from console.local.develop import develop_photo, print_curl_lines
 from console.terminal import display
 from console.terminal.browser import open_in_browser
 from console.terminal.durations import seconds_of
-from embedded_aws import clock, environment
+from embedded_aws import clock, environment, template_parameters
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupted, Interrupts
 from embedded_aws.stack import running, stop
@@ -29,6 +29,16 @@ from stacks.record import StackRecord
 # boto3, which the supervisor and the logs need, is imported inside the commands: others should not wait for it.
 
 _FOLLOW_SECONDS = 0.5
+
+_Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A parameter of template.yaml: ExtraInputFormats=avif,heic. For several, repeat it.",
+        show_default=False,
+    ),
+]
 
 
 class Access(StrEnum):
@@ -86,6 +96,7 @@ def up(
     snap_start: Annotated[
         bool, typer.Option("--snap-start", help="Publish versions of the API's functions, as for SnapStart.")
     ] = False,
+    settings: _Set = None,
     enforce_iam: Annotated[
         bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
     ] = False,
@@ -109,7 +120,23 @@ def up(
       ./darkroom local up --develop photo.jpg              as `make run`
       ./darkroom local up --develop photo.jpg --then-exit  as `make demo`
       ./darkroom local up --open                           shows the page
+      ./darkroom local up --set ExtraInputFormats=avif,heic --set MaxUploadBytes=50000000
     """
+    parameters = _parameters(
+        settings,
+        {
+            "--access": ("Access", access.value, Access.ANONYMOUS.value),
+            "--allowed-origins": ("AllowedOrigins", allowed_origins, ""),
+            "--encryption": ("Encryption", encryption.value, Encryption.AWS.value),
+            "--snap-start": ("SnapStart", "PublishedVersions" if snap_start else "None", "None"),
+        },
+    )
+    if develop is not None and parameters["Access"] not in [*Access]:
+        raise typer.BadParameter(
+            f"with Access={parameters['Access']} the API asks for a credential that is made elsewhere. "
+            "Start the stack without this option, and send the photo yourself.",
+            param_hint="--develop",
+        )
     out, state, steps = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     well, serving = True, False
     with Interrupts() as interrupts:
@@ -125,12 +152,7 @@ def up(
                 steps.then("stop") as begin_stop,
                 local_stack(
                     state,
-                    parameters={
-                        "Access": access.value,
-                        "AllowedOrigins": allowed_origins,
-                        "Encryption": encryption.value,
-                        "SnapStart": "PublishedVersions" if snap_start else "None",
-                    },
+                    parameters=parameters,
                     enforce_iam=enforce_iam,
                     concurrency=concurrency,
                     interrupts=interrupts,
@@ -167,10 +189,13 @@ def up(
 
 
 @app.command()
-def deploy() -> None:
+def deploy(*, settings: _Set = None) -> None:
     """Build and deploy to the running stack.
 
-    An edited handler, preset, layer or template is live in seconds.
+    An edited handler, preset, layer or template is live in seconds. The stack
+    keeps the parameters that it has, but for those that are set.
+
+      ./darkroom local deploy --set MaxUploadBytes=50000000
     """
     out, state = display.output(), State.current()
     began = time.monotonic()
@@ -179,8 +204,11 @@ def deploy() -> None:
 
         environment.enter(state)
         try:
-            with pages.failures_explained(state):
-                stack = redeploy(state, interrupts=interrupts, step=pages.Steps(out, pages.command_began()))
+            with pages.failures_explained(state), _as_option():
+                parameters = template_parameters.read(settings or ())
+                stack = redeploy(
+                    state, parameters=parameters, interrupts=interrupts, step=pages.Steps(out, pages.command_began())
+                )
         except Interrupted as interrupt:
             display.line(out, "\nStopped; the stack may have half of the change: run `./darkroom local deploy` again.")
             raise typer.Exit(interrupt.exit_status) from None
@@ -271,6 +299,27 @@ def warp(
         ahead = timedelta(seconds=clock.seconds_ahead(state.clock))
         compared = f"{ahead} ahead of this machine's" if ahead else "the same as this machine's"
         display.line(out, f"The stack's clock says {moment:%Y-%m-%d %H:%M:%S} UTC: {compared}.")
+
+
+def _parameters(settings: list[str] | None, options: Mapping[str, tuple[str, str, str]]) -> dict[str, str]:
+    """The parameters of the template by both ways to choose them: an option has one of its own, its value, and that
+    without the option."""
+    with _as_option():
+        chosen = template_parameters.read(settings or ())
+        for option, (name, value, default) in options.items():
+            if value != default and chosen.get(name, value) != value:
+                raise template_parameters.InvalidParameter(f"{name} has another value by {option}. Name it once.")
+        parameters = {name: value for name, value, _ in options.values()} | chosen
+        template_parameters.check_rules(parameters)
+    return parameters
+
+
+@contextmanager
+def _as_option() -> Iterator[None]:
+    try:
+        yield
+    except template_parameters.InvalidParameter as error:
+        raise typer.BadParameter(display.printable(str(error)), param_hint="--set") from error
 
 
 def _develop(out: Console, state: State, stack: StackRecord, photo: Path, step: pages.Steps) -> bool:
