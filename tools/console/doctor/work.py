@@ -135,7 +135,8 @@ def _print(out: Console, result: Result) -> None:
     if result.reason is not None:
         _print_wrapped(out, f"could not be checked: {display.printable(result.reason)}")
     if result.status is Status.WRONG:
-        _print_wrapped(out, f"→ {check.remedy}")
+        for text in result.advice:
+            _print_wrapped(out, f"→ {text}")
         if check.decisions:
             _print_wrapped(out, f"Why: {_pages(check)}")
 
@@ -217,7 +218,7 @@ def _one(result: Result, *, production: bool) -> dict[str, Any]:
         "question": check.question,
         "status": result.status,
         "failure": result.reason,
-        "advice": check.remedy if result.status is Status.WRONG else None,
+        "advice": " ".join(result.advice) or None,
         "decisions": [f"{_DECISIONS}/{name}.md" for name in check.decisions],
         "not_asked": None if production or not check.in_production else check.in_production,
         "findings": [{"id": one.subject, "reason": one.problem, **one.facts} for one in result.findings],

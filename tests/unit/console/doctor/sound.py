@@ -249,6 +249,7 @@ SOUND = Facts(
         },
         runbook={"dead-letters": "./darkroom dlq replay"},
     ),
+    deployed={},
     queues=QUEUES,
     event_sources=SOURCES,
     functions={name: replace(function(name), reserved=20) for name in VARIABLES},
