@@ -158,7 +158,7 @@ def _as_this_checkout_says(facts: Facts) -> Iterator[Finding]:
 
 def _settings(facts: Facts, name: str, kind: str) -> Iterator[Finding]:
     for one in differences(facts, name, kind, facts.checkout.resources[name], SETTINGS):
-        yield Finding(subject=name, problem=one.words("this checkout says"))
+        yield Finding(subject=name, problem=one.words("this checkout says"), setting=one.setting)
 
 
 def _grants(facts: Facts, name: str) -> Iterator[Finding]:

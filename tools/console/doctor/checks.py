@@ -13,12 +13,14 @@ from console.doctor.facts import CouldNotBeRead, Facts
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One thing that is wrong: what it is about, why, and facts about it by their names. `about` is the resource's
-    logical id where the subject is something of it. What no template decides is not `by_template`."""
+    logical id where the subject is something of it, and `setting` the one that is wrong if it is one that is compared.
+    What no template decides is not `by_template`."""
 
     subject: str
     problem: str
     facts: dict[str, str | None] = field(default_factory=dict)
     about: str = ""
+    setting: str = ""
     by_template: bool = True
 
     @property
@@ -100,17 +102,18 @@ REVERT = (
 def advice(check: Check, findings: Iterable[Finding], facts: Facts) -> tuple[str, ...]:
     """What mends the findings. A deployment changes only what its template has and the latest one's has not."""
     try:
-        drifted = {one.resource for one in drifts(facts)}
+        drifted = {(one.resource, its) for one in drifts(facts) for its in ("", one.setting)}
         return tuple(dict.fromkeys(_mends(check, finding, facts, drifted) for finding in findings))
     except CouldNotBeRead:
         return (check.remedy,)
 
 
-def _mends(check: Check, finding: Finding, facts: Facts, drifted: Set[str]) -> str:
+def _mends(check: Check, finding: Finding, facts: Facts, drifted: Set[tuple[str, str]]) -> str:
     name = finding.resource
-    if name in drifted:
+    if (name, finding.setting) in drifted:
         return REPAIR
-    is_by_hand = finding.by_template and name in facts.deployed and is_written_alike(facts, name)
+    may_be = finding.by_template and not finding.setting and name in facts.deployed
+    is_by_hand = may_be and is_written_alike(facts, name)
     return REVERT if is_by_hand else check.remedy
 
 

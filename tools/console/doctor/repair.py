@@ -160,8 +160,8 @@ WRITES: Mapping[str, Write] = {
 
 
 def _argument(one: Difference) -> dict[str, Any]:
-    """The argument that sets it, under the template's name: of `RedrivePolicy.maxReceiveCount` the whole policy, because
-    its parts cannot be set alone."""
+    """The argument that sets it, under the template's name: of `RedrivePolicy.maxReceiveCount` the whole policy,
+    because its parts cannot be set alone."""
     name, _, inner = one.setting.partition(".")
     return {name: _number(one.properties.get(name) if inner else one.expected)}
 

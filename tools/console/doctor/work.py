@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -69,7 +70,7 @@ def examine(
 
         with stack.explained():
             facts = gather.gather(stack, on_progress)
-        results = [judge(check, facts, production=production) for check in checks]
+        results = [_reaching(judge(check, facts, production=production), stack) for check in checks]
         results.append(_rows(stack, report, whole_table=whole_table))
     is_sound = all(result.status not in (Status.WRONG, Status.UNKNOWN) for result in results)
     if as_json:
@@ -78,6 +79,12 @@ def examine(
         _print_all(display.output(), results, production=production)
     if not is_sound:
         raise typer.Exit(1)
+
+
+def _reaching(result: Result, stack: Stack) -> Result:
+    """The result, whose command for what was changed by hand reaches this stack."""
+    command = "./darkroom doctor --repair"
+    return replace(result, advice=tuple(text.replace(command, f"{command}{stack.options}") for text in result.advice))
 
 
 def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
