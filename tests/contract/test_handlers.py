@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +21,8 @@ from botocore.exceptions import ClientError
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status
+from darkroom.domain.fingerprint import fingerprint
+from darkroom.domain.image import Cause, Image, Status
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.message import Message
 from darkroom.domain.service_level import SUCCEEDED, failed_attempt
@@ -547,7 +550,7 @@ def test_a_refused_call_is_a_503_that_promises_nothing_and_alarms(
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     (told,) = [line for line in lines if line["message"] == "misconfigured"]
     assert (told["level"], told["errorType"]) == ("ERROR", "Misconfigured")
-    assert told["cause"].endswith(": AccessDenied")
+    assert re.fullmatch(r"AWS call: \w+, AccessDenied, (table|bucket) [\w-]+", told["cause"])
 
 
 @pytest.mark.parametrize(
@@ -615,6 +618,54 @@ def test_an_image_whose_original_was_removed_fails_at_once_with_one_dead_letter(
     call(functions.sweep_due_images, {})
     (letter,) = received(functions.aws.dead_letter_urls["slow"])["Records"]
     assert image_id in letter["body"]
+
+
+def cause_of_an_attempt(functions: Functions) -> Cause:
+    """Why the latest attempt of one more image failed, as its row says it."""
+    image_id = document(functions.post())["id"]
+    functions.work()
+    cause = functions.row(image_id).attempts[-1].cause
+    assert cause is not None
+    return cause
+
+
+FAILURES: dict[str, tuple[Callable[[ModuleType], None], str]] = {
+    "the bucket of a variable is wrong": (
+        lambda worker: setattr(worker.ports.originals, "_bucket_name", "no-such-bucket"),
+        "NoSuchBucket@aws/objects.py:get/GetObject/NoSuchBucket/no-such-bucket",
+    ),
+    "a read is denied": (
+        lambda worker: refuse(worker.ports.originals._client, "GetObject", code="AccessDenied"),
+        "ClientError@aws/objects.py:get/GetObject/AccessDenied/originals",
+    ),
+    "a read has another error": (
+        lambda worker: refuse(worker.ports.originals._client, "GetObject", code="InvalidRequest", status=400),
+        "ClientError@aws/objects.py:get/GetObject/InvalidRequest/originals",
+    ),
+    "a read is throttled": (
+        lambda worker: refuse(worker.ports.originals._client, "GetObject", code="SlowDown", status=503),
+        "Retryable@aws/objects.py:get/GetObject/SlowDown/originals",
+    ),
+    "a write is denied": (
+        lambda worker: refuse(worker.ports.outputs._client, "PutObject", code="AccessDenied"),
+        "ClientError@aws/objects.py:_put_if_absent/PutObject/AccessDenied/outputs",
+    ),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_each_failure_of_an_aws_call_is_a_defect_of_its_own_whatever_image_it_befalls(
+    functions: Functions, log: io.StringIO, failure: str
+) -> None:
+    fail, name = FAILURES[failure]
+    fail(functions.transcode_image)
+    first, second = cause_of_an_attempt(functions), cause_of_an_attempt(functions)
+    named = [fingerprint(cause.error_type, cause.stack) for cause in (first, second)]
+    assert named == [name, name]
+    operation, code, resource = name.split("/")[-3:]
+    assert first.message.endswith(f"[AWS call: {operation}, {code}, bucket {resource}]")
+    told = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [line["fingerprint"] for line in told if line["message"] == "run"] == named, "the log has the row's"
 
 
 def test_a_bucket_that_is_missing_is_a_mistake_of_the_deployment_and_no_originals_loss(

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from console.doctor import alarms
-from console.doctor.checks import Status, judge
+from console.doctor.checks import REPAIR, REVERT, Result, Status, judge
 from console.doctor.facts import Facts
 from console.doctor.gather import READING, gather
 from console.doctor.work import CHECKLIST, CHECKS
 from console.stack.operators import Stack, open_stack
-from tests.local.local_stack import LocalStack, wait_until
+from tests.local.local_stack import PHOTO, LocalStack, wait_until
 
 type Found = set[tuple[str, str, str]]
 """What is wrong: the check's name, the subject and the problem."""
@@ -48,14 +48,23 @@ class Patient:
 
     def found(self, *, production: bool = False) -> Found:
         """What is wrong with it now."""
+        return findings_of(self.examined(production=production))
+
+    def examined(self, *, production: bool = False) -> list[Result]:
+        """What each check says about it now."""
         facts = self.facts()
         results = [judge(check, facts, production=production) for check in CHECKS]
         assert [result.reason for result in results if result.reason is not None] == []
-        return {(one.check.name, finding.subject, finding.problem) for one in results for finding in one.findings}
+        return results
 
     def physical(self, logical_id: str) -> str:
         """A resource's physical id."""
         return self.stack.physical_id(logical_id)
+
+
+def findings_of(results: list[Result]) -> Found:
+    """What is wrong by these results."""
+    return {(one.check.name, finding.subject, finding.problem) for one in results for finding in one.findings}
 
 
 @pytest.fixture(scope="module")
@@ -516,5 +525,49 @@ def planted_lines() -> set[str]:
 def test_a_planted_defect_is_found_and_nothing_else(patient: Patient, defect: str) -> None:
     plant, reported = DEFECTS[defect]
     with plant(patient):
-        found = patient.found() - patient.sound
+        results = patient.examined()
+        found = findings_of(results) - patient.sound
         assert {name for name, _, _ in found} == reported, found
+        advised = {text for one in results for text in one.advice}
+        assert advised <= {REPAIR, REVERT} or defect in NOT_OF_THE_TEMPLATE, "deploying again changes nothing"
+
+
+NOT_OF_THE_TEMPLATE = {"an address that has not confirmed"}
+
+AT_ONCE = (
+    function_with("TranscodeImageFunction", Variables={"ORIGINALS_BUCKET": "no-such-bucket"}),
+    mapping_with("CountUsageFunctionUsageQueue", Enabled=False),
+    queue_with("UsageQueue", VisibilityTimeout="60"),
+    queue_with("FastQueue", RedrivePolicy=""),
+    alarm_with(DEAD_LETTERS, ActionsEnabled=False, Threshold=5.0),
+    silent_incidents,
+    disabled_schedule("ArchiveDeadLettersFunctionEverySixHours"),
+    unrecoverable_table,
+    endless_log,
+)
+
+
+def test_a_wrong_bucket_and_all_that_was_changed_by_hand_is_found_and_set_back_and_the_image_is_developed(
+    patient: Patient, stack: LocalStack
+) -> None:
+    with ExitStack() as planted:
+        for plant in AT_ONCE:
+            planted.enter_context(plant(patient))
+        uploaded = stack.darkroom("upload", PHOTO, "--variants", "thumb", "--json").stdout
+        image_id = json.loads(uploaded[uploaded.index("{") :])["uploads"][0]["image"]["id"]
+
+        def defects() -> list[str]:
+            return [one["fingerprint"] for one in json.loads(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]]
+
+        wait_until(defects, "an attempt has failed")
+        assert {name.rpartition("/")[2] for name in defects()} == {"no-such-bucket"}
+        assert "no-such-bucket" in stack.darkroom("top", "--json").stdout
+        examined = stack.darkroom("doctor")
+        assert "TranscodeImageFunction: its variable ORIGINALS_BUCKET is no-such-bucket" in examined.stdout
+        assert "./darkroom doctor --repair" in examined.stdout and "eploy this checkout" not in examined.stdout
+        repaired = stack.darkroom("doctor", "--repair", "--yes")
+        assert repaired.returncode == 0 and "Changed 11 settings" in repaired.stdout, repaired
+        assert patient.found() == patient.sound
+        wait_until(lambda: "done" in stack.darkroom("status", image_id).stdout, "the image is developed")
+    (action,) = json.loads(stack.darkroom("audit", "--action", "repair", "--json").stdout)["actions"]
+    assert action["state"] == "done" and len(action["targets"]) == 11

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from checks.report import ROOT
-from darkroom.domain.fingerprint import WORKER, Frame, fingerprint, guilty_frame, own_frames
+from darkroom.domain.fingerprint import (
+    WORKER,
+    Frame,
+    call_note,
+    fingerprint,
+    guilty_frame,
+    is_defect,
+    own_frames,
+    shortened,
+)
 
 STACK = """Traceback (most recent call last):
   File "/var/task/app.py", line 90, in settle
@@ -45,6 +54,57 @@ def test_the_guilty_frame_is_the_last_one_of_our_own_code() -> None:
 def test_code_of_others_is_never_guilty(path: str) -> None:
     stack = STACK.replace("/opt/python/pydantic/main.py", path)
     assert fingerprint("KeyError", stack) == "KeyError@operations/transcode_image.py:_develop"
+
+
+AWS_CALL = """  File "/opt/python/darkroom/aws/objects.py", line 48, in get
+    answer = self._client.get_object(
+  File "/opt/python/lib/python3.13/site-packages/botocore/client.py", line 606, in _api_call
+    return self._make_api_call(operation_name, kwargs)
+           ~~~~~~~~~~~~~~~~~~~^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/opt/python/darkroom/aws/circuits.py", line 70, in _guarded_call
+    answer = self._call(operation, arguments)
+  File "/opt/python/darkroom/aws/clients.py", line 152, in timed
+    return call(operation, arguments)
+  File "/opt/python/lib/python3.13/site-packages/botocore/client.py", line 1094, in _make_api_call
+    raise error_class(parsed_response, operation_name)
+botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the GetObject operation: No
+"""
+
+
+def test_the_caller_of_aws_is_guilty_and_not_what_every_call_goes_through() -> None:
+    assert [frame.function for frame in own_frames(STACK + AWS_CALL)][:2] == ["get", "_develop"]
+    assert fingerprint("ClientError", AWS_CALL) == "ClientError@aws/objects.py:get"
+    alone = AWS_CALL[AWS_CALL.index('  File "/opt/python/darkroom/aws/circuits.py') :]
+    assert fingerprint("ClientError", alone) == "ClientError@aws/clients.py:timed", "there is nothing else"
+
+
+def test_a_failed_call_to_aws_is_one_defect_per_operation_code_and_resource() -> None:
+    def named(*call: str) -> str:
+        return fingerprint("ClientError", f"{AWS_CALL}{call_note(*call)}\n")
+
+    assert named("GetObject", "AccessDenied", "bucket photos") == (
+        "ClientError@aws/objects.py:get/GetObject/AccessDenied/photos"
+    )
+    assert named("ListBuckets", "AccessDenied", "") == "ClientError@aws/objects.py:get/ListBuckets/AccessDenied"
+    handled = f"{AWS_CALL}{call_note('GetObject', 'NoSuchKey', 'bucket photos')}\n\nDuring handling …\n\n{STACK}"
+    assert fingerprint("KeyError", handled) == "KeyError@operations/transcode_image.py:_develop"
+
+
+def test_a_defect_is_also_found_by_the_name_that_it_had_before() -> None:
+    named_now = "ClientError@aws/objects.py:get"
+    assert is_defect(named_now, "ClientError", AWS_CALL)
+    assert is_defect("ClientError@aws/clients.py:timed", "ClientError", AWS_CALL)
+    assert not is_defect("ClientError@aws/circuits.py:_guarded_call", "ClientError", AWS_CALL)
+    assert not is_defect(named_now, "KeyError", AWS_CALL)
+
+
+@pytest.mark.parametrize("characters", [8, 300, 700, 1000, 10_000])
+def test_a_stack_that_is_too_long_keeps_its_end_and_our_own_code_first(characters: int) -> None:
+    kept = shortened(STACK + AWS_CALL, characters)
+    assert len(kept) <= characters and kept.endswith("ion: No\n")
+    assert characters < 700 or fingerprint("ClientError", kept) == "ClientError@aws/objects.py:get"
+    assert characters < 700 or "line 1094, in _make_api_call" in kept, "where it was raised"
+    assert (kept == STACK + AWS_CALL) is (characters == 10_000)
 
 
 def test_a_frame_without_its_source_is_not_given_the_next_ones() -> None:

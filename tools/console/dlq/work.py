@@ -17,7 +17,7 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
-from darkroom.domain.fingerprint import fingerprint
+from darkroom.domain.fingerprint import is_defect
 from darkroom.domain.image import Image
 from darkroom.domain.lanes import LANES
 from darkroom.operations.archive_dead_letters import Ports as ArchivePorts
@@ -93,7 +93,7 @@ def _retrying(stack: Stack, filters: Filters, *, limit: int) -> Retrying:
             and (filters.image is None or image.image_id == filters.image)
             and (filters.tenant is None or image.tenant_id == filters.tenant)
             and (filters.cause is None or cause.error_type.casefold() == filters.cause.casefold())
-            and (filters.fingerprint is None or fingerprint(cause.error_type, cause.stack) == filters.fingerprint)
+            and (filters.fingerprint is None or is_defect(filters.fingerprint, cause.error_type, cause.stack))
         )
 
     lanes = [lane for lane in LANES if filters.lane in (None, lane)]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
 from console.doctor import alarms
 from console.doctor.checks import Check, Finding
-from console.doctor.facts import Facts, LogGroup
+from console.doctor.drift import SETTINGS, differences
+from console.doctor.facts import Facts
 from console.doctor.operation import SWEEPERS_RULE
 from console.doctor.policies import allowed, is_for_anybody
 from console.doctor.priority import lane_queue
 from console.doctor.security import DAY_MS, YEAR_MS, excessive, granted_by_template, is_one_of, worker_roles
-from console.doctor.template import UNKNOWN, agree, at
+from console.doctor.template import UNKNOWN, at
 from darkroom.domain.lanes import LANES
 
 GROUP = "Also"
@@ -49,7 +50,7 @@ def _everything_runs(facts: Facts) -> Iterator[Finding]:
         if function.reserved == 0:
             yield Finding(subject=name, problem="its concurrency is zero: it is never invoked")
         if function.problem is not None:
-            yield Finding(subject=name, problem=function.problem)
+            yield Finding(subject=name, problem=function.problem, by_template=False)
     for name, rule in facts.rules.items():
         if not rule.is_enabled and name != SWEEPERS_RULE:
             yield Finding(subject=name, problem="its schedule is disabled")
@@ -68,7 +69,7 @@ def _nothing_is_public(facts: Facts) -> Iterator[Finding]:
     if facts.parameters.get("Access") != "anonymous":
         for route, authorization in facts.routes.items():
             if authorization == "NONE" and route not in OPEN_ROUTES:
-                yield Finding(subject=route, problem="it asks for no credential")
+                yield Finding(subject=route, problem="it asks for no credential", about="Api")
 
 
 def _callers_are_known(facts: Facts) -> Iterator[Finding]:
@@ -139,69 +140,6 @@ def _quotas_are_far(facts: Facts) -> Iterator[Finding]:
             yield Finding(subject="account", problem=problem)
 
 
-type Live = Mapping[str, Any]
-
-_SETTINGS: Mapping[str, tuple[str, Callable[[Facts, str], Live | None]]] = {
-    "AWS::SQS::Queue": (
-        "queues",
-        lambda facts, name: {
-            "VisibilityTimeout": facts.queues[name].visibility_seconds,
-            "MessageRetentionPeriod": facts.queues[name].retention_seconds,
-            "RedrivePolicy.maxReceiveCount": facts.queues[name].max_receives,
-            "RedrivePolicy.deadLetterTargetArn": facts.queues[name].dead_letters,
-        },
-    ),
-    "AWS::Lambda::Function": (
-        "functions",
-        lambda facts, name: {
-            "Timeout": facts.functions[name].timeout_seconds,
-            "MemorySize": facts.functions[name].memory_mb,
-            "Runtime": facts.functions[name].runtime,
-            "Handler": facts.functions[name].handler,
-            "ReservedConcurrentExecutions": facts.functions[name].reserved,
-        },
-    ),
-    "AWS::Lambda::EventSourceMapping": (
-        "event_sources",
-        lambda facts, name: {
-            "BatchSize": facts.event_sources[name].batch_size,
-            "ScalingConfig.MaximumConcurrency": facts.event_sources[name].maximum_concurrency,
-            "MaximumRetryAttempts": facts.event_sources[name].maximum_retries,
-            "MaximumRecordAgeInSeconds": facts.event_sources[name].maximum_age_seconds,
-        },
-    ),
-    "AWS::CloudWatch::Alarm": (
-        "alarms",
-        lambda facts, name: {
-            "Namespace": facts.alarms[name].namespace,
-            "MetricName": facts.alarms[name].metric,
-            "Threshold": facts.alarms[name].threshold,
-            "Period": facts.alarms[name].period_seconds,
-            "EvaluationPeriods": facts.alarms[name].periods,
-            "ComparisonOperator": facts.alarms[name].comparison,
-            "TreatMissingData": facts.alarms[name].missing_data,
-        },
-    ),
-    "AWS::Events::Rule": ("rules", lambda facts, name: {"ScheduleExpression": facts.rules[name].schedule}),
-    "AWS::Logs::LogGroup": ("log_groups", lambda facts, name: {"RetentionInDays": _days(facts.log_groups[name])}),
-    "AWS::DynamoDB::Table": (
-        "tables",
-        lambda facts, name: {"TimeToLiveSpecification.AttributeName": facts.tables[name].expires_by},
-    ),
-}
-"""The settings of each kind of resource that are compared: by the template's property, what the stack has."""
-
-
-_NOTHING_BY_DEFAULT = frozenset(
-    {"ReservedConcurrentExecutions", "RedrivePolicy.deadLetterTargetArn", "TimeToLiveSpecification.AttributeName"}
-)
-"""Settings that a resource does not have if the template does not say so; AWS gives the others a default."""
-
-
-def _days(group: LogGroup) -> int | None:
-    return group.retention_days
-
-
 def _as_this_checkout_says(facts: Facts) -> Iterator[Finding]:
     written = facts.checkout.types
     yield from (
@@ -219,23 +157,8 @@ def _as_this_checkout_says(facts: Facts) -> Iterator[Finding]:
 
 
 def _settings(facts: Facts, name: str, kind: str) -> Iterator[Finding]:
-    group, live = _SETTINGS.get(kind, ("", lambda *_: None))
-    if not group or name not in getattr(facts, group):
-        return
-    properties = facts.checkout.resources[name]
-    for path, actual in (live(facts, name) or {}).items():
-        expected = at(properties, path)
-        if (expected is not None or path in _NOTHING_BY_DEFAULT) and not agree(expected, actual):
-            problem = f"its {path} is {_shown(actual)}, and this checkout says {_shown(expected)}"
-            yield Finding(subject=name, problem=problem)
-    if kind == "AWS::Lambda::Function":
-        variables = at(properties, "Environment.Variables") or {}
-        actual_variables = facts.functions[name].variables
-        for variable in sorted(variables.keys() | actual_variables.keys()):
-            expected, actual = variables.get(variable), actual_variables.get(variable)
-            if not agree(expected, actual):
-                problem = f"its variable {variable} is {_shown(actual)}, and this checkout says {_shown(expected)}"
-                yield Finding(subject=name, problem=problem)
+    for one in differences(facts, name, kind, facts.checkout.resources[name], SETTINGS):
+        yield Finding(subject=name, problem=one.words("this checkout says"), setting=one.setting)
 
 
 def _grants(facts: Facts, name: str) -> Iterator[Finding]:
@@ -248,20 +171,17 @@ def _grants(facts: Facts, name: str) -> Iterator[Finding]:
         yield from excessive(facts, name, role)
 
 
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else str(value)
-
-
 def _code_is_this_checkouts(facts: Facts) -> Iterator[Finding]:
     for name, files in facts.checkout.sources.items():
         deployed = facts.deployed_sources[name]
         for path in sorted(files.keys() | deployed.keys()):
             if path not in deployed:
-                yield Finding(subject=name, problem=f"{path} is not deployed")
+                yield Finding(subject=name, problem=f"{path} is not deployed", by_template=False)
             elif path not in files:
-                yield Finding(subject=name, problem=f"{path} is deployed, and this checkout does not have it")
+                problem = f"{path} is deployed, and this checkout does not have it"
+                yield Finding(subject=name, problem=problem, by_template=False)
             elif files[path] != deployed[path]:
-                yield Finding(subject=name, problem=f"{path} is deployed in another version")
+                yield Finding(subject=name, problem=f"{path} is deployed in another version", by_template=False)
 
 
 def _code(facts: Facts) -> Iterator[Finding]:
@@ -361,7 +281,8 @@ CHECKS = (
         name="code",
         group=GROUP,
         question="the functions' code is this checkout's",
-        remedy=_DEPLOY,
+        remedy=f"{_DEPLOY} If this checkout is what was deployed, somebody has replaced the code since, and deploying "
+        "again does not change it back: docs/runbook.md, Drift.",
         look=_code,
     ),
 )

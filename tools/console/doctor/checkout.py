@@ -6,7 +6,7 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 CORE_LAYER = "CoreLayer"
 
 
-def checkout_of(
+type FillIn = Callable[[Mapping[str, Any]], tuple[dict[str, str], dict[str, dict[str, Any]]]]
+"""Makes the types and properties of a template's resources, as the stack has or would have them."""
+
+
+def filler_of(
     stack: Stack,
     stack_id: str,
     *,
@@ -29,11 +33,9 @@ def checkout_of(
     state_machines: Mapping[str, StateMachine],
     secrets: Mapping[str, Secret],
     others: Sequence[Mapping[str, Any]],
-) -> Checkout:
-    """What this checkout would deploy with the stack's parameters. `others` have an ARN each. What could not be read of
+) -> FillIn:
+    """Fills in templates with the stack's parameters and names. `others` have an ARN each. What could not be read of
     the stack is unknown here."""
-    from checks.expand_template import expanded_template  # noqa: PLC0415 - SAM's translator takes a second to import
-
     _, partition, _, region, account, _ = stack_id.split(":", 5)
     names = {name: its for name, (_, its) in stack.resources.items()}
     names |= {
@@ -61,20 +63,39 @@ def checkout_of(
         attributes[name, "Arn"] = f"arn:{partition}:s3:::{its}"
     for name, its in stack.physical_ids("AWS::Logs::LogGroup").items():
         attributes[name, "Arn"] = f"arn:{partition}:logs:{region}:{account}:log-group:{its}:*"
+
+    def fill_in(template: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        return filled_in(template, Values(template, parameters=stack.parameters, names=names, attributes=attributes))
+
+    return fill_in
+
+
+def checkout_of(stack: Stack, fill_in: FillIn) -> Checkout:
+    """What this checkout would deploy with the stack's parameters."""
+    from checks.expand_template import expanded_template  # noqa: PLC0415 - SAM's translator takes a second to import
+
     parameters = stack.parameters
     template = expanded_template(
         parameters.get("Environment", "prod"),
         parameters.get("Access", "keys"),
         snap_start=parameters.get("SnapStart", "None"),
     )
-    values = Values(template, parameters=parameters, names=names, attributes=attributes)
-    types, resources = filled_in(template, values)
+    types, resources = fill_in(template)
     return Checkout(
         types=types,
         resources=resources,
         runbook=runbook_sections(),
         sources=source_files(stack.physical_ids("AWS::Lambda::Function")),
     )
+
+
+def deployed_resources(body: Any, fill_in: FillIn) -> dict[str, dict[str, Any]]:
+    """The properties of the resources of the template that CloudFormation keeps, which is text if it is YAML."""
+    if isinstance(body, str):
+        from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - as above
+
+        body = yaml_parse(body)
+    return fill_in(body)[1]
 
 
 def runbook_sections() -> dict[str, str]:

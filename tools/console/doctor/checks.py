@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from console.doctor.drift import drifts, is_written_alike
 from console.doctor.facts import CouldNotBeRead, Facts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong: what it is about, why, and facts about it by their names."""
+    """One thing that is wrong: what it is about, why, and facts about it by their names. `about` is the resource's
+    logical id where the subject is something of it, and `setting` the one that is wrong if it is one that is compared.
+    What no template decides is not `by_template`."""
 
     subject: str
     problem: str
     facts: dict[str, str | None] = field(default_factory=dict)
+    about: str = ""
+    setting: str = ""
+    by_template: bool = True
+
+    @property
+    def resource(self) -> str:
+        """The logical id of the resource that it is about, if it is about one."""
+        return self.about or self.subject
 
 
 class Status(StrEnum):
@@ -33,7 +44,8 @@ type Look = Callable[[Facts], Iterable[Finding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A question about a stack. `look` finds what is wrong, and `remedy` says what to do then. `look_in_production`
+    """A question about a stack. `look` finds what is wrong, and `remedy` says what to do then, unless it was changed by
+    hand (`advice`). `look_in_production`
     finds what is wrong with a production stack besides, and `in_production` says what that is. `decisions` are pages of
     docs/decisions/ that answer the question together with the looks; without any look, they answer it alone."""
 
@@ -49,12 +61,13 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of a check: its findings if it is wrong, and the reason if it is unknown."""
+    """What came of a check: its findings if it is wrong and what to do about them, and the reason if it is unknown."""
 
     check: Check
     status: Status
     findings: tuple[Finding, ...] = ()
     reason: str | None = None
+    advice: tuple[str, ...] = ()
 
 
 def judge(check: Check, facts: Facts, *, production: bool) -> Result:
@@ -73,13 +86,44 @@ def judge(check: Check, facts: Facts, *, production: bool) -> Result:
                     findings.append(finding)
         except CouldNotBeRead as error:
             reason = str(error)
-    return result_of(check, findings, reason)
+    return result_of(check, findings, reason, advice(check, findings, facts))
 
 
-def result_of(check: Check, findings: Sequence[Finding], reason: str | None = None) -> Result:
+REPAIR = (
+    "It was changed by hand since it was deployed, and deploying again does not change it back: "
+    "./darkroom doctor --repair says what it would set back, and with --yes does it."
+)
+REVERT = (
+    "It was changed by hand since it was deployed, and deploying again does not change it back: "
+    "docs/runbook.md, Drift, has the change set that does."
+)
+
+
+def advice(check: Check, findings: Iterable[Finding], facts: Facts) -> tuple[str, ...]:
+    """What mends the findings. A deployment changes only what its template has and the latest one's has not."""
+    try:
+        drifted = {(one.resource, its) for one in drifts(facts) for its in ("", one.setting)}
+        return tuple(dict.fromkeys(_mends(check, finding, facts, drifted) for finding in findings))
+    except CouldNotBeRead:
+        return (check.remedy,)
+
+
+def _mends(check: Check, finding: Finding, facts: Facts, drifted: Set[tuple[str, str]]) -> str:
+    name = finding.resource
+    if (name, finding.setting) in drifted:
+        return REPAIR
+    may_be = finding.by_template and not finding.setting and name in facts.deployed
+    is_by_hand = may_be and is_written_alike(facts, name)
+    return REVERT if is_by_hand else check.remedy
+
+
+def result_of(
+    check: Check, findings: Sequence[Finding], reason: str | None = None, advised: tuple[str, ...] = ()
+) -> Result:
     """The result of a check that was made."""
     if findings:
-        return Result(check=check, status=Status.WRONG, findings=tuple(findings), reason=reason)
+        advised = advised or (check.remedy,)
+        return Result(check=check, status=Status.WRONG, findings=tuple(findings), reason=reason, advice=advised)
     if reason is not None:
         return Result(check=check, status=Status.UNKNOWN, reason=reason)
     return Result(check=check, status=Status.SOUND)

@@ -260,7 +260,8 @@ class Checkout:
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """Everything that is judged, by logical ids. `types` has the type of each resource that the stack has. `now` is the
-    stack's own time, `updated_at` the end of its latest deployment, and `swept_at` the time of the latest complete
+    stack's own time, `updated_at` the end of its latest deployment, `deployed` what the template of that one says, with
+    values filled in as in `checkout`, and `swept_at` the time of the latest complete
     sweep within the last hour. `oldest_dead_letters` has ages in seconds by what measured them."""
 
     name: str
@@ -271,6 +272,7 @@ class Facts:
     parameters: Mapping[str, str]
     types: Mapping[str, str]
     checkout: Checkout
+    deployed: Mapping[str, Mapping[str, Any]]
     queues: Mapping[str, Queue]
     event_sources: Mapping[str, EventSource]
     functions: Mapping[str, Function]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from botocore.exceptions import ClientError
 
-from console.doctor.checkout import CORE_LAYER, checkout_of, hashes_of
+from console.doctor.checkout import CORE_LAYER, FillIn, checkout_of, deployed_resources, filler_of, hashes_of
 from console.doctor.facts import (
     Alarm,
     ApiKey,
@@ -134,7 +134,7 @@ class _Reader:
         secrets = self._section("secrets", lambda: self._each("AWS::SecretsManager::Secret", self._secret))
         types = {lasting_name(name, kind): kind for name, (kind, _) in stack.resources.items()}
         self._on_progress("this checkout")
-        checkout = checkout_of(
+        fill_in = filler_of(
             stack,
             described["StackId"],
             queues=queues,
@@ -143,6 +143,7 @@ class _Reader:
             secrets=secrets,
             others=[functions, roles, keys],
         )
+        checkout = checkout_of(stack, fill_in)
         return Facts(
             name=stack.name,
             is_local=stack.is_local,
@@ -152,6 +153,7 @@ class _Reader:
             parameters=stack.parameters,
             types=types,
             checkout=checkout,
+            deployed=self._section("the deployed template", lambda: self._deployed(fill_in)),
             queues=queues,
             tables=tables,
             functions=functions,
@@ -539,6 +541,11 @@ class _Reader:
         return found
 
     # ── This checkout, and the code that is deployed ──────────────────────────────────────────────────────────────────
+
+    def _deployed(self, fill_in: FillIn) -> dict[str, dict[str, Any]]:
+        # After its transforms; before them no resource has the properties that it was deployed with.
+        answer = self._client("cloudformation").get_template(StackName=self._stack.name, TemplateStage="Processed")
+        return deployed_resources(answer["TemplateBody"], fill_in)
 
     def _deployed_sources(self, checkout: Checkout) -> dict[str, dict[str, str]]:
         if self._stack.is_local:  # its downloads are closed, and `local deploy` knows what it deployed

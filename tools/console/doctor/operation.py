@@ -43,7 +43,9 @@ def _redriving_is_described(facts: Facts) -> Iterator[Finding]:
     for name, queue in facts.dead_letter_queues.items():
         if queue.failed_redrive is not None:
             yield Finding(
-                subject=name, problem=f"the latest redrive of all its messages failed: {queue.failed_redrive}"
+                subject=name,
+                problem=f"the latest redrive of all its messages failed: {queue.failed_redrive}",
+                by_template=False,
             )
 
 
@@ -115,7 +117,7 @@ def _dead_letters_are_kept(facts: Facts) -> Iterator[Finding]:
     for name, seconds in facts.oldest_dead_letters.items():
         if seconds >= OLD_DEAD_LETTER_SECONDS:
             problem = f"a dead letter is {seconds / 86_400:.0f} days old, and is deleted after 14"
-            yield Finding(subject=name, problem=problem)
+            yield Finding(subject=name, problem=problem, by_template=False)
 
 
 def _reconciled(facts: Facts) -> Iterator[Finding]:
@@ -131,7 +133,7 @@ def _reconciled(facts: Facts) -> Iterator[Finding]:
     is_new = facts.now - facts.updated_at < SILENT_MS
     if not is_new and (latest is None or facts.now - latest > SILENT_MS):
         since = "an hour" if latest is None else f"{(facts.now - latest) // 60_000} minutes"
-        yield Finding(subject=SWEEPER, problem=f"no sweep has completed for {since}")
+        yield Finding(subject=SWEEPER, problem=f"no sweep has completed for {since}", by_template=False)
     yield from alarms.unheard(facts, alarms.SWEEPS)
 
 

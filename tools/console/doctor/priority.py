@@ -67,13 +67,13 @@ def _reserved_for_all(facts: Facts) -> Iterator[Finding]:
             f"{worker.reserved} executions are reserved for it, and its lanes may have {most_workers(facts)}: "
             "what is throttled is received again until it is a dead letter"
         )
-        yield Finding(subject=WORKER, problem=problem)
+        yield Finding(subject=WORKER, problem=problem, by_template=False)
 
 
 def _reserved(facts: Facts) -> Iterator[Finding]:
     worker = facts.functions.get(WORKER)
     if worker is not None and worker.reserved is None:
-        yield Finding(subject=WORKER, problem="no executions are reserved for it")
+        yield Finding(subject=WORKER, problem="no executions are reserved for it", by_template=False)
     limit = facts.concurrency["limit"]
     wanted = sum(source.maximum_concurrency or 0 for _, source, _, _ in facts.consumers() if source.maximum_concurrency)
     most = int(limit * (1 - ROOM_FOR_THE_API))

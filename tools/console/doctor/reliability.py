@@ -67,7 +67,7 @@ def _dead_letters_are_heard(facts: Facts) -> Iterator[Finding]:
         for subscription in topic.subscriptions:
             if not subscription.is_confirmed:
                 problem = f"{subscription.endpoint} has not confirmed its subscription, and hears nothing"
-                yield Finding(subject=name, problem=problem)
+                yield Finding(subject=name, problem=problem, by_template=False)
         if not any(
             statement.is_allowed
             and "cloudwatch.amazonaws.com" in services(statement)
@@ -83,7 +83,9 @@ def _dead_letters_are_heard(facts: Facts) -> Iterator[Finding]:
 def _somebody_hears(facts: Facts) -> Iterator[Finding]:
     for name in alarms.audience(facts, _PAGING):
         if not any(one.is_confirmed for one in facts.topics[name].subscriptions):
-            yield Finding(subject=name, problem="nobody has a confirmed subscription: its alarms reach nobody")
+            yield Finding(
+                subject=name, problem="nobody has a confirmed subscription: its alarms reach nobody", by_template=False
+            )
 
 
 def _retries_end(facts: Facts) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from console.doctor.checks import Check, Finding
+from console.doctor.drift import is_hidden
 from console.doctor.facts import Facts, Function, Role
 from console.doctor.policies import (
     actions_on,
@@ -154,7 +155,7 @@ def _signed(facts: Facts) -> Iterator[Finding]:
         yield Finding(subject="MessageKey", problem="the stack has no such secret")
         return
     if secret.is_being_deleted:
-        yield Finding(subject="MessageKey", problem="it is being deleted")
+        yield Finding(subject="MessageKey", problem="it is being deleted", by_template=False)
     consumers = {source.function for _, source, _, _ in facts.consumers()}
     for name, function in facts.functions.items():
         expected = facts.checkout.resources.get(name, {}).get("Environment", {}).get("Variables", {})
@@ -162,7 +163,8 @@ def _signed(facts: Facts) -> Iterator[Finding]:
             continue
         given = function.variables.get("MESSAGE_KEY")
         if given != secret.arn:
-            problem = "it has no key for messages" if not given else f"its key for messages is not the stack's: {given}"
+            other = "something else" if is_hidden(secret.arn, given or "") else given
+            problem = "it has no key for messages" if not given else f"its key for messages is not the stack's: {other}"
             yield Finding(subject=name, problem=problem)
         elif (found := role_of(facts, function)) is not None and not any(
             covers(action, "secretsmanager:GetSecretValue")
@@ -175,7 +177,7 @@ def _key_is_young(facts: Facts) -> Iterator[Finding]:
     secret = facts.secrets.get("MessageKey")
     if secret is not None and facts.now - secret.changed_at > YEAR_MS:
         days = (facts.now - secret.changed_at) // DAY_MS
-        yield Finding(subject="MessageKey", problem=f"it was last replaced {days} days ago")
+        yield Finding(subject="MessageKey", problem=f"it was last replaced {days} days ago", by_template=False)
 
 
 CHECKS = (

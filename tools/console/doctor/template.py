@@ -50,6 +50,7 @@ class Values:
             **{name: str(value).split(",") if name in lists else str(value) for name, value in known.items()},
         }
         self._attributes = attributes
+        self._mappings: Mapping[str, Any] = template.get("Mappings", {})
 
     def holds(self, condition: str) -> bool:
         """Whether a condition of the template holds. Raises CouldNotBeRead if that depends on what is unknown."""
@@ -104,6 +105,8 @@ class Values:
             case {"Fn::Select": [place, inner]}:
                 several = self.of(inner)
                 return UNKNOWN if several is UNKNOWN else several[int(place)]
+            case {"Fn::FindInMap": [str(mapping), key, name]}:
+                return self._mappings.get(mapping, {}).get(self.of(key), {}).get(self.of(name), UNKNOWN)
             case dict() if any(name.startswith("Fn::") for name in value):
                 return UNKNOWN
             case dict():

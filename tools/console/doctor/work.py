@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -69,7 +70,7 @@ def examine(
 
         with stack.explained():
             facts = gather.gather(stack, on_progress)
-        results = [judge(check, facts, production=production) for check in checks]
+        results = [_reaching(judge(check, facts, production=production), stack) for check in checks]
         results.append(_rows(stack, report, whole_table=whole_table))
     is_sound = all(result.status not in (Status.WRONG, Status.UNKNOWN) for result in results)
     if as_json:
@@ -78,6 +79,12 @@ def examine(
         _print_all(display.output(), results, production=production)
     if not is_sound:
         raise typer.Exit(1)
+
+
+def _reaching(result: Result, stack: Stack) -> Result:
+    """The result, whose command for what was changed by hand reaches this stack."""
+    command = "./darkroom doctor --repair"
+    return replace(result, advice=tuple(text.replace(command, f"{command}{stack.options}") for text in result.advice))
 
 
 def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
@@ -135,7 +142,8 @@ def _print(out: Console, result: Result) -> None:
     if result.reason is not None:
         _print_wrapped(out, f"could not be checked: {display.printable(result.reason)}")
     if result.status is Status.WRONG:
-        _print_wrapped(out, f"→ {check.remedy}")
+        for text in result.advice:
+            _print_wrapped(out, f"→ {text}")
         if check.decisions:
             _print_wrapped(out, f"Why: {_pages(check)}")
 
@@ -217,7 +225,7 @@ def _one(result: Result, *, production: bool) -> dict[str, Any]:
         "question": check.question,
         "status": result.status,
         "failure": result.reason,
-        "advice": check.remedy if result.status is Status.WRONG else None,
+        "advice": " ".join(result.advice) or None,
         "decisions": [f"{_DECISIONS}/{name}.md" for name in check.decisions],
         "not_asked": None if production or not check.in_production else check.in_production,
         "findings": [{"id": one.subject, "reason": one.problem, **one.facts} for one in result.findings],

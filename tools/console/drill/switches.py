@@ -163,7 +163,7 @@ class _Handler:
 
     def write(self, stack: RunningStack, target: str, value: Value) -> None:
         stack.client("lambda").update_function_configuration(FunctionName=stack.physical_id(target), Handler=value)
-        _await_update(stack, target)
+        await_update(stack, target)
 
 
 class _Variable:
@@ -183,7 +183,7 @@ class _Variable:
         stack.client("lambda").update_function_configuration(
             FunctionName=stack.physical_id(function), Environment={"Variables": variables}
         )
-        _await_update(stack, function)
+        await_update(stack, function)
 
 
 class _Schedule:
@@ -314,7 +314,9 @@ def _configuration(stack: RunningStack, function: str) -> Mapping[str, Any]:
     return found
 
 
-def _await_update(stack: RunningStack, function: str) -> None:
+def await_update(stack: RunningStack, function: str) -> None:
+    """Returns once a function has its new configuration. Raises Stubborn if that takes too long."""
+
     def is_in_force() -> bool:
         return bool(_configuration(stack, function).get("LastUpdateStatus", "Successful") == "Successful")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +18,9 @@ from botocore.exceptions import FlexibleChecksumError, IncompleteReadError
 from botocore.loaders import Loader
 from botocore.session import Session, get_session
 
+from darkroom.aws.errors import failure_of
 from darkroom.domain.errors import Retryable
+from darkroom.domain.fingerprint import call_note
 from darkroom.telemetry import count_call
 
 if TYPE_CHECKING:
@@ -149,10 +152,35 @@ def _timed(service: str, call: Callable[..., Any]) -> Callable[..., Any]:
         began = perf_counter()
         try:
             return call(operation, arguments)
+        except Exception as error:
+            error.add_note(call_note(operation, failure_of(error), _resource_of(arguments)))
+            raise
         finally:
             count_call(f"{service}:{operation}", perf_counter() - began)
 
     return timed
+
+
+_RESOURCES = {
+    "Bucket": "bucket",
+    "TableName": "table",
+    "QueueUrl": "queue",
+    "TopicArn": "topic",
+    "SecretId": "secret",
+    "stateMachineArn": "machine",
+}
+
+
+def _resource_of(arguments: dict[str, Any]) -> str | None:
+    """What a call is about, by its kind and name: `table images`. Names of resources are no secrets; keys are left
+    out."""
+    for argument, kind in _RESOURCES.items():
+        if argument in arguments:
+            return f"{kind} {re.split('[:/]', str(arguments[argument]))[-1]}"
+    tables = {*arguments.get("RequestItems", ())}
+    for action in arguments.get("TransactItems", ()):
+        tables |= {its["TableName"] for its in action.values()}
+    return f"tables {','.join(sorted(tables))}" if tables else None
 
 
 def dynamodb_client() -> DynamoDBClient:

@@ -94,6 +94,18 @@ def code_of(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
+def failure_of(error: Exception) -> str:
+    """AWS's code of a failed call; the exception's type if there is none, because AWS did not answer."""
+    return (code_of(error) if isinstance(error, ClientError) else "") or type(error).__name__
+
+
+def _with_notes_of[Failure: Exception](error: Exception, failure: Failure) -> Failure:
+    """The failure, with what `clients` noted about the call: a stack is kept only from its end."""
+    for note in getattr(error, "__notes__", ()):
+        failure.add_note(note)
+    return failure
+
+
 def is_passing(error: Exception) -> bool:
     """Whether the same call may succeed later."""
     return is_outage(error) or (isinstance(error, ClientError) and is_passing_code(code_of(error)))
@@ -133,7 +145,8 @@ def mendable() -> Iterator[None]:
     except ClientError as error:
         if not is_refused(error):
             raise
-        raise Misconfigured(f"{error.operation_name}: {code_of(error)}") from error
+        told = "; ".join(getattr(error, "__notes__", ())) or f"{error.operation_name}: {code_of(error)}"
+        raise Misconfigured(told) from error
 
 
 @contextmanager
@@ -144,8 +157,7 @@ def retryable(doing: str) -> Iterator[None]:
     except Exception as error:
         if not is_passing(error):
             raise
-        cause = code_of(error) if isinstance(error, ClientError) else type(error).__name__
-        raise Retryable(f"{doing}: {cause}") from error
+        raise _with_notes_of(error, Retryable(f"{doing}: {failure_of(error)}")) from error
 
 
 def pages_of(pages: Iterable[Any], doing: str) -> Iterator[Any]:

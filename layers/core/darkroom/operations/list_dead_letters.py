@@ -8,7 +8,7 @@ from typing import Any
 
 from darkroom.domain.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, with_texts
 from darkroom.domain.errors import Retryable
-from darkroom.domain.fingerprint import fingerprint
+from darkroom.domain.fingerprint import fingerprint, is_defect
 from darkroom.domain.hold import BatchDeadLetter, read_batch_dead_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
@@ -66,6 +66,11 @@ class Case:
         error = self.last_error
         return None if error is None else fingerprint(str(error["error_type"]), str(error.get("stack") or ""))
 
+    def is_defect(self, wanted: str) -> bool:
+        """Whether it is the defect with that fingerprint, as this version or an earlier one names it."""
+        error = self.last_error
+        return error is not None and is_defect(wanted, str(error["error_type"]), str(error.get("stack") or ""))
+
     @property
     def cause(self) -> str | None:
         """Its cause as operators name it: the exception's type; `worker_lost` if the workers died."""
@@ -100,7 +105,7 @@ class Selection:
             (self.image_id is None or (message is not None and message.image_id == self.image_id))
             and (self.tenant_id is None or (message is not None and message.tenant_id == self.tenant_id))
             and (self.cause is None or self.cause.casefold() in _names_of_cause(case))
-            and (self.fingerprint is None or case.fingerprint == self.fingerprint)
+            and (self.fingerprint is None or case.is_defect(self.fingerprint))
             and (self.verdict is None or case.verdict is self.verdict)
             and (self.older_than_seconds is None or age_seconds > self.older_than_seconds)
             and (self.newer_than_seconds is None or age_seconds < self.newer_than_seconds)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable
+from darkroom.domain.fingerprint import shortened
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Cause, Image, Source, Status, Variant, run_key
 from darkroom.domain.instants import Milliseconds
@@ -433,6 +434,9 @@ def _failed_attempt(
 
 def _cause_of(error: BaseException) -> Cause:
     stack = "".join(traceback.format_exception(error))
+    notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
     return Cause(
-        error_type=type(error).__name__, message=str(error)[:MESSAGE_CHARACTERS], stack=stack[-STACK_CHARACTERS:]
+        error_type=type(error).__name__,
+        message=f"{str(error)[:MESSAGE_CHARACTERS]}{notes}",
+        stack=shortened(stack, STACK_CHARACTERS),
     )

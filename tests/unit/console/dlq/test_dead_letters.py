@@ -342,9 +342,14 @@ def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message
         assert "Still retrying" not in run("dlq", "ls", *others).stdout
 
 
-def test_one_defect_is_replayed_by_its_fingerprint(run: Run, stack: FakeStack) -> None:
+@pytest.mark.parametrize("wanted", ["KeyError@operations/transcode_image.py:_develop", "KeyError@aws/clients.py:timed"])
+def test_one_defect_is_replayed_by_its_fingerprint_or_by_that_of_an_earlier_version(
+    run: Run, stack: FakeStack, wanted: str
+) -> None:
     def failed(number: int, place: str) -> Image:
         code = f'  File "/opt/python/darkroom/operations/transcode_image.py", line {number}, in {place}\n'
+        if place == "_develop":
+            code += '  File "/opt/python/darkroom/aws/clients.py", line 1, in timed\n'
         cause = Cause(error_type="KeyError", message="m", stack=code)
         attempts = (Attempt(run=1, number=5, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
         image = replace(given_up(number), attempts=attempts)
@@ -354,7 +359,7 @@ def test_one_defect_is_replayed_by_its_fingerprint(run: Run, stack: FakeStack) -
     mine, other = failed(1, "_develop"), failed(2, "_store")
     fingerprint = "KeyError@operations/transcode_image.py:_develop"
     assert f"defect     {fingerprint}" in run("dlq", "show", mine.image_id).stdout
-    result = run("dlq", "replay", "--fingerprint", fingerprint, "--yes")
+    result = run("dlq", "replay", "--fingerprint", wanted, "--yes")
     assert result.exit_code == 0, result.output
     assert stack.images.rows[mine.image_id].run == 2
     assert stack.images.rows[other.image_id].run == 1

@@ -251,6 +251,7 @@ SOUND = Facts(
         },
         runbook={"dead-letters": "./darkroom dlq replay"},
     ),
+    deployed={},
     queues=QUEUES,
     event_sources=SOURCES,
     functions={name: replace(function(name), reserved=10 * len(LANES)) for name in VARIABLES},

@@ -37,6 +37,7 @@ class FakeStack:
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
     facts: Facts = SOUND
     name: str = "shop"
+    options: str = " --stack shop --region eu-west-1"
 
     def __post_init__(self) -> None:
         self.images, self.endpoints = self.world.images, self.world.endpoints

@@ -277,7 +277,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "another secret",
         one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "another"}),
         "CountUsageFunction",
-        "another",
+        "something else",
     ),
     (
         "messages-signed",

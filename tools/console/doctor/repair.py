@@ -1,0 +1,257 @@
+"""Sets back what was changed by hand since a stack was deployed: `doctor --repair`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import typer
+from botocore.exceptions import ClientError
+
+from console.api.client import ApiError
+from console.doctor import gather
+from console.doctor.drift import VARIABLES, Difference, drifts
+from console.doctor.facts import CouldNotBeRead, Facts, Missing
+from console.doctor.template import Unknown
+from console.drill.switches import KINDS, Stubborn, await_update
+from console.drill.work import another_is_open, open_drills
+from console.stack.operators import Stack
+from console.terminal import display
+
+_WAS_DEPLOYED_AS = "it was deployed as"
+
+type Write = Callable[[Stack, Difference], object]
+
+
+def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_json: bool) -> None:
+    """`doctor --repair`. `reading` is the same stack, by clients that from now on refuse to change anything."""
+    with display.Report(display.errors()) as report, stack.explained():
+
+        def on_progress(what: str) -> None:
+            report.show("asking", completed=0, total=None, detail=what)
+
+        facts = gather.gather(reading, on_progress)
+        found = _chosen(facts, only)
+        if found and (opened := open_drills(stack).find()) is not None:
+            raise ApiError(another_is_open(stack, opened))
+        failed: dict[str, str] = {}
+        left = found
+        if yes and found:
+            failed = _set_back(stack, found)
+            left = _chosen(gather.gather(reading, on_progress), only)
+    unread = sorted({its.reason for its in vars(facts).values() if isinstance(its, Missing)})
+    if as_json:
+        display.print_json(_document(stack, found, left, failed, unread, yes=yes))
+    else:
+        _print(stack, found, left, failed, unread, yes=yes)
+    if unread or (yes and left):
+        raise typer.Exit(1)
+
+
+def _chosen(facts: Facts, only: Sequence[str]) -> list[Difference]:
+    """The drifts to set back, a resource's together. Raises ApiError if that cannot be said, or a name is wrong."""
+    if not facts.status.endswith("_COMPLETE"):
+        raise ApiError(
+            f"{facts.name} is {facts.status}: wait until its deployment has ended, or see docs/runbook.md, "
+            "A bad deployment."
+        )
+    try:
+        found = sorted(drifts(facts), key=lambda one: (one.resource, one.setting))
+        if unknown := sorted(set(only) - facts.deployed.keys()):
+            raise ApiError(f"{facts.name} has no resource {', '.join(unknown)}. Without --only all are set back.")
+    except CouldNotBeRead as error:
+        raise ApiError(f"What {facts.name} was deployed with could not be read: {error}") from error
+    return [one for one in found if not only or one.resource in only]
+
+
+def _set_back(stack: Stack, found: Sequence[Difference]) -> dict[str, str]:
+    """Sets each back, and says why by its name where that failed: one that cannot be set keeps none of the others."""
+    failed: dict[str, str] = {}
+    with stack.audit.action("repair", *map(_name, found)) as deeds:
+        for one in found:
+            try:
+                WRITES[one.kind](stack, one)
+            except (ClientError, Stubborn, CouldNotBeRead) as error:
+                failed[_name(one)] = str(error)
+                deeds.add(None, "failed")
+            else:
+                deeds.add(_name(one), "set_back")
+    return failed
+
+
+def _name(one: Difference) -> str:
+    return f"{one.resource}.{one.setting}"
+
+
+# ── How each kind of resource is written ─────────────────────────────────────────────────────────────────────────────
+
+
+def _function(stack: Stack, one: Difference) -> None:
+    if one.setting.startswith(f"{VARIABLES}."):
+        variable = one.setting.removeprefix(f"{VARIABLES}.")
+        KINDS["variable"].write(stack, f"{one.resource}.{variable}", one.expected)
+    elif one.setting == "ReservedConcurrentExecutions":
+        KINDS["concurrency"].write(stack, one.resource, None if one.expected is None else int(one.expected))
+    else:
+        name = stack.physical_id(one.resource)
+        stack.client("lambda").update_function_configuration(FunctionName=name, **_argument(one))
+        await_update(stack, one.resource)
+
+
+def _event_source(stack: Stack, one: Difference) -> None:
+    if one.setting == "Enabled":
+        KINDS["event_source"].write(stack, one.resource, _number(one.expected))
+    else:
+        stack.client("lambda").update_event_source_mapping(UUID=stack.physical_id(one.resource), **_argument(one))
+        KINDS["event_source"].read(stack, one.resource)  # which waits until it is in force
+
+
+def _queue(stack: Stack, one: Difference) -> None:
+    ((name, value),) = _argument(one).items()
+    text = "" if value is None else json.dumps(value) if isinstance(value, Mapping) else str(value)
+    stack.client("sqs").set_queue_attributes(QueueUrl=stack.physical_id(one.resource), Attributes={name: text})
+
+
+def _alarm(stack: Stack, one: Difference) -> None:
+    client, name = stack.client("cloudwatch"), stack.physical_id(one.resource).rpartition(":alarm:")[2]
+    kind = "MetricAlarm" if one.kind == "AWS::CloudWatch::Alarm" else "CompositeAlarm"
+    (alarm,) = client.describe_alarms(AlarmNames=[name], AlarmTypes=[kind])[f"{kind}s"]
+    put = client.put_metric_alarm if kind == "MetricAlarm" else client.put_composite_alarm
+    put(**_known(client, f"Put{kind}", alarm) | _argument(one))
+
+
+def _rule(stack: Stack, one: Difference) -> None:
+    client, name = stack.client("events"), stack.physical_id(one.resource)
+    if one.setting == "State":
+        KINDS["schedule"].write(stack, one.resource, one.expected == "ENABLED")
+    else:
+        client.put_rule(**_known(client, "PutRule", client.describe_rule(Name=name)) | _argument(one))
+
+
+def _log_group(stack: Stack, one: Difference) -> None:
+    client, name = stack.client("logs"), stack.physical_id(one.resource)
+    client.put_retention_policy(logGroupName=name, retentionInDays=int(one.expected))
+
+
+def _table(stack: Stack, one: Difference) -> None:
+    client, name = stack.client("dynamodb"), stack.physical_id(one.resource)
+    ((setting, value),) = _argument(one).items()
+    match setting:
+        case "PointInTimeRecoverySpecification":
+            client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=value)
+        case "TimeToLiveSpecification":
+            value = value or {"Enabled": False, "AttributeName": one.actual}
+            client.update_time_to_live(TableName=name, TimeToLiveSpecification=value)
+        case _:
+            client.update_table(TableName=name, DeletionProtectionEnabled=value)
+
+
+WRITES: Mapping[str, Write] = {
+    "AWS::Lambda::Function": _function,
+    "AWS::Lambda::EventSourceMapping": _event_source,
+    "AWS::SQS::Queue": _queue,
+    "AWS::CloudWatch::Alarm": _alarm,
+    "AWS::CloudWatch::CompositeAlarm": _alarm,
+    "AWS::Events::Rule": _rule,
+    "AWS::Logs::LogGroup": _log_group,
+    "AWS::DynamoDB::Table": _table,
+}
+
+
+def _argument(one: Difference) -> dict[str, Any]:
+    """The argument that sets it, under the template's name: of `RedrivePolicy.maxReceiveCount` the whole policy,
+    because its parts cannot be set alone."""
+    name, _, inner = one.setting.partition(".")
+    return {name: _number(one.properties.get(name) if inner else one.expected)}
+
+
+def _number(value: Any) -> Any:
+    """A value as operations take it: what comes from a parameter is text in a template. Raises CouldNotBeRead for what
+    only CloudFormation knows."""
+    match value:
+        case Unknown():
+            raise CouldNotBeRead(
+                "only CloudFormation knows the whole of it: docs/runbook.md, Drift, has its change set"
+            )
+        case list():
+            return [_number(inner) for inner in value]
+        case dict():
+            return {name: _number(inner) for name, inner in value.items()}
+        case str() if value.isdecimal():
+            return int(value)
+        case "true" | "false":
+            return value == "true"
+    return value
+
+
+def _known(client: Any, operation: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an answer, what the operation takes that writes all of it again."""
+    known = client.meta.service_model.operation_model(operation).input_shape.members
+    return {name: its for name, its in answer.items() if name in known}
+
+
+# ── What is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _print(
+    stack: Stack,
+    found: Sequence[Difference],
+    left: Sequence[Difference],
+    failed: Mapping[str, str],
+    unread: Sequence[str],
+    *,
+    yes: bool,
+) -> None:
+    out = display.output()
+    for line in _lines(stack, found, left, failed, yes=yes):
+        display.line(out, display.printable(line))
+    for reason in unread:
+        display.line(out, display.printable(f"Not all could be compared: {reason}"))
+
+
+def _lines(
+    stack: Stack, found: Sequence[Difference], left: Sequence[Difference], failed: Mapping[str, str], *, yes: bool
+) -> Iterator[str]:
+    if not found:
+        yield f"Nothing of {stack.name} that can be set back was changed since it was deployed."
+        yield f"What else differs: ./darkroom doctor{stack.options}, and docs/runbook.md, Drift."
+        return
+    settings = display.of(len(found), "setting")
+    yield f"{'Changed' if yes else 'Would change'} {settings} of {stack.name} to what it was deployed with:"
+    remaining = set(map(_name, left))
+    for one in found:
+        yield f"  {one.resource}: {one.words(_WAS_DEPLOYED_AS)}"
+        if yes and _name(one) in remaining:
+            yield f"    not set back: {failed.get(_name(one), 'it has another value again, or still')}"
+    if yes:
+        yield f"Examine it: ./darkroom doctor{stack.options}"
+    else:
+        yield "Nothing was changed. --yes does it; --only RESOURCE leaves out the others."
+
+
+def _document(
+    stack: Stack,
+    found: Sequence[Difference],
+    left: Sequence[Difference],
+    failed: Mapping[str, str],
+    unread: Sequence[str],
+    *,
+    yes: bool,
+) -> dict[str, Any]:
+    remaining = set(map(_name, left))
+    return {
+        "stack": stack.name,
+        "done": yes,
+        "settings": [
+            {
+                "resource": one.resource,
+                "setting": one.setting,
+                "problem": one.words(_WAS_DEPLOYED_AS),
+                "set_back": yes and _name(one) not in remaining,
+                "failure": failed.get(_name(one)),
+            }
+            for one in found
+        ],
+        "unread": list(unread),
+    }
