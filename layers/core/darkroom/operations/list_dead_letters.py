@@ -46,7 +46,7 @@ class Case:
 
     @property
     def sent_at(self) -> Milliseconds:
-        """When the first of its messages was sent, from which its 14 days count; before there is one, when the image was
+        """When the first of its messages was sent, from which its 14 days count; until there is one, when its image was
         given up."""
         given_up_at = None if self.image is None else self.image.completed_at
         return min((letter.sent_at for letter in self.letters), default=given_up_at or 0)

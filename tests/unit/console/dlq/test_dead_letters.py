@@ -144,7 +144,7 @@ def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) 
 
 def being_fetched(attempt: int) -> Image:
     """An image whose fetching was begun so often."""
-    row = await_fetch(accepted_image(now=NOW, image_id="8" * 26), "https://photos.example/a.jpg", now=NOW)
+    row = await_fetch(accepted_image(now=NOW, image_id="6" * 26), "https://photos.example/a.jpg", now=NOW)
     return replace(row, attempt=attempt)
 
 
