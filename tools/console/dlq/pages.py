@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -23,6 +24,7 @@ from darkroom.operations.list_retrying import Defect, Retry, Retrying
 
 ROWS_SHOWN = 100
 _BODY_CHARACTERS = 2000
+_BEFORE = timedelta(minutes=1)
 
 _STANDS = {
     Verdict.FAILED: "to replay",
@@ -430,26 +432,18 @@ def _inline(attempt: Mapping[str, Any]) -> str:
     return display.printable(" ".join(str(attempt.get("message") or "").split()))
 
 
-def log_query(told: Mapping[str, Any], *, log_group: str | None, region: str, is_local: bool) -> str | None:
+def log_query(told: Mapping[str, Any], *, target: str) -> str | None:
     """The command that shows what the worker logged in the last attempt."""
     tried = told.get("attempts") or ()
     if not tried:
         return None
     last = tried[-1]
-    if is_local:
-        return "./darkroom local logs transcode_image"
-    if log_group is None:
-        return None
     try:
         started = display.instant(str(last.get("started_at")))
     except ValueError:  # told by another version
         return None
-    pattern = f'"{last.get("request_id")}"'
-    return (
-        f"aws logs filter-log-events --region {region} --log-group-name {shlex.quote(log_group)} "
-        f"--start-time {int(started.timestamp() * 1000) - 60_000} --filter-pattern {shlex.quote(pattern)} "
-        "--query 'events[].message' --output text"
-    )
+    since = f"{started.astimezone(UTC) - _BEFORE:%Y-%m-%dT%H:%MZ}"
+    return f"./darkroom logs transcode_image --since {since} --text {shlex.quote(str(last.get('request_id')))}{target}"
 
 
 def document(case: Case, now: Milliseconds) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def _show_retry(stack: Stack, retry: Retry, *, as_json: bool) -> None:
 
 
 def _log_query(stack: Stack, told: Mapping[str, Any]) -> str | None:
-    return pages.log_query(told, log_group=stack.worker_log_group, region=stack.region, is_local=stack.is_local)
+    return pages.log_query(told, target=stack.options)
 
 
 def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> str:

@@ -37,8 +37,8 @@ class GivenUp:
 
 
 def list_given_up(ports: Ports, *, ahead_seconds: int, limit: int) -> GivenUp:
-    """Reads up to `limit` rows that the sweeper looks at by then, those first whose look is due longest: a given-up image
-    is due at once. Raises Retryable if the table cannot answer."""
+    """Reads up to `limit` rows that the sweeper looks at by then, the longest due first: a given-up image is due at
+    once. Raises Retryable if the table cannot answer."""
     now = ports.clock()
     until = now + ahead_seconds * 1000
     shards = ports.at_once([partial(_due, ports, shard, until, limit + 1) for shard in DUE_SHARD_NAMES])

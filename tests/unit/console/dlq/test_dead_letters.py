@@ -41,7 +41,6 @@ class FakeStack:
     region: str = "eu-west-1"
     is_local: bool = False
     options: str = " --stack shop --region eu-west-1"
-    worker_log_group: str | None = "/logs/worker"
     archive_bucket: str = "archive"
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -120,7 +119,7 @@ def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: 
     assert shown.startswith(f"{FAILED.image_id}: ZeroDivisionError; its image was given up, and can be replayed.")
     for text in ("ZeroDivisionError: a bug", "  boom", "request r", "failed, run 1, attempt 5"):
         assert text in shown
-    assert "--log-group-name /logs/worker --start-time" in shown and "--filter-pattern '\"r\"'" in shown
+    assert "./darkroom logs transcode_image --since 2026-11-21T08:59Z --text r --stack shop" in shown
     assert f"./darkroom dlq replay --image {FAILED.image_id} --stack shop" in shown
 
 

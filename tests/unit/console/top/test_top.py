@@ -436,8 +436,8 @@ def test_why_nothing_burns_beside_a_spent_budget_is_said(stack: FakeStack) -> No
     said = " ".join("\n".join(drawn(stack, 80)).split())
     assert "slow spent 228.4× - - -" in said
     assert (
-        "budget: bad images of 28 days: slow 45 of 197; 0.1% may be. burn: how fast it is spent now, the lower of 5 min "
-        "and 1 h (fast), 30 min and 6 h (slow); - for fewer than 10 bad images"
+        "budget: bad images of 28 days: slow 45 of 197; 0.1% may be. burn: how fast it is spent now, the lower of "
+        "5 min and 1 h (fast), 30 min and 6 h (slow); - for fewer than 10 bad images"
     ) in said
 
 
