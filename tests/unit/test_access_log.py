@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,8 @@ def test_a_line_in_the_templates_own_format_is_an_object_with_every_field(
 
 def test_what_is_learned_of_a_request_is_noted_for_it_alone() -> None:
     note(error_message="of no request")
-    token = current.set(request := {})
+    request: dict[str, Any] = {}
+    token = current.set(request)
     try:
         note(error_message="Forbidden")
         note_all("authorizer.claims", {"sub": "shop"})
