@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from unittest.mock import patch
 
 from darkroom.domain.dead_letter import RedriveStatus
+from darkroom.domain.due import MAX_PAUSE_SECONDS
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.limits import Limits
@@ -100,6 +101,7 @@ ENDINGS = ("done", "cancelled", *(f"failed: {code}" for code in (REFUSAL, INTERN
 """Every way in which a run can end, by the names in a proof's table. Uploads that never arrive have no row yet."""
 
 _MINUTE = 60_000
+_SEEN_MILLISECONDS = (MAX_PAUSE_SECONDS + SKEW_LIMIT_SECONDS) * 1000
 _ROUNDS, _DRAIN_MILLISECONDS = 400, 2 * 24 * 60 * _MINUTE
 """How long everything may take once nothing fails any more: mostly the sweeper's pauses, of up to an hour."""
 
@@ -525,6 +527,10 @@ class Model:
                 owed = row.is_deleted or row.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED)
                 must(row.waiting_since is None, "stuck", "nobody waits for what has ended")
                 must(owed or row.due_at is None, "stuck", "nobody looks again at what has ended and owes nothing")
+                # `dlq ls` finds what has no dead letter yet by its look, which is due within an hour.
+                is_coming = row.dead_letter is DeadLetterState.OWED
+                is_seen = row.due_at is not None and row.due_at <= self.now + _SEEN_MILLISECONDS
+                must(is_seen or not is_coming, "stuck", "an operator sees what was given up")
             else:
                 must(row.due_at is not None, "stuck", "somebody looks again at whatever is unfinished")
                 must(row.waiting_since is not None, "stuck", "whatever is unfinished is measured")

@@ -1,5 +1,6 @@
 """One clock for the emulator and its functions, which can be moved ahead."""
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,15 @@ from uuid import uuid4
 import pytest
 
 from embedded_aws import clock
+from embedded_aws.shims.alarm_evaluation import (
+    INTERVAL_SECONDS,
+    ClockMoves,
+    Datapoint,
+    Rule,
+    evaluate,
+    is_silence_of_skipped_time,
+)
+from tests.emulator.alarms import alarm, await_state
 from tests.emulator.emulator_server import (
     ENVIRONMENTS,
     EmulatorServer,
@@ -63,6 +73,50 @@ def test_a_message_that_is_delayed_shows_when_the_clock_says_so(emulator: Emulat
     assert "Messages" not in sqs.receive_message(QueueUrl=url)
     move(file, 301)
     assert len(sqs.receive_message(QueueUrl=url)["Messages"]) == 1
+
+
+def test_time_that_was_skipped_is_no_silence(emulator: EmulatorServer, file: Path) -> None:
+    cloudwatch = emulator.client("cloudwatch")
+    silent = {"ComparisonOperator": "LessThanThreshold", "Threshold": 1, "TreatMissingData": "breaching"}
+    cloudwatch.put_metric_data(Namespace="Own", MetricData=[{"MetricName": "Beats", "Value": 1}])
+    name = alarm(emulator, Namespace="Own", MetricName="Beats", EvaluationPeriods=3, **silent)
+    await_state(emulator, name, "OK")
+    move(file, 3600)
+    time.sleep(2 * INTERVAL_SECONDS)
+    changes = cloudwatch.describe_alarm_history(AlarmName=name, HistoryItemType="StateUpdate")["AlarmHistoryItems"]
+    assert [change["HistorySummary"] for change in changes if "ALARM" in change["HistorySummary"]] == []
+
+
+BEATS = Rule(
+    statistic="Maximum",
+    period_seconds=60,
+    evaluation_periods=3,
+    datapoints_to_alarm=None,
+    comparison="LessThanThreshold",
+    threshold=1,
+    missing_data="breaching",
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "seconds", "is_skipped"),
+    [([], 179, True), ([], 180, False), ([0.0], 1, True), ([0.0, 0.0, 0.0], 1, False), ([1.0], 1, False)],
+)
+def test_silence_counts_again_when_the_alarm_has_seen_its_own_periods(
+    values: list[float], seconds: float, is_skipped: bool
+) -> None:
+    points = [Datapoint(begins_at=60.0 * -number, value=value) for number, value in enumerate(values)]
+    verdict = evaluate(BEATS, [*points, *(Datapoint(begins_at=-300 - number, value=None) for number in range(3))])
+    assert verdict is not None
+    assert is_silence_of_skipped_time(BEATS, verdict, seconds_since_move=seconds) is is_skipped
+
+
+def test_only_a_clock_that_gains_on_the_monotonic_one_was_moved() -> None:
+    moves = ClockMoves()
+    assert moves.seconds_since_last(1000, 10) == math.inf
+    assert moves.seconds_since_last(1060, 70) == math.inf
+    assert moves.seconds_since_last(4661, 71) == 0
+    assert moves.seconds_since_last(4662, 72) == 1
 
 
 def test_where_no_library_fits_this_machine_nothing_is_loaded_and_the_reason_is_given(tmp_path: Path) -> None:

@@ -15,7 +15,11 @@ from checks.report import ROOT
 
 PAGE = (ROOT / "docs" / "changing.md").read_text()
 
-EXAMPLES = {"A preset": r"preset|avatar", "A route": r"route", "A lane": r"lanes|expand_template|idle_cost|FastQueue|\bslow\b|\.md\b"}
+EXAMPLES = {
+    "A preset": r"preset|avatar",
+    "A route": r"route",
+    "A lane": r"lanes|expand_template|idle_cost|FastQueue|\bslow\b|\.md\b",
+}
 """The sections with an example, and what a test file mentions that may depend on such a change, in any spelling."""
 
 

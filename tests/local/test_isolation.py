@@ -81,7 +81,7 @@ def test_a_redeployment_and_the_logs_heed_no_ambient_setting(stack: LocalStack, 
     led_astray = LocalStack(state=stack.state, variables=elsewhere.variables)
     deployed = led_astray.darkroom("local", "deploy")
     assert deployed.returncode == 0, deployed.stdout
-    logs = led_astray.darkroom("local", "logs", "read_image")
+    logs = led_astray.darkroom("logs", "read_image", "--since", "1h")
     assert logs.returncode == 0, logs.stdout
     assert "START RequestId" in logs.stdout
     assert elsewhere.requests == []

@@ -16,7 +16,8 @@ from playwright.sync_api import Page, Route, expect
 from browser import axe
 from browser.layout import settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
-from darkroom.domain.image import Status
+from darkroom.domain.errors import INTERNAL
+from darkroom.domain.image import DeadLetterState, Failure, Status
 from darkroom.domain.instants import rfc3339
 from proof.page.planted import clock, image, plant
 from tests.local.local_stack import LocalStack, interrupt, wait_until
@@ -190,11 +191,17 @@ def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
 
 def test_without_write_it_only_reads(visitor: Visitor, morgue: Morgue) -> None:
     morgue.give_up()
+    error = Failure(code=INTERNAL, message="It failed 5 times.", retryable=True)
+    owed = image(visitor.account.tenant_id, 1, status=Status.FAILED, error=error, dead_letter=DeadLetterState.OWED)
+    plant(visitor.stack, [replace(owed, due_at=clock() + 1_800_000)])  # so long the sweeper leaves it alone
     with operating(visitor) as address:
         page = opened(visitor, address)
         page.get_by_role("link", name="Failures").first.click()
         expect(page.get_by_role("button", name="Replay 1 image")).to_be_disabled()
         expect(page.get_by_text("This page only reads").first).to_be_visible()
+        expect(page.get_by_text("1 image given up whose dead letter is coming")).to_be_visible()
+        expect(page.get_by_role("link", name=owed.image_id)).to_be_visible()
+    plant(visitor.stack, [replace(owed, dead_letter=DeadLetterState.KEPT)])
 
 
 def test_the_browser_is_led_from_its_private_file_to_the_page_which_may_be_loaded_again(

@@ -217,7 +217,7 @@ READING = {
     "archive_dead_letters",  # copies what a function of the stack copies too, and changes nothing
     "audit_trail",
     "delete_image",  # a tenant's own; erasing a tenant uses it as a part of an action
-    *("list_dead_letters", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
+    *("list_dead_letters", "list_given_up", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
     *("list_unreadable_rows", "observe_stack", "pace", "patience", "trace_image", "measure_lanes"),
 }
 

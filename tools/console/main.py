@@ -21,6 +21,7 @@ from console.events import commands as events
 from console.images import commands as images
 from console.local import build
 from console.local import commands as local
+from console.logs import commands as logs
 from console.operate import commands as operate
 from console.orphans import commands as orphans
 from console.tenants import commands as tenants
@@ -111,6 +112,7 @@ app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
 app.command("top", epilog=top.EPILOG)(top.command)
 app.command("ls", epilog=images.LS_EPILOG)(images.ls)
 app.command("rm", epilog=images.RM_EPILOG)(images.rm)
+app.command("logs", epilog=logs.EPILOG)(logs.command)
 app.command("trace", epilog=trace.EPILOG)(trace.command)
 app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")

@@ -8,10 +8,13 @@ import secrets
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from email.utils import formatdate
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
+from embedded_aws import access_log
 from embedded_aws.asgi import Receive, Scope, Send, respond
 from embedded_aws.ministack_internals import internals
 
@@ -50,13 +53,62 @@ async def front(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "websocket.close"})
     else:
         with suppress(ClientGone):
-            body = await _read_body(receive)
-            if _head_bytes(scope) > MAXIMUM_HEAD_BYTES:
-                await _send(send, _message(431, "Request Header Fields Too Large"))
-            elif body is None:
-                await _send(send, _message(413, "Request Entity Too Large"))
-            else:
-                await _send(send, await _answer(scope, body))
+            await _serve(scope, receive, send)
+
+
+async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
+    request_id = base64.b64encode(os.urandom(11)).decode()
+    api_gateway, responses = internals("services.apigateway"), internals("core.responses")
+    body, deployed = await _read_body(receive), _deployed_api(api_gateway)
+    if deployed is None:
+        words = "No HTTP API is deployed to the embedded AWS yet: wait for the deployment or read its log."
+        await _send(send, _message(503, words), request_id)
+        return
+    account_id, region, api_id = deployed
+    began = time.monotonic()
+    with responses.request_scope(account_id, region):
+        access_log.current.set(request := _variables(scope, request_id, account_id, api_id))
+        answer = await _answer(scope, body, api_id)
+        if request.get("integrationStatus") != HTTPStatus.OK:
+            request.setdefault("error.message", _own_words(answer[2]))
+        request |= {
+            "status": answer[0],
+            "responseLength": len(answer[2]),
+            "responseLatency": round((time.monotonic() - began) * 1000),
+            "dataProcessed": len(body or b"") + len(answer[2]),
+        }
+        access_log.write(api_gateway._stages.get(api_id, {}).get("$default", {}), request)
+    await _send(send, answer, request_id)
+
+
+def _own_words(body: bytes) -> str | None:
+    """What an answer says that no function has given."""
+    try:
+        return str(json.loads(body)["message"])
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+def _variables(scope: Scope, request_id: str, account_id: str, api_id: str) -> dict[str, Any]:
+    """What the access log may say of the request before it is answered."""
+    now, headers = time.time(), dict(scope["headers"])
+    domain_name = headers.get(b"host", b"").decode("latin-1").rpartition(":")[0]
+    return {
+        "accountId": account_id,
+        "apiId": api_id,
+        "domainName": domain_name,
+        "domainPrefix": domain_name.partition(".")[0],
+        "extendedRequestId": request_id,
+        "httpMethod": scope["method"],
+        "identity.sourceIp": (scope.get("client") or ("127.0.0.1",))[0],
+        "identity.userAgent": headers.get(b"user-agent", b"").decode("latin-1"),
+        "path": scope["path"],
+        "protocol": f"HTTP/{scope.get('http_version', '1.1')}",
+        "requestId": request_id,
+        "requestTime": f"{datetime.fromtimestamp(now, UTC):%d/%b/%Y:%H:%M:%S +0000}",
+        "requestTimeEpoch": int(now * 1000),
+        "stage": "$default",
+    }
 
 
 class ClientGone(Exception):
@@ -96,33 +148,31 @@ async def _read_body(receive: Receive) -> bytes | None:
     return b"".join(chunks) if size <= MAXIMUM_PAYLOAD_BYTES else None
 
 
-async def _answer(scope: Scope, body: bytes) -> Answer:
-    api_gateway, responses = internals("services.apigateway"), internals("core.responses")
-    deployed = _deployed_api(api_gateway)
-    if deployed is None:
-        return _message(
-            503, "No HTTP API is deployed to the embedded AWS yet: wait for the deployment or read its log."
-        )
-    account_id, region, api_id = deployed
+async def _answer(scope: Scope, body: bytes | None, api_id: str) -> Answer:
+    if _head_bytes(scope) > MAXIMUM_HEAD_BYTES:
+        return _message(431, "Request Header Fields Too Large")
+    if body is None:
+        return _message(413, "Request Entity Too Large")
+    api_gateway = internals("services.apigateway")
     query_string = scope["query_string"].decode("latin-1")
     raw_path = scope.get("raw_path") or scope["path"].encode()
-    with responses.request_scope(account_id, region):
-        try:
-            status, headers, content = await api_gateway.handle_execute(
-                api_id,
-                "$default",
-                api_gateway.decode_http_api_path(raw_path.decode("latin-1")),
-                scope["method"],
-                _event_headers(scope),
-                body,
-                parse_qs(query_string, keep_blank_values=True),
-                raw_query_string=query_string,
-            )
-            return int(status), headers, content or b""
-        except Exception:
-            # API Gateway says no more than this about a function's response that it cannot use.
-            _logger.exception("The function's response to %s %s cannot be used", scope["method"], scope["path"])
-            return _message(500, "Internal Server Error")
+    try:
+        status, headers, content = await api_gateway.handle_execute(
+            api_id,
+            "$default",
+            api_gateway.decode_http_api_path(raw_path.decode("latin-1")),
+            scope["method"],
+            _event_headers(scope),
+            body,
+            parse_qs(query_string, keep_blank_values=True),
+            raw_query_string=query_string,
+        )
+        status = int(status)
+    except Exception:
+        # API Gateway says no more than this about a function's response that it cannot use.
+        _logger.exception("The function's response to %s %s cannot be used", scope["method"], scope["path"])
+        return _message(500, "Internal Server Error")
+    return status, headers, content or b""
 
 
 def _deployed_api(api_gateway: Any) -> tuple[str, str, str] | None:
@@ -158,19 +208,20 @@ def _event_headers(scope: Scope) -> dict[str, str]:
 
 
 def _message(status: int, message: str) -> Answer:
+    access_log.note(error_message=message)
     body = json.dumps({"message": message}, separators=(",", ":"))
     return status, {"Content-Type": "application/json"}, body.encode()
 
 
-async def _send(send: Send, answer: Answer) -> None:
+async def _send(send: Send, answer: Answer, request_id: str) -> None:
     status, headers, body = answer
-    await respond(send, status, _response_headers(headers), body)
+    await respond(send, status, _response_headers(headers, request_id), body)
 
 
-def _response_headers(headers: dict[str, Any]) -> Iterable[tuple[bytes, bytes]]:
+def _response_headers(headers: dict[str, Any], request_id: str) -> Iterable[tuple[bytes, bytes]]:
     for name, value in headers.items():
         if name.lower() not in _HOP_BY_HOP and name.lower() not in ("content-length", "date", "server"):
             for item in value if isinstance(value, list | tuple) else (value,):
                 yield name.lower().encode("latin-1"), str(item).encode("utf-8")
     yield b"date", formatdate(usegmt=True).encode()
-    yield b"apigw-requestid", base64.b64encode(os.urandom(11))
+    yield b"apigw-requestid", request_id.encode()

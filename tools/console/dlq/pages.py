@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -18,10 +19,12 @@ from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.retry import MAX_ATTEMPTS
 from darkroom.operations.list_dead_letters import Case, Listing
+from darkroom.operations.list_given_up import GivenUp
 from darkroom.operations.list_retrying import Defect, Retry, Retrying
 
 ROWS_SHOWN = 100
 _BODY_CHARACTERS = 2000
+_BEFORE = timedelta(minutes=1)
 
 _STANDS = {
     Verdict.FAILED: "to replay",
@@ -44,6 +47,8 @@ _MEANINGS = {
     Verdict.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that version again",
 }
 
+
+COMING = "the sweeper places it within a minute"
 
 _NOT_TAKEN = {
     "replay": frozenset({"--verdict"}),
@@ -77,6 +82,8 @@ def verdicts(cases: Sequence[Case]) -> str:
 def situation(listing: Listing, *, filtered: bool) -> str:
     """One sentence that sums up the listing."""
     queues = ", ".join(listing.depths)
+    if not listing.letters and any(listing.depths.values()):
+        return f"No dead letter in {queues} can be seen at this moment."
     if not listing.letters:
         return f"No dead letters in {queues}."
     if not listing.cases:
@@ -128,9 +135,10 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 32 else text[:31] + "…"
 
 
-def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words) -> None:
-    """`dlq ls`."""
-    display.line(out, situation(listing, filtered=bool(words.filters)), style="bold" if listing.cases else "green")
+def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words, *, is_quiet: bool) -> None:
+    """The part of `dlq ls` about dead letters; it `is_quiet` if nothing else was given up either."""
+    style = "green" if is_quiet and not listing.cases else "bold"
+    display.line(out, situation(listing, filtered=bool(words.filters)), style=style)
     print_remarks(out, listing)
     if not listing.cases:
         return
@@ -157,6 +165,37 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
         left = display.age(max(0.0, RETENTION_SECONDS - oldest_seconds))
         advice.append(("Expiring soon:", f"SQS deletes the oldest in {left}; keep a copy: {words.command('archive')}"))
     display.advise(out, advice)
+
+
+def given_up_page(out: Console, given_up: GivenUp, now: Milliseconds, *, target: str) -> None:
+    """The part of `dlq ls` about what was given up and has no dead letter: not yet, or never."""
+    if given_up.coming:
+        first = given_up.coming[0].explanation["image_id"]
+        display.line(out)
+        told = f"{display.of(len(given_up.coming), 'image')} given up whose dead letter is still coming"
+        display.line(out, f"{told}: {COMING}.", style="bold red")
+        display.line(out)
+        table(out, given_up.coming, now)
+        display.line(out)
+        display.advise(out, [("Why it failed:", f"./darkroom dlq show {first}{target}")])
+    if given_up.unfetched:
+        ids = [image.image_id for image in given_up.unfetched]
+        display.line(out)
+        told = f"{display.of(len(ids), 'image')} not fetched because of a fault of ours, and without a dead letter"
+        display.line(out, f"{told}: the client must send the URL again.", style="bold red")
+        for image_id in ids[:ROWS_SHOWN]:
+            display.line(out, f"  {image_id}")
+        display.line(out)
+        display.advise(out, [("What happened:", f"./darkroom trace {ids[0]}{target}")])
+    if not given_up.is_all:
+        display.line(out, "Of the rows that the sweeper looks at soon not all were read. See --limit.", style="yellow")
+
+
+def print_coming(out: Console, coming: Sequence[Case]) -> None:
+    """What a replay cannot find yet."""
+    if coming:
+        told = f"{display.of(len(coming), 'more image')} given up whose dead letter is still coming"
+        display.line(out, f"{told}: {COMING}; then repeat the command.", style="yellow")
 
 
 def retrying_page(out: Console, retrying: Retrying, now: Milliseconds, *, target: str) -> None:
@@ -320,6 +359,8 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
     ]
     if told.get("message"):
         facts.append(("error", f"{told.get('cause')}: {told['message']}"))
+    if not case.letters:
+        facts.append(("letter", f"still coming: {COMING}"))
     for letter in case.letters:
         left = display.age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
         how = "explained" if letter.explanation is not None else "moved here by SQS"
@@ -391,26 +432,18 @@ def _inline(attempt: Mapping[str, Any]) -> str:
     return display.printable(" ".join(str(attempt.get("message") or "").split()))
 
 
-def log_query(told: Mapping[str, Any], *, log_group: str | None, region: str, is_local: bool) -> str | None:
+def log_query(told: Mapping[str, Any], *, target: str) -> str | None:
     """The command that shows what the worker logged in the last attempt."""
     tried = told.get("attempts") or ()
     if not tried:
         return None
     last = tried[-1]
-    if is_local:
-        return "./darkroom local logs transcode_image"
-    if log_group is None:
-        return None
     try:
         started = display.instant(str(last.get("started_at")))
     except ValueError:  # told by another version
         return None
-    pattern = f'"{last.get("request_id")}"'
-    return (
-        f"aws logs filter-log-events --region {region} --log-group-name {shlex.quote(log_group)} "
-        f"--start-time {int(started.timestamp() * 1000) - 60_000} --filter-pattern {shlex.quote(pattern)} "
-        "--query 'events[].message' --output text"
-    )
+    since = f"{started.astimezone(UTC) - _BEFORE:%Y-%m-%dT%H:%MZ}"
+    return f"./darkroom logs transcode_image --since {since} --text {shlex.quote(str(last.get('request_id')))}{target}"
 
 
 def document(case: Case, now: Milliseconds) -> dict[str, Any]:

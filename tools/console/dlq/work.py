@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -14,18 +15,22 @@ from console.dlq.job import Job
 from console.dlq.pages import Words
 from console.stack.operators import Stack
 from console.terminal import display
+from console.terminal.at_once import at_once
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
+from darkroom.domain.due import MAX_PAUSE_SECONDS
 from darkroom.domain.fingerprint import is_defect
 from darkroom.domain.image import Image
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import FETCH, LANES
 from darkroom.operations.archive_dead_letters import Ports as ArchivePorts
 from darkroom.operations.archive_dead_letters import archive_dead_letters
 from darkroom.operations.drop_dead_letters import Ports as DropPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppable
-from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection, list_dead_letters
+from darkroom.operations.list_dead_letters import EVERYTHING, Case, Listing, Selection, list_dead_letters
 from darkroom.operations.list_dead_letters import Ports as ListPorts
+from darkroom.operations.list_given_up import GivenUp, coming_case, list_given_up
+from darkroom.operations.list_given_up import Ports as GivenUpPorts
 from darkroom.operations.list_retrying import Ports as RetryingPorts
 from darkroom.operations.list_retrying import Retry, Retrying, latest_failure, list_retrying, retry_of
 from darkroom.operations.pace import Pace
@@ -39,6 +44,9 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
+
+LIMIT_OF_ROWS = 1000
+"""How many rows a replay reads to say for which images no dead letter has come yet."""
 
 STANDARD_RATE = 10
 """The default of images per second that a replay starts: what the slow lane's workers can do beside live traffic."""
@@ -65,10 +73,13 @@ def words_of(filters: Filters, stack: Stack) -> Words:
 def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     """`dlq ls`."""
     listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
+    given_up = _given_up(stack, filters, listing, limit=limit)
     retrying = _retrying(stack, filters, limit=limit) if filters.verdict is None else None
     if not as_json:
         out = display.output()
-        pages.listing_page(out, listing, stack.clock(), words_of(filters, stack))
+        is_quiet = not given_up.coming and not given_up.unfetched
+        pages.listing_page(out, listing, stack.clock(), words_of(filters, stack), is_quiet=is_quiet)
+        pages.given_up_page(out, given_up, stack.clock(), target=stack.options)
         if retrying is not None:
             pages.retrying_page(out, retrying, stack.clock(), target=stack.options)
         return
@@ -78,8 +89,38 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
             "dead_letters_read": listing.letters,
             "incomplete": list(listing.incomplete),
             "cases": [pages.document(case, stack.clock()) for case in listing.cases],
+            "coming": [pages.document(case, stack.clock()) for case in given_up.coming],
+            "unfetched": [image.image_id for image in given_up.unfetched],
             "retrying": [] if retrying is None else [pages.defect_document(one) for one in retrying.defects],
         }
+    )
+
+
+def _given_up(stack: Stack, filters: Filters, listing: Listing, *, limit: int) -> GivenUp:
+    """What was given up and is not among the listed dead letters, as the filters say."""
+    selection = selection_of(filters)
+    listed = {(case.image.image_id, case.image.run) for case in listing.cases if case.image is not None}
+    ports = GivenUpPorts(images=stack.images, at_once=at_once, clock=stack.clock)
+    with stack.explained():
+        found = list_given_up(ports, ahead_seconds=MAX_PAUSE_SECONDS, limit=limit)
+
+    def covers(case: Case) -> bool:
+        image = case.image
+        is_new = image is not None and (image.image_id, image.run) not in listed
+        return is_new and filters.lane in (None, case.queue) and selection.covers(case, stack.clock())
+
+    def concerns(image: Image) -> bool:
+        return (
+            filters.lane in (None, FETCH)
+            and filters.verdict is None
+            and filters.fingerprint is None
+            and filters.image in (None, image.image_id)
+            and filters.tenant in (None, image.tenant_id)
+            and (filters.cause is None or (image.error is not None and image.error.code == filters.cause))
+        )
+
+    return replace(
+        found, coming=tuple(filter(covers, found.coming)), unfetched=tuple(filter(concerns, found.unfetched))
     )
 
 
@@ -106,6 +147,9 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
     is_image = IMAGE_ID_PATTERN.fullmatch(name) is not None
     listing = _listed(stack, None, Selection(image_id=name) if is_image else EVERYTHING, limit=limit)
     cases = [case for case in listing.cases if is_image or name in {letter.message_id for letter in case.letters}]
+    coming = _coming(stack, name) if is_image and not cases else None
+    if coming is not None:
+        cases = [coming]
     if not cases:
         retry = _retry(stack, name) if is_image else None
         if retry is None:
@@ -120,6 +164,12 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
         if number:
             display.line(out)
         pages.case_page(out, case, stack.clock(), log_query=_log_query(stack, case.explanation), target=stack.options)
+
+
+def _coming(stack: Stack, image_id: str) -> Case | None:
+    with stack.explained():
+        row = stack.images.get(image_id)
+    return None if row is None else coming_case(row)
 
 
 def _retry(stack: Stack, image_id: str) -> Retry | None:
@@ -138,7 +188,7 @@ def _show_retry(stack: Stack, retry: Retry, *, as_json: bool) -> None:
 
 
 def _log_query(stack: Stack, told: Mapping[str, Any]) -> str | None:
-    return pages.log_query(told, log_group=stack.worker_log_group, region=stack.region, is_local=stack.is_local)
+    return pages.log_query(told, target=stack.options)
 
 
 def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> str:
@@ -175,6 +225,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
     batches = [case for case in listing.cases if everything and case.verdict is Verdict.BATCH]
     left = [case for case in listing.cases if not is_replayable(case) and case not in batches]
     left_over = sum(map(is_left_over, left))
+    coming = () if filters.image is not None else _given_up(stack, filters, listing, limit=LIMIT_OF_ROWS).coming
     out, words = display.output(), words_of(filters, stack)
     again = _replay_again(words, everything=everything, rate=rate)
     if not cases and not left_over and not batches:
@@ -183,6 +234,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
             return [filters.image]
         display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
         pages.print_remarks(out, listing)
+        pages.print_coming(out, coming)
         if any(case.verdict is Verdict.BATCH for case in listing.cases):
             display.advise(out, [("Batches, fixed:", pages.wake_again(stack.options))])
         return []
@@ -193,6 +245,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         style="bold",
     )
     pages.print_remarks(out, listing)
+    pages.print_coming(out, coming)
     if batches:
         display.line(out, f"{display.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
     if left:
@@ -250,6 +303,9 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
     if done["finished"]:
         display.line(out, f"{display.of(done['finished'], 'run')} that an earlier replay had begun: finished.")
     job.tell_rest(out, {"replayed", "finished"})
+    if filters.image is None:
+        listing = Listing(cases=(), depths={}, letters=0, incomplete=())
+        pages.print_coming(out, _given_up(stack, filters, listing, limit=LIMIT_OF_ROWS).coming)
     if done["settled"]:
         display.line(out, f"To clean up:  {words.command('drop')}")
     if done["replayed"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -11,8 +10,8 @@ import typer
 from console.options import YesOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
+from console.terminal.instants import milliseconds
 from darkroom.domain.event import EventType
-from darkroom.domain.instants import Milliseconds
 
 _HELP = """Events: what happened to images, as consumers hear of it.
 
@@ -42,17 +41,6 @@ def _instant(text: str | None) -> str | None:
     if text is not None:
         milliseconds(text)
     return text
-
-
-def milliseconds(text: str) -> Milliseconds:
-    """The instant that an option names; without an offset it is UTC. Raises typer.BadParameter."""
-    try:
-        named = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{display.printable(text)!r} is neither a day nor a time: 2026-11-23, 2026-11-23T06:00Z."
-        ) from error
-    return round((named if named.tzinfo else named.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _types(names: list[str] | None) -> list[str] | None:

@@ -12,10 +12,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from console.api.client import Api
-from console.local import invoke, log_lines, pages
+from console.local import invoke, pages
 from console.local.develop import develop_photo, print_curl_lines
 from console.terminal import display
 from console.terminal.browser import open_in_browser
@@ -23,7 +22,7 @@ from console.terminal.durations import seconds_of
 from embedded_aws import clock, environment, template_parameters
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupted, Interrupts
-from embedded_aws.stack import running, stop
+from embedded_aws.stack import stop
 from stacks.record import StackRecord
 
 # boto3, which the supervisor and the logs need, is imported inside the commands: others should not wait for it.
@@ -227,31 +226,20 @@ def down() -> None:
 
 @app.command()
 def logs(
-    function: Annotated[
-        str | None,
-        typer.Argument(metavar="[FUNCTION]", help="One function only: submit_image, or SubmitImageFunction."),
-    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is logged, until Ctrl-C.")] = False,
-    emulator: Annotated[bool, typer.Option("--emulator", help="Show the emulator's own log instead.")] = False,
 ) -> None:
-    """Show what the functions log (CloudWatch Logs of the local stack), oldest first.
-
-    ./darkroom local logs --follow
-    ./darkroom local logs transcode_image
-    """
-    if emulator and function:
-        raise typer.BadParameter(
-            "the emulator's log is not a function's: give one or the other.", param_hint="--emulator"
-        )
-    out, state = display.output(), State.current()
-    with Interrupts() as interrupts:
-        environment.enter(state)
+    """Show the emulator's own log. What the functions log: ./darkroom logs."""
+    log = State.current().logs / "emulator.log"
+    if not log.exists():
+        display.complain("There is no log: no local stack was started here yet.")
+        raise typer.Exit(1)
+    out = display.output()
+    with Interrupts() as interrupts, log.open(encoding="utf-8", errors="replace") as file:
         try:
-            with pages.failures_explained(state), interrupts.raised_at_once():
-                lines = _emulator_lines(state) if emulator else _function_lines(state, function)
-                for batch in lines:
-                    for line in batch:
-                        out.print(line, soft_wrap=True)
+            with interrupts.raised_at_once():
+                while True:
+                    for line in file:
+                        display.line(out, display.printable(line.rstrip("\n")))
                     if not follow:
                         return
                     time.sleep(_FOLLOW_SECONDS)
@@ -338,29 +326,3 @@ def _develop(out: Console, state: State, stack: StackRecord, photo: Path, step: 
             return False
         display.line(out)
         return show_event_of(image_id)
-
-
-def _function_lines(state: State, function: str | None) -> Iterator[list[Text]]:
-    from embedded_aws.logs import IMPATIENT, LogReader, folder_name, log_groups  # noqa: PLC0415
-    from stacks.running import recorded_stack  # noqa: PLC0415
-
-    stack = recorded_stack(running(state), config=IMPATIENT)
-    groups = log_groups(stack)
-    if function is not None:
-        wanted = folder_name(function)
-        if wanted not in groups:
-            raise typer.BadParameter(f"there is no function {function!r}: {', '.join(groups)}", param_hint="FUNCTION")
-        groups = {wanted: groups[wanted]}
-    reader = LogReader(stack, groups.items())
-    while True:
-        yield [log_lines.pretty(event.timestamp_milliseconds, event.function, event.message) for event in reader.read()]
-
-
-def _emulator_lines(state: State) -> Iterator[list[Text]]:
-    log = state.logs / "emulator.log"
-    if not log.exists():
-        display.complain("There is no log: no local stack was started here yet.")
-        raise typer.Exit(1)
-    with log.open(encoding="utf-8", errors="replace") as file:
-        while True:
-            yield [Text(display.printable(line.rstrip("\n"))) for line in file]

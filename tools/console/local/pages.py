@@ -177,7 +177,7 @@ def introduce(out: Console, state: State, stack: StackRecord) -> None:
         display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
     profile = f"AWS_CONFIG_FILE={_short(state.aws_config)} AWS_PROFILE={environment.PROFILE}"
     display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
-    display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom local logs --follow)")
+    display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom logs --follow)")
     display.line(out)
 
 

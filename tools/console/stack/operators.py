@@ -166,7 +166,7 @@ class Stack(RunningStack):
             self.client("cloudwatch"),
             names,
             namespace=f"Darkroom/{self.name}",
-            function_names={_in_words(name.removesuffix("Function")): its for name, its in functions},
+            function_names={in_words(name.removesuffix("Function")): its for name, its in functions},
         )
 
     @property
@@ -261,16 +261,15 @@ class Stack(RunningStack):
         return self._resource("DeadLetterArchiveBucket")
 
     @property
-    def worker_log_group(self) -> str | None:
-        """The log group of the worker."""
-        return self.resources.get("TranscodeImageLogs", ("", None))[1]
-
-    @property
     def log_lines(self) -> LogGroups:
         """The logs of the functions and of the API, by the names of the functions' folders and "api"."""
+        return LogGroups(self.client("logs"), self.log_groups)
+
+    @property
+    def log_groups(self) -> Mapping[str, str]:
+        """The names of these logs' groups."""
         names = self.physical_ids("AWS::Logs::LogGroup")
-        groups = {_in_words(name.removesuffix("Logs")): group for name, group in names.items() if name not in _NO_LINES}
-        return LogGroups(self.client("logs"), groups)
+        return {in_words(name.removesuffix("Logs")): group for name, group in names.items() if name not in _NO_LINES}
 
     @cached_property
     def audit_log(self) -> AuditLog:
@@ -419,8 +418,9 @@ def _dead_letter_queues(sqs: SQSClient, urls: Mapping[str, str]) -> dict[str, De
 
 def name_of(logical_id: str) -> str:
     """The name of a dead-letter queue: "FastDeadLetters" serves "fast"."""
-    return _in_words(logical_id.removesuffix(_DEAD_LETTERS) or logical_id)
+    return in_words(logical_id.removesuffix(_DEAD_LETTERS) or logical_id)
 
 
-def _in_words(name: str) -> str:
+def in_words(name: str) -> str:
+    """SubmitImage → submit_image."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

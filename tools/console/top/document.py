@@ -138,7 +138,12 @@ def _dead_letters(observation: Observation) -> dict[str, Any] | None:
     dead = observation.dead_letters.value
     if dead is None:
         return None
-    return {"queues": dict(dead.depths), "sampled": dead.sampled, "causes": [_cause(one) for one in dead.causes]}
+    return {
+        "queues": dict(dead.depths),
+        "sampled": dead.sampled,
+        "causes": [_cause(one) for one in dead.causes],
+        "coming": _counted(dead.coming),
+    }
 
 
 def _cause(one: DeadLetterCause) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from darkroom.domain.observation import (
     condition_since,
 )
 from darkroom.domain.retry import MAX_ATTEMPTS
-from darkroom.domain.service_level import BUDGET_DAYS, Budget
+from darkroom.domain.service_level import BUDGET_DAYS, FAST_MINUTES, LEAST_BAD, OBJECTIVE, SLOW_MINUTES, Budget
 from darkroom.operations.observe_stack import PANELS, Observation, Panel, Unfinished
 
 TWO_COLUMNS_FROM = 150
@@ -50,6 +50,8 @@ FAST_BURN, SLOW_BURN, FAILING_PERCENT = 14.4, 6, 20
 long ones, and the share of attempts that fail."""
 
 _WARN_LEFT_PERCENT = 25
+_LEAST_SHOWN_BURN = 0.05
+_HERE = "./darkroom top"
 _NARROWEST = 20
 _OF_LANES = ("queues", "unfinished", "drains", "outcomes", "budgets", "measured")
 
@@ -184,7 +186,7 @@ def _alarm(alarm: Alarm, view: View, width: int, *, is_cause: bool) -> list[Text
     indent += " " * len(f"{word}  ")
     effect = textwrap.wrap(printable(alarm.effect), max(width - len(indent), _NARROWEST))
     lines += [Text(f"{indent}{line}") for line in effect]
-    if alarm.command is not None:
+    if alarm.command is not None and alarm.command != _HERE:  # what it says to look at is shown here
         lines.append(Text.assemble(indent, (printable(f"{alarm.command}{view.options}"), "cyan")))
     return lines
 
@@ -274,7 +276,21 @@ def _budgets(view: View, width: int) -> list[Text]:
             _unknown() if recent is None else _burn(recent.slow_burn, SLOW_BURN),
             _unknown() if recent is None else _failing(recent.failing_percent),
         )
-    return table.lines(width)
+    return [*table.lines(width), *_budget_note(budgets, width)]
+
+
+def _budget_note(budgets: Mapping[str, Budget], width: int) -> list[Text]:
+    """Why a budget may be spent while nothing burns: they look at different times."""
+    bad = [f"{lane} {its.bad:,} of {its.ended:,}" for lane, its in budgets.items() if its.bad]
+    if not bad:
+        return []
+    (short, hour), (half_hour, hours) = FAST_MINUTES, SLOW_MINUTES
+    told = (
+        f"budget: bad images of {BUDGET_DAYS} days: {', '.join(bad)}; {1 - OBJECTIVE:.1%} may be. "
+        f"burn: how fast it is spent now, the lower of {short} min and {hour // 60} h (fast), {half_hour} min and "
+        f"{hours // 60} h (slow); - for fewer than {LEAST_BAD} bad images"
+    )
+    return [Text(f"  {line}", style=_DIM) for line in textwrap.wrap(told, max(width - 2, _NARROWEST))]
 
 
 def _left(budget: Budget | None) -> Text:
@@ -290,7 +306,8 @@ def _left(budget: Budget | None) -> Text:
 def _burn(burn: float, limit: float) -> Text:
     if burn == 0:
         return Text("-", style=_DIM)
-    return Text(f"{burn:,.1f}×", style=_BAD if burn >= limit else _WARN)
+    shown = f"{burn:,.1f}×" if burn >= _LEAST_SHOWN_BURN else "<0.1×"
+    return Text(shown, style=_BAD if burn >= limit else _WARN)
 
 
 def _failing(percent: float) -> Text:
@@ -351,9 +368,11 @@ def _dead_letters(view: View, width: int, rows: int) -> Section:
     if dead is None:
         section.summary = Text("unknown", style=_WARN)
         return section
-    if dead.number:
-        by_queue = ", ".join(f"{printable(queue)} {depth:,}" for queue, depth in dead.depths.items() if depth)
-        section.summary = Text(f"{dead.number:,}: {by_queue}", style=_BAD)
+    told = [f"{printable(queue)} {depth:,}" for queue, depth in dead.depths.items() if depth]
+    if dead.coming.number:  # given up, and the sweeper has not come by yet
+        told.append(f"{_words(dead.coming)} coming within a minute")
+    if told:
+        section.summary = Text(f"{dead.number:,}: {', '.join(told)}", style=_BAD)
         section.command = f"./darkroom dlq ls{view.options}"
     shown = max(1, rows // 2)
     for cause in dead.causes[:shown]:

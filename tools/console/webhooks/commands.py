@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from console.events.commands import TenantOption, TypesOption, milliseconds
+from console.events.commands import TenantOption, TypesOption
 from console.options import JsonOption, YesOption, option
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from console.terminal import display
 from console.terminal.durations import seconds_of
+from console.terminal.instants import milliseconds
 from console.webhooks.forward import problem_with
 from darkroom.domain.delivery import DeliveryStatus, is_delivery_id
 from darkroom.domain.endpoint import is_endpoint_id

@@ -5,6 +5,7 @@ SHIMS = (
     "http_api_cors",
     "http_api_integration",
     "http_api_greedy_routes",
+    "http_api_access_log",
     "function_isolation",
     "system_logs",
     "function_concurrency",

@@ -15,6 +15,8 @@ wait for the end of one, alarms are evaluated every second, and the unfinished p
   the first datum that does not breach clears it. With AWS's clock a little ahead or behind, these data would fall into
   different periods too.
 A count (Sum, SampleCount) that no longer breaches clears its alarm at the end of its period, as on AWS.
+On AWS no time is skipped. After a move of the clock (`darkroom local warp`), silence raises no alarm before as much
+time has passed as the alarm looks at.
 
 What still differs from AWS: an alarm may clear and fire again within one period. The evaluation range is two periods
 longer than EvaluationPeriods; AWS documents that it is longer, and gives five for three as an example. Percentiles
@@ -26,6 +28,7 @@ import functools
 import itertools
 import json
 import logging
+import math
 import operator
 import threading
 import time
@@ -46,6 +49,7 @@ INTERVAL_SECONDS = 1
 FURTHER_PERIODS = 2
 COUNTS = ("Sum", "SampleCount")
 _DISORDER_SECONDS = 900
+_LEAST_MOVE_SECONDS = 0.5
 
 _COMPARISONS: dict[str, tuple[Callable[[float, float], bool], str]] = {
     "GreaterThanThreshold": (operator.gt, "greater than"),
@@ -59,11 +63,28 @@ _ACTIONS: dict[State, str] = {
     "INSUFFICIENT_DATA": "InsufficientDataActions",
 }
 
+
+@dataclass
+class ClockMoves:
+    """When the clock was moved ahead last: then it gained on the monotonic one, which is never moved."""
+
+    offset: float | None = None
+    moved_at: float = -math.inf
+
+    def seconds_since_last(self, now: float, monotonic: float) -> float:
+        """How long ago that was, by the moved clock."""
+        before, self.offset = self.offset, now - monotonic
+        if before is not None and self.offset - before > _LEAST_MOVE_SECONDS:
+            self.moved_at = now
+        return now - self.moved_at
+
+
 _logger = logging.getLogger(__name__)
 # The periodic evaluation and those that MiniStack starts on a request run one after another.
 _evaluating = threading.RLock()
 # When each alarm changed its state, by its ARN, as far back as its evaluation looks.
 _changes: dict[str, list[float]] = {}
+_clock_moves = ClockMoves()
 
 
 def apply(emulator: Emulator) -> None:
@@ -172,6 +193,13 @@ def evaluate(rule: Rule, datapoints: Sequence[Datapoint]) -> Verdict | None:
     return Verdict(state=state, reason=_reason(rule, state, existing, missing), evaluated=existing)
 
 
+def is_silence_of_skipped_time(rule: Rule, verdict: Verdict, *, seconds_since_move: float) -> bool:
+    """Whether an alarm would be raised by missing data of a time that nobody has lived through."""
+    breaching = [point for point in verdict.evaluated if _breaches(rule, point)]
+    is_silence = verdict.state == "ALARM" and len(breaching) < rule.needed
+    return is_silence and seconds_since_move < rule.evaluation_periods * rule.period_seconds
+
+
 def _counts_before_its_end(rule: Rule, unfinished: Datapoint) -> bool:
     if unfinished.value is None:
         return False
@@ -262,6 +290,9 @@ def _evaluate(alarm: dict[str, Any]) -> None:
         now = time.time()
         spans = periods(rule, now=now, changes=_changes.get(alarm["AlarmArn"], []))
         verdict = evaluate(rule, _datapoints_of(alarm, rule, spans))
+        since_move = _clock_moves.seconds_since_last(now, time.monotonic())
+        if verdict and is_silence_of_skipped_time(rule, verdict, seconds_since_move=since_move):
+            return
         if verdict and verdict.state != alarm["StateValue"]:
             _changes[alarm["AlarmArn"]] = [
                 *(at for at in _changes.get(alarm["AlarmArn"], []) if at > spans[-1][0]),

@@ -14,9 +14,11 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 
 import asyncio
 import json
+import time
 from contextvars import ContextVar
 from typing import Any
 
+from embedded_aws import access_log
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
@@ -53,12 +55,20 @@ def _invoke_as_integration(run: Any) -> Any:
         event = _as_on_aws(event)
         if _size_of(event) > MAXIMUM_EVENT_BYTES:
             return _gateway_answer(413, "Request Entity Too Large")
+        began = time.monotonic()
         invocation = asyncio.ensure_future(run(function, record, event, **options))
         await asyncio.wait({invocation}, timeout=timeout_seconds)  # The function runs on, as it does on AWS.
-        if not invocation.done() or invocation.result().get("throttle"):
-            return _gateway_answer(503, "Service Unavailable")
+        milliseconds = round((time.monotonic() - began) * 1000)
+        access_log.note(integrationLatency=milliseconds, integration_latency=milliseconds)
+        if not invocation.done():
+            return _failed(503, "Service Unavailable", "Endpoint request timed out")
         result = invocation.result()
-        return _gateway_answer(500, "Internal Server Error") if result.get("error") else result
+        if result.get("throttle"):
+            return _failed(503, "Service Unavailable", "Rate Exceeded", lambdas_status=429)
+        if result.get("error"):
+            return _failed(500, "Internal Server Error", "The function failed", lambdas_status=200)
+        access_log.note(integrationStatus=200, integration_integrationStatus=200)
+        return result
 
     return invoke
 
@@ -72,7 +82,9 @@ def _size_of(event: dict[str, Any]) -> int:
 
 def _as_on_aws(event: dict[str, Any]) -> dict[str, Any]:
     headers, context = dict(event["headers"]), dict(event["requestContext"])
-    event = {**event, "headers": headers, "requestContext": {**context, "domainPrefix": context["apiId"]}}
+    request = access_log.current.get() or {}
+    known = {"domainPrefix": context["apiId"], "requestId": request.get("requestId", context["requestId"])}
+    event = {**event, "headers": headers, "requestContext": {**context, **known}}
     if cookies := headers.pop("cookie", None):
         event["cookies"] = [cookie.strip() for cookie in cookies.split(";")]
     if not event.get("pathParameters"):
@@ -80,6 +92,14 @@ def _as_on_aws(event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
+def _failed(status: int, message: str, reason: str, lambdas_status: int | None = None) -> dict[str, Any]:
+    """The gateway's answer for a function that has none; AWS's words for the reason differ."""
+    access_log.note(integrationStatus=lambdas_status, integration_integrationStatus=lambdas_status)
+    access_log.note(integrationErrorMessage=reason, integration_error=reason)
+    return _gateway_answer(status, message)
+
+
 def _gateway_answer(status: int, message: str) -> dict[str, Any]:
+    access_log.note(error_message=message)
     body = json.dumps({"message": message}, separators=(",", ":"))
     return {"body": {"statusCode": status, "headers": {"content-type": "application/json"}, "body": body}}

@@ -200,6 +200,14 @@ def give_up_fetch(image: Image, *, now: Milliseconds) -> Image:
     return _fail(image, FAILED, message, now=now)
 
 
+def is_given_up_fetch(image: Image) -> bool:
+    """Whether it was begun too often and given up, as long as its row is looked at once more: it has no dead letter,
+    because its URL is forgotten and no replay could fetch it."""
+    failure = image.error
+    is_ours = failure is not None and failure.code == FAILED and image.attempt >= MAX_FETCH_CLAIMS
+    return is_ours and image.status is Status.FAILED and image.source == UNKNOWN_SOURCE and not image.is_deleted
+
+
 def _fail(image: Image, code: str, message: str, *, now: Milliseconds) -> Image:
     return transition(
         image,

@@ -30,7 +30,8 @@ class Case:
     """One failure to decide on: all dead letters of one run of one image, one dead letter of a batch of scheduled
     images, one message that did not verify, or one that names none of these.
 
-    `explanation` is what the dead letter says, and what the row remembers; empty if neither says anything.
+    `explanation` is what the dead letter says, and what the row remembers; empty if neither says anything. A case
+    without `letters` is that of an image whose dead letter the sweeper has yet to place.
     """
 
     queue: str
@@ -45,8 +46,10 @@ class Case:
 
     @property
     def sent_at(self) -> Milliseconds:
-        """When the first of its messages was sent, from which its 14 days count."""
-        return min(letter.sent_at for letter in self.letters)
+        """When the first of its messages was sent, from which its 14 days count; until there is one, when its image was
+        given up."""
+        given_up_at = None if self.image is None else self.image.completed_at
+        return min((letter.sent_at for letter in self.letters), default=given_up_at or 0)
 
     @property
     def error_code(self) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -42,6 +42,8 @@ from darkroom.domain.observation import (
 from darkroom.domain.service_level import FAST_MINUTES, SLOW_MINUTES, Budget, burn, failing_percent, needed_since
 from darkroom.operations.list_dead_letters import Case, grouped, look_up
 from darkroom.operations.list_dead_letters import Ports as DeadLettersPorts
+from darkroom.operations.list_given_up import Ports as GivenUpPorts
+from darkroom.operations.list_given_up import list_given_up
 from darkroom.operations.list_retrying import Defect, defects_of
 from darkroom.ports import (
     Alarms,
@@ -125,12 +127,13 @@ class DeadLetterCause:
 @dataclass(frozen=True, kw_only=True)
 class DeadLetterCounts:
     """The dead letters: about how many each queue has, and the causes of the `sampled` ones, the most frequent
-    first."""
+    first. So many are `coming`: of images that were given up since the last sweep."""
 
     depths: Mapping[str, int]
     causes: tuple[DeadLetterCause, ...]
     sampled: int
     sampled_at: Milliseconds
+    coming: Counted
 
     @property
     def number(self) -> int:
@@ -315,8 +318,11 @@ def _scheduled(ports: Ports, now: Milliseconds) -> Upcoming:
 
 def _dead_letters(ports: Ports, before: DeadLetterCounts | None, now: Milliseconds) -> DeadLetterCounts:
     depths = {queue: count.total for queue, count in _counts(ports, ports.given_up).items()}
+    looked = GivenUpPorts(images=ports.images, at_once=ports.at_once, clock=ports.clock)
+    given_up = list_given_up(looked, ahead_seconds=0, limit=ROWS_PER_LANE)
+    coming = Counted(number=len(given_up.coming), is_all=given_up.is_all)
     if before is not None and before.depths == depths and now - before.sampled_at < SAMPLE_SECONDS * 1000:
-        return before
+        return replace(before, coming=coming)
     full = [queue for queue in ports.dead_letters.queues if depths.get(queue)]
     sampled = ports.at_once([partial(_sample, ports, queue) for queue in full])
     causes = [cause for of_queue in sampled for cause in of_queue]
@@ -325,6 +331,7 @@ def _dead_letters(ports: Ports, before: DeadLetterCounts | None, now: Millisecon
         causes=tuple(sorted(causes, key=lambda cause: -cause.letters)),
         sampled=sum(cause.letters for cause in causes),
         sampled_at=now,
+        coming=coming,
     )
 
 

@@ -14,7 +14,8 @@ from console.api.client import ApiError
 from console.dlq import commands as dead_letters
 from console.dlq.commands import _VERDICTS
 from darkroom.domain.dead_letter import Verdict
-from darkroom.domain.image import Attempt, Cause, Image, Status, message_for
+from darkroom.domain.fetch import MAX_FETCH_CLAIMS, Unfetched, await_fetch, give_up_fetch, not_fetched
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.lanes import LANES
 from darkroom.operations.audit_trail import Trail
@@ -40,7 +41,6 @@ class FakeStack:
     region: str = "eu-west-1"
     is_local: bool = False
     options: str = " --stack shop --region eu-west-1"
-    worker_log_group: str | None = "/logs/worker"
     archive_bucket: str = "archive"
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -119,7 +119,7 @@ def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: 
     assert shown.startswith(f"{FAILED.image_id}: ZeroDivisionError; its image was given up, and can be replayed.")
     for text in ("ZeroDivisionError: a bug", "  boom", "request r", "failed, run 1, attempt 5"):
         assert text in shown
-    assert "--log-group-name /logs/worker --start-time" in shown and "--filter-pattern '\"r\"'" in shown
+    assert "./darkroom logs transcode_image --since 2026-11-21T08:59Z --text r --stack shop" in shown
     assert f"./darkroom dlq replay --image {FAILED.image_id} --stack shop" in shown
 
 
@@ -139,6 +139,78 @@ def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) 
     assert f"It can still be replayed: ./darkroom dlq replay --image {FAILED.image_id}" in result.stderr
     assert "There is no dead letter and no image" in run("dlq", "show", LOST.image_id).stderr
     assert f"There is no dead letter nonsense in {QUEUES}." in run("dlq", "show", "nonsense").stderr
+
+
+def being_fetched(attempt: int) -> Image:
+    """An image whose fetching was begun so often."""
+    row = await_fetch(accepted_image(now=NOW, image_id="6" * 26), "https://photos.example/a.jpg", now=NOW)
+    return replace(row, attempt=attempt)
+
+
+def owed(number: int, **changes: Any) -> Image:
+    """An image that was given up a moment ago."""
+    return replace(given_up(number), dead_letter=DeadLetterState.OWED, due_at=NOW, **changes)
+
+
+def test_what_was_given_up_is_listed_and_explained_before_the_sweeper_has_placed_its_dead_letter(
+    run: Run, stack: FakeStack
+) -> None:
+    row = owed(1)
+    stack.images.rows[row.image_id] = row
+    listed = run("dlq", "ls").stdout
+    assert listed.startswith(f"No dead letters in {QUEUES}.\n")
+    told = "1 image given up whose dead letter is still coming: the sweeper places it within a minute."
+    assert f"{told}\n" in listed
+    line = next(line.split() for line in listed.splitlines() if line.split()[:1] == [row.image_id])
+    assert line == [row.image_id, "slow", "ZeroDivisionError", "failed", "1", "1", "h", "0", "min", "default", "0"]
+    assert f"./darkroom dlq show {row.image_id} --stack shop" in listed
+    (case,) = json.loads(run("dlq", "ls", "--json").stdout)["coming"]
+    assert (case["image_id"], case["verdict"], case["letters"]) == (row.image_id, "failed", [])
+
+    shown = run("dlq", "show", row.image_id).stdout
+    assert shown.startswith(f"{row.image_id}: ZeroDivisionError; its image was given up, and can be replayed.")
+    for text in ("still coming: the sweeper places it within a minute", "ZeroDivisionError: a bug", "  boom"):
+        assert text in shown
+    coming = "1 more image given up whose dead letter is still coming"
+    for arguments in (["replay"], ["replay", "--yes"], ["replay", "--cause", "ZeroDivisionError"]):
+        assert coming in run("dlq", *arguments).stdout
+    for others in (("--cause", "KeyError"), ("--lane", "fast"), ("--tenant", "acme"), ("--verdict", "settled")):
+        assert "still coming" not in run("dlq", "ls", *others).stdout
+    assert "Replayed 1 image." in run("dlq", "replay", "--image", row.image_id, "--yes").stdout
+    assert "still coming" not in run("dlq", "ls").stdout
+
+
+def test_what_sqs_made_a_dead_letter_of_meanwhile_is_listed_once(run: Run, stack: FakeStack) -> None:
+    stack.office.place(owed(1), explained=False)
+    listed = run("dlq", "ls").stdout
+    assert listed.startswith("1 dead letter") and "still coming" not in listed
+
+
+def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dead_letter(
+    run: Run, stack: FakeStack
+) -> None:
+    row = give_up_fetch(being_fetched(MAX_FETCH_CLAIMS), now=NOW)
+    refused = replace(
+        not_fetched(being_fetched(1), Unfetched(code="fetch_failed", message="No."), unit_random=0, now=NOW),
+        image_id="9" * 26,
+    )
+    for one in (row, refused):
+        assert one.due_at is not None and one.due_at <= stack.clock()
+        stack.images.rows[one.image_id] = one
+    listed = run("dlq", "ls").stdout
+    assert "1 image not fetched because of a fault of ours, and without a dead letter" in listed
+    assert f"./darkroom trace {row.image_id} --stack shop" in listed and refused.image_id not in listed
+    for those in (("--cause", "fetch_failed"), ("--tenant", "default"), ("--image", row.image_id)):
+        assert json.loads(run("dlq", "ls", *those, "--json").stdout)["unfetched"] == [row.image_id]
+    for others in (("--cause", "KeyError"), ("--tenant", "acme"), ("--verdict", "failed"), ("--lane", "slow")):
+        assert json.loads(run("dlq", "ls", *others, "--json").stdout)["unfetched"] == []
+
+
+def test_dead_letters_that_another_reader_hides_are_not_said_to_be_none(run: Run, stack: FakeStack) -> None:
+    stack.office.place(FAILED)
+    stack.office.letters.take("slow", 1)
+    told = run("dlq", "ls").stdout
+    assert told.startswith(f"No dead letter in {QUEUES} can be seen at this moment.\nAbout 1 more are hidden")
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:

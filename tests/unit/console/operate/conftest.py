@@ -48,7 +48,6 @@ class FakeStack:
     is_local: bool = False
     access: str = "keys"
     parameters: Mapping[str, str] = field(default_factory=lambda: {"Environment": "prod"})
-    worker_log_group: str | None = None
     audit_log: FakeAudit = field(default_factory=FakeAudit)
     tenants: FakeTenants = field(default_factory=FakeTenants)
     usage: FakeUsage = field(default_factory=FakeUsage)

@@ -23,7 +23,7 @@ from console.top.document import document
 from darkroom.domain.delivery import new_delivery
 from darkroom.domain.endpoint import DisabledBy, disable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Attempt, Status
+from darkroom.domain.image import Attempt, DeadLetterState, Status
 from darkroom.domain.lanes import LANES
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.observation import Alarm, Flow, Measured
@@ -31,6 +31,7 @@ from darkroom.domain.service_level import Budget, Outcomes
 from darkroom.operations.observe_stack import PANELS, observe_stack
 from proof.fakes.observation import count
 from tests.unit.console.conftest import Run
+from tests.unit.test_dead_letters import given_up
 from tests.unit.test_observe_stack import Observed
 
 MINUTE = 60_000
@@ -163,12 +164,11 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
         *("ALARMS", "LANES", "RETRYING", "DEAD LETTERS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES")
     ]
     assert lines[0].split()[1:5] == ["incident:", "1", "critical", "alarm"]
-    assert lines[2:13] == [
+    assert lines[2:12] == [
         "ALARMS  3 on",
         "  INCIDENT  IncidentAlarm  for 2 s  docs/runbook.md#what-is-going-on",
         "            Users are affected, or will be soon; the alarms that caused this say",
         "            how.",
-        "            ./darkroom top --stack shop --region eu-west-1",
         "    CRITICAL  ImagesStuckAlarm  for 3 s  docs/runbook.md#stuck",
         "              A lane stands still.",
         "              ./darkroom ls --late --stack shop --region eu-west-1",
@@ -411,7 +411,7 @@ def test_on_the_local_stack_first_commands_need_no_options(stack: FakeStack) -> 
     trouble(stack.world)
     local = replace(stack, is_local=True, options="")
     said = "\n".join(drawn(local, 80))
-    assert "            ./darkroom top\n" in said
+    assert "./darkroom top" not in said, "which is running"
     assert "              ./darkroom ls --late\n" in said
 
 
@@ -431,6 +431,36 @@ def test_a_budget_is_what_is_left_of_it_or_how_often_it_was_spent(
 ) -> None:
     stack.world.measurements.spent["slow"] = Budget(ended=ended, bad=bad)
     assert any(line.startswith("  slow") and shown in line for line in drawn(stack, 80))
+
+
+def test_why_nothing_burns_beside_a_spent_budget_is_said(stack: FakeStack) -> None:
+    assert "budget:" not in "\n".join(drawn(stack, 80)), "nothing was bad"
+    stack.world.measurements.spent["slow"] = Budget(ended=197, bad=45)
+    said = " ".join("\n".join(drawn(stack, 80)).split())
+    assert "slow spent 228.4× - - -" in said
+    assert (
+        "budget: bad images of 28 days: slow 45 of 197; 0.1% may be. burn: how fast it is spent now, the lower of "
+        "5 min and 1 h (fast), 30 min and 6 h (slow); - for fewer than 10 bad images"
+    ) in said
+
+
+def test_a_little_burn_is_not_shown_as_none() -> None:
+    assert [pages._burn(burn, 6).plain for burn in (0, 0.04, 0.05, 1.24)] == ["-", "<0.1×", "0.1×", "1.2×"]
+
+
+def test_what_was_given_up_is_among_the_dead_letters_before_the_sweeper_has_placed_its_own(stack: FakeStack) -> None:
+    row = replace(given_up(1), dead_letter=DeadLetterState.OWED, due_at=stack.world.now)
+    stack.world.images.rows[row.image_id] = row
+    (line,) = [line for line in drawn(stack, 120) if line.startswith("DEAD LETTERS")]
+    assert line.startswith("DEAD LETTERS  0: 1 coming within a minute  ./darkroom dlq ls --stack shop")
+    ports = work.ports_of(stack)  # type: ignore[arg-type]
+    first = observe_stack(ports)
+    del stack.world.images.rows[row.image_id]
+    then = observe_stack(ports, first)
+    told = [
+        document(each, {}, stack="shop", region="r", options="")["dead_letters"]["coming"] for each in (first, then)
+    ]
+    assert told == [{"number": number, "is_all": True} for number in (1, 0)]
 
 
 def test_burns_and_failing_attempts_are_red_from_where_the_alarms_go_off() -> None:

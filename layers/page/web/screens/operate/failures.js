@@ -52,6 +52,7 @@ function All({ query }) {
         html`<section aria-labelledby="given-up">
                 <h2 id="given-up">Dead letters</h2>
                 <p>${saidOf(document, isFiltered)}</p>
+                <${Coming} document=${document} />
                 ${document.incomplete.length > 0 &&
                 html`<p class="is-wait">Not all of ${document.incomplete.join(", ")} was read: filter them.</p>`}
                 ${groups.map((group) => html`<${Group} key=${group.key} group=${group} filters=${filters}
@@ -64,6 +65,19 @@ function saidOf({ cases, dead_letters_read: read, queues }, isFiltered) {
     const full = Object.entries(queues).filter(([, depth]) => depth);
     const where = full.map(([queue, depth]) => `${queue} ${depth}`).join(", ");
     return `${count(read, "dead letter")} read (${where}), ${count(cases.length, "failure")}.`;
+}
+
+/** What was given up and has no dead letter: not yet, or never. */
+function Coming({ document: { coming, unfetched } }) {
+    const to = (id) => `#/operate/failures/${id}`;
+    return html`<div>${coming.length > 0 &&
+        html`<p class="is-bad">${count(coming.length, "image")} given up whose dead letter is coming:
+            the sweeper places it within a minute.</p>
+            <${Ids} ids=${coming.map((one) => one.image_id)} to=${to} />`}
+        ${unfetched.length > 0 &&
+        html`<p class="is-bad">${count(unfetched.length, "image")} not fetched because of a fault of ours. They get no
+            dead letter: their clients send the URLs again.</p>
+            <${Ids} ids=${unfetched.map((one) => one.image_id)} to=${(id) => `#/operate/images/${id}`} />`}</div>`;
 }
 
 function Filters({ filters }) {

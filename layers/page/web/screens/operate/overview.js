@@ -100,6 +100,7 @@ function Incident({ seen }) {
 }
 
 function Alarm({ alarm }) {
+    const isElsewhere = alarm.command !== null && !/^\.\/darkroom top\b/.test(alarm.command); // which this screen is
     return html`<div><h3 class="row">
             <${Flag} kind=${alarm.severity === "critical" ? "bad" : "wait"}>${alarm.severity}<//>
             <span>${alarm.name}</span>
@@ -108,9 +109,10 @@ function Alarm({ alarm }) {
         <p class="effect">${alarm.effect}</p>
         ${alarm.caused_by.length > 0 && html`<p>Caused by ${alarm.caused_by.join(", ")}.</p>`}
         <p class="first">
-            ${alarm.command &&
+            ${isElsewhere &&
             html`<span>First:</span> <${Copy} text=${alarm.command} label=${`the first command for ${alarm.name}`} />`}
-            ${alarm.section && html`<span class="quiet">Then read <code>${alarm.section}</code>.</span>`}
+            ${alarm.section &&
+            html`<span class="quiet">${isElsewhere ? "Then read" : "Read"} <code>${alarm.section}</code>.</span>`}
         </p>
         ${alarm.reason &&
         html`<details><summary>Why CloudWatch raised it</summary><p
@@ -161,9 +163,9 @@ function figuresOf(lane, seen) {
         { name: "busy workers", value: number(busy), note: `of ${lane.workers}` },
         budgetOf(budget),
         { name: "fast burn", value: times(budget.fast_burn), kind: above(budget.fast_burn, 1, FAST_BURN),
-          note: budget.fast_burn >= FAST_BURN ? "pages" : `pages at ${FAST_BURN}×` },
+          note: `now, in 5 min and 1 h; pages at ${FAST_BURN}×` },
         { name: "slow burn", value: times(budget.slow_burn), kind: above(budget.slow_burn, 1, SLOW_BURN),
-          note: budget.slow_burn >= SLOW_BURN ? "pages" : `pages at ${SLOW_BURN}×` },
+          note: `now, in 30 min and 6 h; warns at ${SLOW_BURN}×` },
         { name: "attempts that fail", value: percent(lane.failing_percent, 0),
           kind: above(lane.failing_percent, 1, FAILING_PERCENT) },
     ];
@@ -198,14 +200,18 @@ function budgetOf(budget) {
     const name = "error budget left";
     if (budget.ended === null) return { name, value: "unknown" };
     if (left === null) return { name, value: "all", note: "nothing has ended yet" };
-    const note = `${count(budget.bad, "bad image")} of ${budget.ended.toLocaleString()}`;
+    const note = `${count(budget.bad, "bad image")} of ${budget.ended.toLocaleString()} in 28 days; 0.1 % may be`;
     if (left <= 0) return { name, value: `spent ${(1 - left / 100).toFixed(1)}×`, kind: "bad", note };
     return { name, value: percent(left, 1), kind: left < LOW_BUDGET_PERCENT ? "wait" : "", note };
 }
 
 const number = (value) => (value === null || value === undefined ? "unknown" : value.toLocaleString());
 const percent = (value, digits) => (value === null ? "unknown" : `${value.toFixed(digits)} %`);
-const times = (value) => (value === null ? "unknown" : `${value.toFixed(1)}×`);
+const times = (value) => {
+    if (value === null) return "unknown";
+    if (value === 0) return "none";
+    return value < 0.05 ? "<0.1×" : `${value.toFixed(1)}×`;
+};
 const above = (value, wait, bad) => (value >= bad ? "bad" : value >= wait ? "wait" : "");
 
 function Charts({ lane, past, error }) {
@@ -244,7 +250,7 @@ function Failing({ seen }) {
     return html`<section class="card" aria-labelledby="failing">
         <h2 id="failing">Failures</h2>
         <p class=${images ? "is-wait" : undefined}>${retriedOf(images)}</p>
-        <p class=${lying ? "is-bad" : undefined}>${lyingOf(lying, dead)}</p>
+        <p class=${lying || dead?.coming.number ? "is-bad" : undefined}>${lyingOf(lying, dead)}</p>
         ${retrying?.length > 0 &&
         html`<div><h3>Still retried</h3><ul class="plain">${retrying.slice(0, 5).map(
             (defect) => html`<li
@@ -257,7 +263,7 @@ function Failing({ seen }) {
                 key=${`${cause.queue} ${cause.fingerprint ?? cause.cause}`}><strong>${cause.dead_letters}×</strong> ${cause.cause} in ${cause.queue}
                 ${cause.frame && html`<br /><code>${cause.frame}</code>`}</li>`,
         )}</ul></div>`}
-        ${(images > 0 || lying > 0) && html`<p><a href="#/operate/failures">Look at the failures</a></p>`}
+        ${(images > 0 || lying > 0 || dead?.coming.number > 0) && html`<p><a href="#/operate/failures">Look at the failures</a></p>`}
     </section>`;
 }
 
@@ -269,10 +275,11 @@ function retriedOf(images) {
 
 function lyingOf(lying, dead) {
     if (lying === null) return "Dead letters could not be counted.";
-    if (lying === 0) return "There are no dead letters.";
+    const coming = dead.coming.number ? ` ${counted(dead.coming)} coming within a minute.` : "";
+    if (lying === 0) return coming ? `Dead letters:${coming}` : "There are no dead letters.";
     const full = Object.entries(dead.queues).filter(([, depth]) => depth);
     const where = full.map(([queue, depth]) => `${queue.replaceAll("_", " ")} ${depth}`).join(", ");
-    return `${count(lying, "dead letter")}: ${where}.`;
+    return `${count(lying, "dead letter")}: ${where}.${coming}`;
 }
 
 function Functions({ errors }) {

@@ -1,0 +1,1 @@
+"""`darkroom logs`: what the functions and the gateway log."""
