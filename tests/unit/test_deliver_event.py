@@ -46,6 +46,7 @@ from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMES
 from darkroom.operations.manage_webhooks import (
     Change,
     change_webhook,
+    list_webhooks,
     ping_webhook,
     recover_webhook,
     remove_webhook,
@@ -279,9 +280,9 @@ class SlowEndpoints(FakeEndpoints):
 
     before: Endpoint | None = None
 
-    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
         before, self.before = self.before, None
-        return before or super().get(tenant_id, endpoint_id)
+        return super().of_tenant(tenant_id) if before is None else [before]
 
 
 @dataclass
@@ -1241,3 +1242,177 @@ def test_an_unreadable_endpoint_keeps_the_sweeper_from_no_other_and_is_looked_at
     assert ([row.row_id for row in sweep.unreadable], sweep.outcomes["sent"]) == ([bad.endpoint_id], 1)
     assert [message.endpoint_id for message in world.take()] == [good.endpoint_id]
     assert world.sweep().unreadable == []
+
+
+# ── Several endpoints of a tenant at one host ────────────────────────────────────────────────────────────────────────
+
+UNREACHED = Answer(milliseconds=9, error="connect: the host does not accept connections", was_unreached=True)
+
+
+def at_host(world: WebhooksWorld, count: int = 10, url: str = "https://hooks.example.com/?n=") -> list[Endpoint]:
+    return [world.add(f"{url}{number}") for number in range(count)]
+
+
+@dataclass
+class Sent:
+    """Delivers messages while others are on their way: each request is answered after all that can begin meanwhile."""
+
+    world: WebhooksWorld
+    answer: Answer = OK
+    most: int = 0
+    outcomes: list[str] = field(default_factory=list)
+    _flying: int = 0
+
+    def __post_init__(self) -> None:
+        self.world.receiver.behaves = self
+
+    def __call__(self, _: Request) -> Answer:
+        self._flying += 1
+        self.most = max(self.most, self._flying)
+        self.all()
+        self._flying -= 1
+        return self.answer
+
+    def all(self) -> None:
+        while messages := [message for message, delay in self.world.delivery_queue.sent if delay == 0]:
+            self.world.delivery_queue.sent.remove((messages[0], 0))
+            self.outcomes.append(self.world.deliver(messages[0]).outcome)
+
+
+@pytest.mark.parametrize(
+    ("urls", "most"),
+    [
+        (["https://hooks.example.com/?n=%d"], MAX_FLIGHTS),
+        (["https://hooks.example.com/%d", "https://HOOKS.example.com:443/?n=%d", "https://hooks.example.com./%d"], 4),
+        (["https://hooks.example.com/%d", "https://hooks.example.com:8443/%d"], 2 * MAX_FLIGHTS),
+        (["https://hooks.example.com/%d", "https://hook.example.com/%d"], 2 * MAX_FLIGHTS),
+    ],
+)
+def test_at_most_four_deliveries_of_a_tenant_are_on_their_way_to_a_host(urls: list[str], most: int) -> None:
+    world = WebhooksWorld()
+    added = [world.add(urls[number % len(urls)] % number) for number in range(10)]
+    sent = Sent(world)
+    for number in range(3):
+        world.tell(event(number))
+    sent.all()
+    world.run_for(30)
+    assert sent.most == most
+    assert sorted(request.url for request in world.receiver.requests) == sorted([row.url for row in added] * 3)
+    assert {row.status for one in added for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+
+
+def test_what_another_tenant_sends_to_the_host_takes_no_room() -> None:
+    world = WebhooksWorld()
+    at_host(world, 4)
+    for row in list(world.endpoints.rows.values()):
+        other = replace(row, tenant_id="other", endpoint_id=row.endpoint_id[:-1] + "z", created_at=1)
+        assert world.endpoints.create(other)
+    sent = Sent(world)
+    world.tell(event(1), event(2, tenant_id="other"))
+    sent.all()
+    assert (sent.most, sent.outcomes) == (2 * MAX_FLIGHTS, ["delivered"] * 2 * MAX_FLIGHTS)
+
+
+def test_a_slow_endpoint_keeps_no_other_at_its_host_from_its_turn() -> None:
+    world = WebhooksWorld()
+    slow, quick = at_host(world, 2)
+    world.tell(*(event(number, notify=slow.endpoint_id) for number in range(20)))
+    sent = Sent(world)
+    world.tell(event(99, notify=quick.endpoint_id))
+    sent.all()
+    urls = [request.url for request in world.receiver.requests]
+    assert len(urls) == 21
+    assert urls.index(quick.url) <= MAX_FLIGHTS
+
+
+@dataclass
+class Racing(FakeEndpoints):
+    """Others take off between a worker's first look and its write, for as many looks as are told."""
+
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
+        rows = super().of_tenant(tenant_id)
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
+        return rows
+
+
+def fly(world: WebhooksWorld, endpoint: Endpoint, count: int) -> None:
+    """So many deliveries to the endpoint are on their way, and nothing is heard of them."""
+    row = world.endpoint(endpoint)
+    until = world.now + FLIGHT_SECONDS * 1000
+    flights = [Flight(delivery_id=f"{one}", claimed_by=f"{one}", until=until) for one in range(count)]
+    world.endpoints.change(row, replace(row, flights=tuple(flights)))
+
+
+def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back() -> None:
+    world = WebhooksWorld(endpoints=Racing())
+    mine, other = at_host(world, 2)
+    world.tell(event(notify=mine.endpoint_id))
+    (message,) = world.take()
+    world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS)]
+    assert world.deliver(message).outcome == "busy"
+    assert world.receiver.requests == []
+    row = world.endpoint(mine)
+    assert (row.flights, row.crowded_at) == ((), world.now), "the next that ends calls it"
+
+
+def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looked() -> None:
+    world = WebhooksWorld(endpoints=Racing())
+    mine, other = at_host(world, 2)
+    world.tell(event(notify=mine.endpoint_id))
+    (message,) = world.take()
+    fly(world, other, MAX_FLIGHTS)
+    world.endpoints.meanwhile = [lambda: fly(world, other, 0)]
+    assert world.deliver(message).outcome == "delivered"
+
+
+def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() -> None:
+    world = WebhooksWorld(endpoints=Racing())
+    mine, other = at_host(world, 2)
+    world.tell(event(notify=mine.endpoint_id))
+    (message,) = world.take()
+    world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS), lambda: fly(world, other, 0)] * 9
+    assert world.deliver(message).outcome == "busy"
+    world.endpoints.meanwhile = []
+    assert [one for one, delay in world.delivery_queue.sent if delay > 0] == [message]
+
+
+def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over() -> None:
+    world = WebhooksWorld()
+    mine, other = at_host(world, 2)
+    fly(world, other, MAX_FLIGHTS)
+    world.tell(event(notify=mine.endpoint_id))
+    assert world.run() == ["busy"]
+    world.run_for(FLIGHT_SECONDS + 61)
+    assert [request.url for request in world.receiver.requests] == [mine.url]
+
+
+def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_rest_and_one_tries_it() -> None:
+    world = WebhooksWorld()
+    added = at_host(world)
+
+    sent = Sent(world, UNREACHED)
+    world.tell(event(1))
+    sent.all()
+    assert len(world.receiver.requests) < MAX_FLIGHTS + FAILURES_TO_REST, "those that are on their way at the third"
+
+    tried: list[str] = []
+    for _ in range(3):
+        world.receiver.requests.clear()
+        until = {one.rests_until for one in listed(world)}
+        assert len(until) == 1 and None not in until, "each is shown at rest until the one that tries it does"
+        world.tell(event(len(tried) + 2))
+        world.run_for((until.pop() - world.now) / 1000 + 65)
+        tried += [request.url for request in world.receiver.requests]
+        assert len(world.receiver.requests) <= 2, "nothing else is sent"
+    assert len(set(tried)) == 1
+    sent.answer = OK
+    world.run_for(2 * HOUR)
+    assert {row.status for one in added for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+    assert {(world.endpoint(one).unreached, world.endpoint(one).rests_until) for one in added} == {(0, None)}
+
+
+def listed(world: WebhooksWorld) -> Sequence[Endpoint]:
+    return list_webhooks(world.manage(), TENANT)[0]

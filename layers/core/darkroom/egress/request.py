@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.egress.connection import Deadline, Resolve, connect, system_addresses
+from darkroom.egress.errors import RequestFailed
 
 if TYPE_CHECKING:
     import socket
@@ -86,7 +87,12 @@ def send(
     """
     request = _written(method, url, headers, body, user_agent)
     deadline = Deadline(seconds)
-    with closing(connect(url, deadline, resolve)) as connection:
+    try:
+        connected = connect(url, deadline, resolve)
+    except RequestFailed as failure:
+        failure.was_unreached = True
+        raise
+    with closing(connected) as connection:
         return exchange(
             connection,
             request,
