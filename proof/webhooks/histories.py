@@ -16,7 +16,7 @@ from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Mode
 from proof.model.stores import Broken, Harm
-from proof.webhooks.world import DOWN, GONE, SLOW, Model
+from proof.webhooks.world import DOWN, GONE, SLOW, UNREACHED, Model
 
 POST = Call(store="receiver", number=0)
 TAKE_OFF = Call(store="endpoints", number=1)
@@ -117,6 +117,34 @@ def resting(model: Model) -> None:
     model.let_run(1)
     model.receiver.answer = OK
     model.let_run(5)
+
+
+@_history
+def more_than_may_be_on_their_way_to_one_host(model: Model) -> None:
+    """Each takes off while the others do, and one of them takes its flight back."""
+    for _ in range(MAX_FLIGHTS + 1):
+        model.add()
+    model.tell(1)
+    _hear(model)
+    for call in (TAKE_OFF, POST):
+        for message in model.queue.visible():
+            model.deliver(message, stops_at=call)
+        model.go_on()
+    model.drain()
+
+
+@_history
+def resting_for_their_host(model: Model) -> None:
+    """The owner of one tries it while another is to, and later the host answers."""
+    endpoints = [model.add() for _ in range(3)]
+    model.receiver.answer = UNREACHED
+    model.tell(1)
+    model.drain()
+    model.insist("ping", endpoints[-1].endpoint_id)
+    model.let_run(2)
+    model.tell(2)
+    model.receiver.answer = OK
+    model.let_run(8)
 
 
 @_history
