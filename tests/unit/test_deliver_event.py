@@ -50,6 +50,7 @@ from darkroom.operations.manage_webhooks import (
     ping_webhook,
     recover_webhook,
     remove_webhook,
+    resend_delivery,
     rotate_secret,
 )
 from darkroom.ports import DueDelivery, Fenced, UnreadableRow
@@ -1416,3 +1417,127 @@ def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_re
 
 def listed(world: WebhooksWorld) -> Sequence[Endpoint]:
     return list_webhooks(world.manage(), TENANT)[0]
+
+
+def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
+    """Endpoints of a host to which three deliveries have found no connection: the one that tries it, then the others,
+    of which each has a delivery that waits."""
+    added = at_host(world, count)
+    world.receiver.behaves = lambda _: UNREACHED
+    world.tell(event(1))
+    world.run()
+    (scout,) = [one for one in added if world.endpoint(one).rests_until is not None]
+    for number in range(2, 4):
+        world.tell(event(number))
+    world.run()
+    world.receiver.requests.clear()
+    return [scout, *(one for one in added if one != scout)]
+
+
+@pytest.mark.parametrize(
+    "answer", [DOWN, Answer(milliseconds=15_000, error="timeout: the time was up while reading", was_too_slow=True)]
+)
+def test_what_a_path_answers_makes_no_other_of_its_host_rest(answer: Answer) -> None:
+    world = WebhooksWorld()
+    bad, good = at_host(world, 2)
+    world.receiver.behaves = lambda request: answer if request.url == bad.url else OK
+    world.tell(*(event(number) for number in range(6)))
+    world.run()
+    world.run_for(600)
+    assert [one.rests_until is not None for one in listed(world)] == [True, False]
+    assert {row.status for row in world.rows(good)} == {DeliveryStatus.DELIVERED}
+
+
+def test_no_tenant_rests_for_what_another_could_not_reach() -> None:
+    world = WebhooksWorld()
+    unreached(world)
+    other = replace(world.endpoint(listed(world)[0]), tenant_id="other", rests_until=None, unreached=0, failures=0)
+    world.endpoints.rows["other", place_of(other.endpoint_id)] = other
+    world.receiver.behaves = lambda _: OK
+    world.tell(event(9, tenant_id="other"))
+    assert world.run() == ["delivered"]
+
+
+@pytest.mark.parametrize("answer", [OK, DOWN])
+def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> None:
+    world = WebhooksWorld()
+    scout, *others = unreached(world)
+    world.receiver.behaves = lambda request: answer if request.url == scout.url else OK
+    world.run_for(6)
+    assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}, (
+        "and no sweep has come"
+    )
+    assert [one.unreached for one in listed(world)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("how", ["removed", "disabled", "unreadable", "gives up", "at another host"])
+def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(how: str) -> None:
+    world = WebhooksWorld()
+    scout, *others = unreached(world)
+    world.receiver.behaves = lambda _: OK
+    if how == "removed":
+        remove_webhook(world.manage(), TENANT, scout.endpoint_id)
+    elif how == "disabled":
+        change_webhook(world.manage(), TENANT, scout.endpoint_id, Change(is_enabled=False))
+    elif how == "unreadable":
+        world.endpoints.unreadable.add(scout.endpoint_id)
+        world.delivery_queue.sent.clear()
+    elif how == "at another host":
+        change_webhook(world.manage(), TENANT, scout.endpoint_id, Change(url="https://elsewhere.example.com/"))
+    else:
+        row = world.endpoint(scout)
+        world.endpoints.change(row, replace(row, probe=None))
+    world.run_for(600)
+    assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+
+
+@pytest.mark.parametrize("what", ["ping", "enable", "recover", "resend"])
+def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_ends_the_rest_of_all(what: str) -> None:
+    world = WebhooksWorld()
+    _, mine, *_ = unreached(world)
+    world.receiver.behaves = lambda _: OK
+    if what == "ping":
+        ping_webhook(world.manage(), TENANT, mine.endpoint_id)
+    elif what == "enable":
+        change_webhook(world.manage(), TENANT, mine.endpoint_id, Change(is_enabled=True))
+    elif what == "recover":
+        recover_webhook(world.manage(), TENANT, mine.endpoint_id, since=0)
+    else:
+        world.advance(4)
+        resend_delivery(world.manage(), TENANT, mine.endpoint_id, world.rows(mine)[-1].delivery_id)
+    if what in ("enable", "recover"):
+        world.sweep()
+    world.run()
+    assert mine.url in [request.url for request in world.receiver.requests]
+    assert [one.rests_until for one in listed(world)] == [None] * 3
+
+
+def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries_it() -> None:
+    world = WebhooksWorld()
+    unreached(world)
+    world.run_for(WARN_SECONDS + 10 * HOUR)
+    assert [one.warned_at is not None for one in listed(world)] == [True] * 3
+    world.run_for(DISABLE_SECONDS)
+    assert [one.disabled_by for one in listed(world)] == [DisabledBy.FAILING] * 3
+
+
+def test_no_messages_are_sent_for_what_rests_with_its_host() -> None:
+    world = WebhooksWorld()
+    _, mine, *_ = unreached(world)
+    world.tell(event(5))
+    assert world.take() == []
+    world.advance(61)
+    world.sweep()
+    assert mine.endpoint_id not in [message.endpoint_id for message in world.take()]
+
+
+def test_nothing_is_learnt_of_a_host_from_a_worker_that_died() -> None:
+    world = WebhooksWorld()
+    scout, *_ = unreached(world)
+    (first, *_) = world.rows(scout)
+    world.deliveries.rows[scout.endpoint_id][first.delivery_id] = replace(
+        first, status=DeliveryStatus.SENDING, attempt=MAX_ATTEMPTS, lease_until=world.now, due_at=world.now
+    )
+    before = world.endpoint(scout)
+    assert world.deliver(message_for(first)).outcome == "gave_up"
+    assert world.endpoint(scout).unreached == before.unreached
