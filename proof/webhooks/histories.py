@@ -126,25 +126,25 @@ def more_than_may_be_on_their_way_to_one_host(model: Model) -> None:
         model.add()
     model.tell(1)
     _hear(model)
-    for call in (TAKE_OFF, POST):
-        for message in model.queue.visible():
-            model.deliver(message, stops_at=call)
-        model.go_on()
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=TAKE_OFF)
+    for process in list(model.stopped):
+        model.go_on(process, 3)
+    model.go_on()
     model.drain()
 
 
 @_history
 def resting_for_their_host(model: Model) -> None:
-    """The owner of one tries it while another is to, and later the host answers."""
-    endpoints = [model.add() for _ in range(3)]
+    """Its owner tries one of them while the other is to, and then the host answers."""
+    _, mine = model.add(), model.add(1)
     model.receiver.answer = UNREACHED
-    model.tell(1)
+    for number in range(2):
+        model.tell(number)
     model.drain()
-    model.insist("ping", endpoints[-1].endpoint_id)
-    model.let_run(2)
-    model.tell(2)
     model.receiver.answer = OK
-    model.let_run(8)
+    model.insist("ping", mine.endpoint_id)
+    model.drain()
 
 
 @_history

@@ -1359,6 +1359,16 @@ def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back(
     assert (row.flights, row.crowded_at) == ((), world.now), "the next that ends calls it"
 
 
+def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothing_back() -> None:
+    world = WebhooksWorld()
+    mine, other = at_host(world, 2)
+    fly(world, other, MAX_FLIGHTS)
+    world.tell(event(notify=mine.endpoint_id))
+    before = world.endpoint(mine).version
+    assert world.run() == ["busy"]
+    assert world.endpoint(mine).version == before + 1
+
+
 def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looked() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
@@ -1487,6 +1497,7 @@ def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(h
     else:
         row = world.endpoint(scout)
         world.endpoints.change(row, replace(row, probe=None))
+        world.deliveries.rows[scout.endpoint_id].clear()
     world.run_for(600)
     assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
 

@@ -30,7 +30,6 @@ from darkroom.domain.endpoint import (
     disable,
     enable,
     endpoint_id_from,
-    is_endpoint_id,
     is_held,
     place_of,
     recover,
@@ -148,7 +147,7 @@ def read_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Endpoint:
 
 
 def _host(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, ...]:
-    host = read_host(ports.endpoints, tenant_id, endpoint_id) if is_endpoint_id(endpoint_id) else ()
+    host = read_host(ports.endpoints, tenant_id, endpoint_id)
     if not host:
         raise UnknownWebhook(endpoint_id)
     return host
