@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.announcement import Announcement
 from darkroom.domain.errors import Rejected
 from darkroom.domain.rate_limits import Policy, cost_of_file
 from darkroom.http.announcements import read_announcement
@@ -30,10 +31,15 @@ ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
+def announcement_of(app: Router) -> Announcement:
+    """What the request announces. Raises Rejected or Problem."""
+    return read_announcement(json_body(app))
+
+
 def cost_of_upload(app: Router) -> int:
     """What the announced file costs; an announcement that is refused costs what every request does."""
     try:
-        size_bytes = read_announcement(json_body(app)).size_bytes
+        size_bytes = app.read_once(announcement_of).size_bytes
     except (Rejected, Problem):
         return 1
     return cost_of_file(size_bytes) if size_bytes <= ports.max_bytes else 1
@@ -48,7 +54,7 @@ def post_upload() -> Response[str]:
     begun = begin_upload(
         ports,
         Announced(
-            announcement=read_announcement(json_body(app)),
+            announcement=app.read_once(announcement_of),
             tenant_id=caller.tenant_id,
             tier=caller.tier,
             quota=caller.quota,

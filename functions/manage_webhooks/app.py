@@ -145,7 +145,7 @@ def post_resend(webhook_id: str, delivery_id: str) -> Response[str]:
 def cost_of_page(app: Router) -> int:
     """What the page that is asked for may cost at most; a query that makes no sense costs what every request does."""
     try:
-        return cost_of(_delivery_query(app).read_units)
+        return cost_of(app.read_once(_delivery_query).read_units)
     except Rejected:
         return 1
 
@@ -157,7 +157,7 @@ def _delivery_query(app: Router) -> DeliveryQuery:
 
 @handles(app, LIST_DELIVERIES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))
 def get_deliveries(webhook_id: str) -> Response[str]:
-    query = _delivery_query(app)
+    query = app.read_once(_delivery_query)
     page = list_deliveries(
         ports, caller_of(app).tenant_id, webhook_id, limit=query.limit, after=query.after, status=query.status
     )

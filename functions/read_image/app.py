@@ -40,7 +40,7 @@ read = protected(rate_limit, price=Price(policy=Policy.READS))
 def cost_of_page(app: Router) -> int:
     """What the page that is asked for may cost at most; a query that makes no sense costs what every request does."""
     try:
-        query = _list_query(app)
+        query = app.read_once(_list_query)
         return cost_of(query.read_units + query.signing_units)
     except Rejected:
         return 1
@@ -55,7 +55,7 @@ def _list_query(app: Router) -> ListQuery:
 
 @handles(app, LIST_IMAGES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))
 def get_images() -> Response[str]:
-    query = _list_query(app)
+    query = app.read_once(_list_query)
     page = list_images(ports, query, tenant_id=caller_of(app).tenant_id)
     if page.cut_short_by is not None:
         logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})

@@ -10,6 +10,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Rejected
+from darkroom.domain.fetch import FetchOrder
 from darkroom.domain.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
@@ -40,13 +41,18 @@ ports, fetch_ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
+def fetch_of(app: Router) -> FetchOrder:
+    """What the request wants to be fetched. Raises Rejected or Problem."""
+    return read_fetch(raw_body(app))
+
+
 def cost_of_upload(app: Router) -> int:
     """What the file costs. One that is to be fetched costs what the largest does, since nobody knows its size yet; a
     request for it that makes no sense costs what every request does."""
     if not is_of_url(app):
         return cost_of_file(body_bytes(app))
     try:
-        read_fetch(raw_body(app))
+        app.read_once(fetch_of)
     except (Rejected, Problem):
         return 1
     return cost_of_file(fetch_ports.max_bytes)
@@ -108,7 +114,7 @@ def asked_to_fetch() -> Accepted:
     return begin_fetch(
         fetch_ports,
         Wanted(
-            fetch=read_fetch(raw_body(app)),
+            fetch=app.read_once(fetch_of),
             tenant_id=caller.tenant_id,
             tier=caller.tier,
             quota=caller.quota,

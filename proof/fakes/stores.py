@@ -16,6 +16,7 @@ from darkroom.domain.image import VERSION_FIELDS, Image, Provenance, Variant, wa
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
+from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.domain.message import Message
 from darkroom.domain.rejection import RejectedMessage
 from darkroom.ports import (
@@ -246,10 +247,11 @@ class FakeFetchQueue:
 @dataclass
 class FakeRemoteImages:
     """The `RemoteImages` port: what each URL answers, one answer after the other and the last for ever; a URL without
-    answers is not found. `asked` are the URLs that were fetched."""
+    answers is not found. `asked` are the URLs that were fetched, `read_bytes` how much was read of each file."""
 
     answers: dict[str, list[Fetched | Unfetched]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    read_bytes: list[int] = field(default_factory=list)
 
     def serve(self, url: str, *answers: bytes | Unfetched) -> None:
         self.answers[url] = [
@@ -257,14 +259,19 @@ class FakeRemoteImages:
             for answer in answers
         ]
 
-    def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
+    def fetch(self, url: str, *, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Fetched | Unfetched:
         self.asked.append(url)
         answers = self.answers.get(url)
         if not answers:
             return Unfetched(code=NOT_FOUND, message="The server has nothing at this URL (404).")
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(answer, Fetched) and len(answer.body) > max_bytes:
+        if isinstance(answer, Unfetched):
+            return answer
+        if len(answer.body) > max_bytes:
             return Unfetched(code=TOO_LARGE, message=f"The file has more than {max_bytes} bytes.")
+        if not is_picture(answer.body[:SNIFF_BYTES]):
+            answer = replace(answer, body=answer.body[:SNIFF_BYTES])
+        self.read_bytes.append(len(answer.body))
         return answer
 
 

@@ -15,13 +15,13 @@ from darkroom.domain.event import EventType
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Fault
-from proof.webhooks.world import BUSY, DOWN, GONE, SLOW, STORES, Model, What
+from proof.webhooks.world import BUSY, DOWN, GONE, SLOW, STORES, UNREACHED, Model, What
 
 COUNTS: Counter[str] = Counter()
 """How often everything has happened, over all histories of this process."""
 
 WHATS: tuple[What, ...] = get_args(What.__value__)
-ANSWERS = {"ok": OK, "down": DOWN, "gone": GONE, "slow": SLOW, "busy": BUSY}
+ANSWERS = {"ok": OK, "down": DOWN, "gone": GONE, "slow": SLOW, "busy": BUSY, "unreached": UNREACHED}
 
 RULES = (
     *("tell", "tell twice", "delete", "hear", "deliver", "sweep", "two sweeps at once", "meanwhile", "crash", "go on"),

@@ -16,7 +16,7 @@ from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Mode
 from proof.model.stores import Broken, Harm
-from proof.webhooks.world import DOWN, GONE, SLOW, Model
+from proof.webhooks.world import DOWN, GONE, SLOW, UNREACHED, Model
 
 POST = Call(store="receiver", number=0)
 TAKE_OFF = Call(store="endpoints", number=1)
@@ -117,6 +117,34 @@ def resting(model: Model) -> None:
     model.let_run(1)
     model.receiver.answer = OK
     model.let_run(5)
+
+
+@_history
+def more_than_may_be_on_their_way_to_one_host(model: Model) -> None:
+    """Each takes off while the others do, and one of them takes its flight back."""
+    for _ in range(MAX_FLIGHTS + 1):
+        model.add()
+    model.tell(1)
+    _hear(model)
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=TAKE_OFF)
+    for process in list(model.stopped):
+        model.go_on(process, 3)
+    model.go_on()
+    model.drain()
+
+
+@_history
+def resting_for_their_host(model: Model) -> None:
+    """Its owner tries one of them while the other is to, and then the host answers."""
+    _, mine = model.add(), model.add(1)
+    model.receiver.answer = UNREACHED
+    for number in range(2):
+        model.tell(number)
+    model.drain()
+    model.receiver.answer = OK
+    model.insist("ping", mine.endpoint_id)
+    model.drain()
 
 
 @_history

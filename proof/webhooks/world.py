@@ -15,8 +15,11 @@ from typing import Any, Literal
 from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, blank, event_id_of
 from darkroom.domain.endpoint import (
     LOOK_SECONDS,
+    MAX_FLIGHTS,
     QUIET_SECONDS,
     Endpoint,
+    as_seen,
+    at_one_host,
     in_flight,
     matches,
     place_of,
@@ -72,6 +75,7 @@ DOWN = Answer(milliseconds=5, status=500, body="no")
 GONE = Answer(milliseconds=5, status=410)
 SLOW = Answer(milliseconds=15_000, error="timeout", was_too_slow=True)
 BUSY = Answer(milliseconds=5, status=429, retry_after_seconds=90)
+UNREACHED = Answer(milliseconds=5, error="connect: nobody listens", was_unreached=True)
 UNHEARD = Answer(milliseconds=15_000, error="the answer never came")
 
 TIMEOUT_SECONDS = 45
@@ -79,7 +83,9 @@ TIMEOUT_SECONDS = 45
 
 VISIBILITY_SECONDS, MAX_RECEIVES = 270, 3
 
-URLS = ("https://all.example.com/", "https://images.example.com/", "https://failed.example.com/")
+URLS = ("https://hooks.example.com/all/", "https://Hooks.example.com:443/images/", "https://failed.example.com/")
+"""The first two are at one host."""
+
 PATTERNS: tuple[tuple[str, ...], ...] = (("*",), ("image.*",), ("image.failed", "webhook.*"))
 
 LATE_SECONDS = QUIET_SECONDS + 3 * LOOK_SECONDS
@@ -326,12 +332,27 @@ class Model:
         if endpoint is not None:
             flying = [flight.delivery_id for flight in in_flight(endpoint, now=self.now)]
             must(row.delivery_id in flying, "doubled", "nothing is sent that does not count as on its way")
+            self._check_host(endpoint)
             self._check_signature(endpoint, headers, body)
         try:
             answer: Answer = self._struck_receiver.post(url, headers=headers, body=body, sender=sender)
         except Retryable:
             return UNHEARD
         return answer
+
+    def _check_host(self, endpoint: Endpoint) -> None:
+        """Counts by what is really sent: a worker may have a flight in a row that it is about to take back."""
+        readable = [row for row in self.endpoints.all() if row.endpoint_id not in self.newer]
+        flying = {
+            (row.endpoint_id, flight.delivery_id): flight.claimed_by
+            for row in at_one_host(endpoint, readable)
+            for flight in in_flight(row, now=self.now)
+        }
+        sent = [
+            row for row in self.deliveries.all() if row.claimed_by == flying.get((row.endpoint_id, row.delivery_id), "")
+        ]
+        must(len(sent) <= MAX_FLIGHTS, "doubled", "at most four deliveries of a tenant are on their way to a host")
+        self.counts["sent: at a host of several"] += len({row.endpoint_id for row in sent}) > 1
 
     def _check_signature(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes) -> None:
         known = [
@@ -552,10 +573,13 @@ class Model:
         """The deliveries that must be made: not those of a ping whose sender has heard of an error."""
         return [row for row in self._reachable() if row.event_id in self.told]
 
+    def _seen(self, endpoint: Endpoint) -> Endpoint:
+        return as_seen(at_one_host(endpoint, self.endpoints.of_tenant(endpoint.tenant_id)))
+
     def _check_lateness(self, began: int) -> None:
         for row in self._promised():
             endpoint = self.endpoints.get(row.tenant_id, row.endpoint_id)
-            if row.due_at is not None and endpoint is not None and endpoint.rests_until is None:
+            if row.due_at is not None and endpoint is not None and self._seen(endpoint).rests_until is None:
                 late = (self.now - max(row.due_at, began)) / 1000
                 must(late <= LATE_SECONDS, "stuck", f"a delivery waits for {late} s, and nobody keeps it from going")
 

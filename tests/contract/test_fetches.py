@@ -18,6 +18,7 @@ from darkroom.aws.queues import SqsFetchQueue
 from darkroom.domain.errors import Retryable
 from darkroom.domain.fetch import Fetched, Unfetched
 from darkroom.domain.image import Status, message_for
+from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.domain.message import read_message
 from darkroom.egress import Policy
 from darkroom.egress.images import HttpImages
@@ -73,13 +74,24 @@ def test_an_image_is_fetched_whole_or_not_at_all(kind: str, left: int) -> None:
         url, fake = f"http://127.0.0.1:{server.port}/", FakeRemoteImages()
         fake.serve(url, PHOTO)
         images: RemoteImages = fake if kind == "fake" else HttpImages(Policy(allows_loopback=True), clock=lambda: 1)
-        answer = images.fetch(url, max_bytes=len(PHOTO) + left)
+        answer = images.fetch(url, max_bytes=len(PHOTO) + left, is_picture=PHOTO.startswith)
     if left < 0:
         assert isinstance(answer, Unfetched)
         assert (answer.code, answer.may_pass) == ("fetch_too_large", False)
     else:
         assert isinstance(answer, Fetched)
         assert answer.body == PHOTO
+
+
+@BOTH
+def test_of_a_file_that_is_no_picture_only_the_first_bytes_are_fetched(kind: str, aws: Aws) -> None:
+    with serving(answering(FOUND)) as server:
+        url, fake = f"http://127.0.0.1:{server.port}/", FakeRemoteImages()
+        fake.serve(url, PHOTO)
+        images: RemoteImages = fake if kind == "fake" else HttpImages(Policy(allows_loopback=True), clock=lambda: 1)
+        answer = images.fetch(url, max_bytes=len(PHOTO), is_picture=lambda first: len(first) != SNIFF_BYTES)
+    assert isinstance(answer, Fetched)
+    assert answer.body == PHOTO[:SNIFF_BYTES]
 
 
 def post(functions: Functions, query: str = "", key: str | None = None, **written: Any) -> dict[str, Any]:

@@ -162,3 +162,20 @@ def test_a_photo_counts_as_stored_from_its_row_on_until_it_is_deleted_and_its_by
     assert told == [("BytesAccepted", frozenset({("service", "darkroom")}))]
     call(functions.delete_image, keyed(http_event("DELETE", f"/images/{image_id}")))
     assert count() == Stored()
+
+
+@pytest.mark.parametrize(("way", "reader"), [("announced", "read_announcement"), ("fetched", "read_fetch")])
+def test_a_requests_json_is_read_once_for_its_price_and_its_operation(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, way: str, reader: str
+) -> None:
+    module = functions.begin_upload if way == "announced" else functions.submit_image
+    read, bodies = getattr(module, reader), list[bytes]()
+
+    def counted(body: bytes) -> Any:
+        bodies.append(body)
+        return read(body)
+
+    monkeypatch.setattr(module, reader, counted)
+    for _ in range(2):
+        assert sent(functions, way)["statusCode"] in (201, 202)
+    assert len(bodies) == 2

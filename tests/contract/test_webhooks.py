@@ -86,6 +86,7 @@ FULL = endpoint(
     description="é",
     secrets=(Secret(generation=2), Secret(generation=1, until=NOW + 5)),
     failures=2,
+    unreached=1,
     failing_since=NOW,
     rests_until=NOW + 9,
     probe="p",

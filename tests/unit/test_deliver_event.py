@@ -46,9 +46,11 @@ from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMES
 from darkroom.operations.manage_webhooks import (
     Change,
     change_webhook,
+    list_webhooks,
     ping_webhook,
     recover_webhook,
     remove_webhook,
+    resend_delivery,
     rotate_secret,
 )
 from darkroom.ports import DueDelivery, Fenced, UnreadableRow
@@ -279,9 +281,9 @@ class SlowEndpoints(FakeEndpoints):
 
     before: Endpoint | None = None
 
-    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
         before, self.before = self.before, None
-        return before or super().get(tenant_id, endpoint_id)
+        return super().of_tenant(tenant_id) if before is None else [before]
 
 
 @dataclass
@@ -1241,3 +1243,312 @@ def test_an_unreadable_endpoint_keeps_the_sweeper_from_no_other_and_is_looked_at
     assert ([row.row_id for row in sweep.unreadable], sweep.outcomes["sent"]) == ([bad.endpoint_id], 1)
     assert [message.endpoint_id for message in world.take()] == [good.endpoint_id]
     assert world.sweep().unreadable == []
+
+
+# ── Several endpoints of a tenant at one host ────────────────────────────────────────────────────────────────────────
+
+UNREACHED = Answer(milliseconds=9, error="connect: the host does not accept connections", was_unreached=True)
+
+
+def at_host(world: WebhooksWorld, count: int = 10, url: str = "https://hooks.example.com/?n=") -> list[Endpoint]:
+    return [world.add(f"{url}{number}") for number in range(count)]
+
+
+@dataclass
+class Sent:
+    """Delivers messages while others are on their way: each request is answered after all that can begin meanwhile."""
+
+    world: WebhooksWorld
+    answer: Answer = OK
+    most: int = 0
+    outcomes: list[str] = field(default_factory=list)
+    _flying: int = 0
+
+    def __post_init__(self) -> None:
+        self.world.receiver.behaves = self
+
+    def __call__(self, _: Request) -> Answer:
+        self._flying += 1
+        self.most = max(self.most, self._flying)
+        self.all()
+        self._flying -= 1
+        return self.answer
+
+    def all(self) -> None:
+        while messages := [message for message, delay in self.world.delivery_queue.sent if delay == 0]:
+            self.world.delivery_queue.sent.remove((messages[0], 0))
+            self.outcomes.append(self.world.deliver(messages[0]).outcome)
+
+
+@pytest.mark.parametrize(
+    ("urls", "most"),
+    [
+        (["https://hooks.example.com/?n=%d"], MAX_FLIGHTS),
+        (["https://hooks.example.com/%d", "https://HOOKS.example.com:443/?n=%d", "https://hooks.example.com./%d"], 4),
+        (["https://hooks.example.com/%d", "https://hooks.example.com:8443/%d"], 2 * MAX_FLIGHTS),
+        (["https://hooks.example.com/%d", "https://hook.example.com/%d"], 2 * MAX_FLIGHTS),
+    ],
+)
+def test_at_most_four_deliveries_of_a_tenant_are_on_their_way_to_a_host(urls: list[str], most: int) -> None:
+    world = WebhooksWorld()
+    added = [world.add(urls[number % len(urls)] % number) for number in range(10)]
+    sent = Sent(world)
+    for number in range(3):
+        world.tell(event(number))
+    sent.all()
+    world.run_for(30)
+    assert sent.most == most
+    assert sorted(request.url for request in world.receiver.requests) == sorted([row.url for row in added] * 3)
+    assert {row.status for one in added for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+
+
+def test_what_another_tenant_sends_to_the_host_takes_no_room() -> None:
+    world = WebhooksWorld()
+    at_host(world, 4)
+    for row in list(world.endpoints.rows.values()):
+        other = replace(row, tenant_id="other", endpoint_id=row.endpoint_id[:-1] + "z", created_at=1)
+        assert world.endpoints.create(other)
+    sent = Sent(world)
+    world.tell(event(1), event(2, tenant_id="other"))
+    sent.all()
+    assert (sent.most, sent.outcomes) == (2 * MAX_FLIGHTS, ["delivered"] * 2 * MAX_FLIGHTS)
+
+
+def test_a_slow_endpoint_keeps_no_other_at_its_host_from_its_turn() -> None:
+    world = WebhooksWorld()
+    slow, quick = at_host(world, 2)
+    world.tell(*(event(number, notify=slow.endpoint_id) for number in range(20)))
+    sent = Sent(world)
+    world.tell(event(99, notify=quick.endpoint_id))
+    sent.all()
+    urls = [request.url for request in world.receiver.requests]
+    assert len(urls) == 21
+    assert urls.index(quick.url) <= MAX_FLIGHTS
+
+
+@dataclass
+class Racing(FakeEndpoints):
+    """Others take off between a worker's first look and its write, for as many looks as are told."""
+
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
+        rows = super().of_tenant(tenant_id)
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
+        return rows
+
+
+def fly(world: WebhooksWorld, endpoint: Endpoint, count: int) -> None:
+    """So many deliveries to the endpoint are on their way, and nothing is heard of them."""
+    row = world.endpoint(endpoint)
+    until = world.now + FLIGHT_SECONDS * 1000
+    flights = [Flight(delivery_id=f"{one}", claimed_by=f"{one}", until=until) for one in range(count)]
+    world.endpoints.change(row, replace(row, flights=tuple(flights)))
+
+
+def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back() -> None:
+    world = WebhooksWorld(endpoints=Racing())
+    mine, other = at_host(world, 2)
+    world.tell(event(notify=mine.endpoint_id))
+    (message,) = world.take()
+    world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS)]
+    assert world.deliver(message).outcome == "busy"
+    assert world.receiver.requests == []
+    row = world.endpoint(mine)
+    assert (row.flights, row.crowded_at) == ((), world.now), "the next that ends calls it"
+
+
+def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothing_back() -> None:
+    world = WebhooksWorld()
+    mine, other = at_host(world, 2)
+    fly(world, other, MAX_FLIGHTS)
+    world.tell(event(notify=mine.endpoint_id))
+    before = world.endpoint(mine).version
+    assert world.run() == ["busy"]
+    assert world.endpoint(mine).version == before + 1
+
+
+def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looked() -> None:
+    world = WebhooksWorld(endpoints=Racing())
+    mine, other = at_host(world, 2)
+    world.tell(event(notify=mine.endpoint_id))
+    (message,) = world.take()
+    fly(world, other, MAX_FLIGHTS)
+    world.endpoints.meanwhile = [lambda: fly(world, other, 0)]
+    assert world.deliver(message).outcome == "delivered"
+
+
+def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() -> None:
+    world = WebhooksWorld(endpoints=Racing())
+    mine, other = at_host(world, 2)
+    world.tell(event(notify=mine.endpoint_id))
+    (message,) = world.take()
+    world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS), lambda: fly(world, other, 0)] * 9
+    assert world.deliver(message).outcome == "busy"
+    world.endpoints.meanwhile = []
+    assert [one for one, delay in world.delivery_queue.sent if delay > 0] == [message]
+
+
+def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over() -> None:
+    world = WebhooksWorld()
+    mine, other = at_host(world, 2)
+    fly(world, other, MAX_FLIGHTS)
+    world.tell(event(notify=mine.endpoint_id))
+    assert world.run() == ["busy"]
+    world.run_for(FLIGHT_SECONDS + 61)
+    assert [request.url for request in world.receiver.requests] == [mine.url]
+
+
+def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_rest_and_one_tries_it() -> None:
+    world = WebhooksWorld()
+    added = at_host(world)
+
+    sent = Sent(world, UNREACHED)
+    world.tell(event(1))
+    sent.all()
+    assert len(world.receiver.requests) < MAX_FLIGHTS + FAILURES_TO_REST, "those that are on their way at the third"
+
+    tried: list[str] = []
+    for _ in range(3):
+        world.receiver.requests.clear()
+        until = {one.rests_until for one in listed(world)}
+        assert len(until) == 1 and None not in until, "each is shown at rest until the one that tries it does"
+        world.tell(event(len(tried) + 2))
+        world.run_for((until.pop() - world.now) / 1000 + 65)
+        tried += [request.url for request in world.receiver.requests]
+        assert len(world.receiver.requests) <= 2, "nothing else is sent"
+    assert len(set(tried)) == 1
+    sent.answer = OK
+    world.run_for(2 * HOUR)
+    assert {row.status for one in added for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+    assert {(world.endpoint(one).unreached, world.endpoint(one).rests_until) for one in added} == {(0, None)}
+
+
+def listed(world: WebhooksWorld) -> Sequence[Endpoint]:
+    return list_webhooks(world.manage(), TENANT)[0]
+
+
+def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
+    """Endpoints of a host to which three deliveries have found no connection: the one that tries it, then the others,
+    of which each has a delivery that waits."""
+    added = at_host(world, count)
+    world.receiver.behaves = lambda _: UNREACHED
+    world.tell(event(1))
+    world.run()
+    (scout,) = [one for one in added if world.endpoint(one).rests_until is not None]
+    for number in range(2, 4):
+        world.tell(event(number))
+    world.run()
+    world.receiver.requests.clear()
+    return [scout, *(one for one in added if one != scout)]
+
+
+@pytest.mark.parametrize(
+    "answer", [DOWN, Answer(milliseconds=15_000, error="timeout: the time was up while reading", was_too_slow=True)]
+)
+def test_what_a_path_answers_makes_no_other_of_its_host_rest(answer: Answer) -> None:
+    world = WebhooksWorld()
+    bad, good = at_host(world, 2)
+    world.receiver.behaves = lambda request: answer if request.url == bad.url else OK
+    world.tell(*(event(number) for number in range(6)))
+    world.run()
+    world.run_for(600)
+    assert [one.rests_until is not None for one in listed(world)] == [True, False]
+    assert {row.status for row in world.rows(good)} == {DeliveryStatus.DELIVERED}
+
+
+def test_no_tenant_rests_for_what_another_could_not_reach() -> None:
+    world = WebhooksWorld()
+    unreached(world)
+    other = replace(world.endpoint(listed(world)[0]), tenant_id="other", rests_until=None, unreached=0, failures=0)
+    world.endpoints.rows["other", place_of(other.endpoint_id)] = other
+    world.receiver.behaves = lambda _: OK
+    world.tell(event(9, tenant_id="other"))
+    assert world.run() == ["delivered"]
+
+
+@pytest.mark.parametrize("answer", [OK, DOWN])
+def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> None:
+    world = WebhooksWorld()
+    scout, *others = unreached(world)
+    world.receiver.behaves = lambda request: answer if request.url == scout.url else OK
+    world.run_for(6)
+    assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}, (
+        "and no sweep has come"
+    )
+    assert [one.unreached for one in listed(world)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("how", ["removed", "disabled", "unreadable", "gives up", "at another host"])
+def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(how: str) -> None:
+    world = WebhooksWorld()
+    scout, *others = unreached(world)
+    world.receiver.behaves = lambda _: OK
+    if how == "removed":
+        remove_webhook(world.manage(), TENANT, scout.endpoint_id)
+    elif how == "disabled":
+        change_webhook(world.manage(), TENANT, scout.endpoint_id, Change(is_enabled=False))
+    elif how == "unreadable":
+        world.endpoints.unreadable.add(scout.endpoint_id)
+        world.delivery_queue.sent.clear()
+    elif how == "at another host":
+        change_webhook(world.manage(), TENANT, scout.endpoint_id, Change(url="https://elsewhere.example.com/"))
+    else:
+        row = world.endpoint(scout)
+        world.endpoints.change(row, replace(row, probe=None))
+        world.deliveries.rows[scout.endpoint_id].clear()
+    world.run_for(600)
+    assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+
+
+@pytest.mark.parametrize("what", ["ping", "enable", "recover", "resend"])
+def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_ends_the_rest_of_all(what: str) -> None:
+    world = WebhooksWorld()
+    _, mine, *_ = unreached(world)
+    world.receiver.behaves = lambda _: OK
+    if what == "ping":
+        ping_webhook(world.manage(), TENANT, mine.endpoint_id)
+    elif what == "enable":
+        change_webhook(world.manage(), TENANT, mine.endpoint_id, Change(is_enabled=True))
+    elif what == "recover":
+        recover_webhook(world.manage(), TENANT, mine.endpoint_id, since=0)
+    else:
+        world.advance(4)
+        resend_delivery(world.manage(), TENANT, mine.endpoint_id, world.rows(mine)[-1].delivery_id)
+    if what in ("enable", "recover"):
+        world.sweep()
+    world.run()
+    assert mine.url in [request.url for request in world.receiver.requests]
+    assert [one.rests_until for one in listed(world)] == [None] * 3
+
+
+def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries_it() -> None:
+    world = WebhooksWorld()
+    unreached(world)
+    world.run_for(WARN_SECONDS + 10 * HOUR)
+    assert [one.warned_at is not None for one in listed(world)] == [True] * 3
+    world.run_for(DISABLE_SECONDS)
+    assert [one.disabled_by for one in listed(world)] == [DisabledBy.FAILING] * 3
+
+
+def test_no_messages_are_sent_for_what_rests_with_its_host() -> None:
+    world = WebhooksWorld()
+    _, mine, *_ = unreached(world)
+    world.tell(event(5))
+    assert world.take() == []
+    world.advance(61)
+    world.sweep()
+    assert mine.endpoint_id not in [message.endpoint_id for message in world.take()]
+
+
+def test_nothing_is_learnt_of_a_host_from_a_worker_that_died() -> None:
+    world = WebhooksWorld()
+    scout, *_ = unreached(world)
+    (first, *_) = world.rows(scout)
+    world.deliveries.rows[scout.endpoint_id][first.delivery_id] = replace(
+        first, status=DeliveryStatus.SENDING, attempt=MAX_ATTEMPTS, lease_until=world.now, due_at=world.now
+    )
+    before = world.endpoint(scout)
+    assert world.deliver(message_for(first)).outcome == "gave_up"
+    assert world.endpoint(scout).unreached == before.unreached

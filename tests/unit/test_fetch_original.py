@@ -13,6 +13,7 @@ from darkroom.domain.event import EventType, event_of, events_of
 from darkroom.domain.fetch import MAX_FETCH_CLAIMS, MAX_FETCHES, Unfetched
 from darkroom.domain.image import Cause, Image, Provenance, Status, message_for
 from darkroom.domain.limits import Limits
+from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.domain.schedule import Timetable
 from darkroom.domain.service_level import GIVEN_UP
 from darkroom.domain.tenants import Tier
@@ -31,6 +32,7 @@ from proof.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
 
 URL = "https://photos.example/harbour.jpg?token=secret"
 PHOTO = jpeg()
+VIDEO = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(10_000)
 BUSY = Unfetched(code="fetch_failed", message="The server answers that it cannot send it now (503).", may_pass=True)
 
 
@@ -102,6 +104,15 @@ def test_a_source_that_sends_no_image_once_is_asked_again() -> None:
     assert fetch(world, image).outcome == "put_back"
     assert world.originals.objects == {}
     assert fetched_again(world, image).outcome == "accepted"
+
+
+@pytest.mark.parametrize("file", [VIDEO, VIDEO.replace(b"mp42", b"heic")])
+def test_what_cannot_be_developed_here_is_read_in_its_first_bytes_alone_and_twice_at_most(file: bytes) -> None:
+    world = serving(file)
+    image = asked(world)
+    assert [fetch(world, image).outcome, fetched_again(world, image).outcome] == ["put_back", "failed"]
+    assert world.remote_images.read_bytes == [SNIFF_BYTES, SNIFF_BYTES]
+    assert world.originals.objects == {}
 
 
 @pytest.mark.parametrize("why", [Unfetched(code="fetch_not_found", message="Nothing there (404)."), b"<!DOCTYPE html>"])
@@ -190,9 +201,9 @@ def test_two_deliveries_at_the_same_time_fetch_once() -> None:
     fetched_by_another: list[str] = []
     answer = world.remote_images.fetch
 
-    def meanwhile(url: str, *, max_bytes: int) -> Any:
+    def meanwhile(url: str, **how: Any) -> Any:
         fetched_by_another.append(fetch(world, image, "another").outcome)
-        return answer(url, max_bytes=max_bytes)
+        return answer(url, **how)
 
     world.remote_images.fetch = meanwhile
     assert fetch(world, image).outcome == "accepted"
@@ -424,10 +435,10 @@ def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing() -> None:
     image = asked(world)
     answer = world.remote_images.fetch
 
-    def withdrawn(url: str, *, max_bytes: int) -> Any:
+    def withdrawn(url: str, **how: Any) -> Any:
         world.delete(image.image_id)
         world.sweep()
-        return answer(url, max_bytes=max_bytes)
+        return answer(url, **how)
 
     world.remote_images.fetch = withdrawn
     assert fetch(world, image).outcome == "fenced"
@@ -459,9 +470,9 @@ def test_an_image_that_expires_while_it_is_fetched_is_not_stored() -> None:
     image = asked(world, expires_at="2026-11-21T09:01:00Z")
     answer = world.remote_images.fetch
 
-    def slow(url: str, *, max_bytes: int) -> Any:
+    def slow(url: str, **how: Any) -> Any:
         world.advance(90)
-        return answer(url, max_bytes=max_bytes)
+        return answer(url, **how)
 
     world.remote_images.fetch = slow
     assert fetch(world, image).outcome == "expired"

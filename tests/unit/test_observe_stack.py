@@ -251,6 +251,18 @@ def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_
     ]
 
 
+def test_an_endpoint_that_waits_for_another_to_try_their_host_is_shown_at_rest_as_long() -> None:
+    world = Observed()
+    held = world.endpoint(0)
+    failing: dict[str, Any] = {"failing_since": world.now, "failures": 3, "unreached": 3, "probe": "p"}
+    scout = world.endpoint(1, rests_until=world.now + 5, **failing)
+    other = replace(world.endpoint(2), tenant_id="other")
+    world.endpoints.rows = {("shop", 0): held, ("shop", 1): scout, ("other", 2): other}
+    webhooks = known(world.look().webhooks)
+    assert webhooks.conditions[Condition.RESTING] == 2
+    assert {one.endpoint.rests_until for one in webhooks.unhealthy} == {scout.rests_until}
+
+
 BROKEN = {
     "alarms": ("alarms", "on"),
     "queues": ("queues", "count"),

@@ -159,10 +159,12 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
-    "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
+    "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
+    "deliver_event": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
+    "manage_webhooks": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("s3:ListBucketVersions", "${OriginalsBucket.Arn}"),  # it reads one version
@@ -173,7 +175,8 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ),
     },
 }
-"""What a role allows besides what its ports call: to tell what is missing (aws/missing.py), and Powertools' calls."""
+"""What a role allows besides what its ports call: to tell what is missing (aws/missing.py), what the version before
+calls (a role changes before its function does), and Powertools' calls."""
 
 
 @dataclass(frozen=True)

@@ -522,9 +522,10 @@ class FetchQueue(Protocol):
 class RemoteImages(Protocol):
     """What is served at URLs that clients give."""
 
-    def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
-        """Fetches up to `max_bytes`, within FETCH_SECONDS (`domain.fetch`) with all redirects. It never raises for what
-        the other side does."""
+    def fetch(self, url: str, *, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Fetched | Unfetched:
+        """Fetches up to `max_bytes`, within FETCH_SECONDS (`domain.fetch`) with all redirects; of a file whose first
+        SNIFF_BYTES (`domain.media_types`) are not `is_picture`'s, these alone. It never raises for what the other side
+        does."""
 
 
 class Outputs(Protocol):

@@ -7,13 +7,14 @@ import os
 import socket
 import ssl
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, product
 
 import pytest
 
 from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH, Fetched, Unfetched
 from darkroom.domain.image import Provenance
+from darkroom.domain.media_types import SNIFF_BYTES, input_format_of
 from darkroom.egress import Policy
 from darkroom.egress.images import MAX_REDIRECTS, HttpImages
 from tests.unit.egress.certificates import Authority
@@ -39,10 +40,17 @@ def status(code: int, *headers: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {code} Told", "Content-Length: 0", *headers, "", ""]).encode()
 
 
-def fetched_from(behaviour: Behaviour, *, seconds: float = 5) -> tuple[Fetched | Unfetched, Server]:
+def anything(_: bytes) -> bool:
+    return True
+
+
+def fetched_from(
+    behaviour: Behaviour, *, seconds: float = 5, is_picture: Callable[[bytes], bool] = anything
+) -> tuple[Fetched | Unfetched, Server]:
     with serving(behaviour) as server:
         images = HttpImages(LOCAL, accepted=["image/webp", "image/jpeg"], clock=lambda: NOW, seconds=seconds)
-        return images.fetch(f"http://127.0.0.1:{server.port}/a/b.jpg?c=d", max_bytes=MAX_BYTES), server
+        url = f"http://127.0.0.1:{server.port}/a/b.jpg?c=d"
+        return images.fetch(url, max_bytes=MAX_BYTES, is_picture=is_picture), server
 
 
 def code_of(answer: Fetched | Unfetched) -> str:
@@ -175,7 +183,9 @@ def test_a_source_or_redirect_may_have_a_url_of_8192_characters_and_no_more() ->
         with serving(behave) as server:
             images = HttpImages(LOCAL, clock=lambda: NOW)
             url = f"http://127.0.0.1:{server.port}/"
-            for answer in [images.fetch(each, max_bytes=MAX_BYTES) for each in (url, url.ljust(length, "a"))]:
+            for answer in [
+                images.fetch(each, max_bytes=MAX_BYTES, is_picture=anything) for each in (url, url.ljust(length, "a"))
+            ]:
                 assert isinstance(answer, Fetched) if not code else code_of(answer) == code
 
 
@@ -230,7 +240,10 @@ def test_no_fetch_and_no_redirect_leaves_for_an_address_that_is_not_public(
     for address, is_beside_a_public_one in addresses:
         inside = [PUBLIC, address] if is_beside_a_public_one else [address]
         images = HttpImages(clock=lambda: NOW, resolve=lambda _, answer=inside: answer)  # type: ignore[misc]
-        assert code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES)) == "fetch_refused"
+        assert (
+            code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything))
+            == "fetch_refused"
+        )
     assert internet.opened == []
     with serving(
         in_turn(status(302, "Location: https://inside.example/")), authority.server("photos.example")
@@ -239,7 +252,10 @@ def test_no_fetch_and_no_redirect_leaves_for_an_address_that_is_not_public(
         for address, _ in addresses[::8]:
             hosts: dict[str, Sequence[str]] = {"photos.example": [PUBLIC], "inside.example": [address]}
             images = HttpImages(clock=lambda: NOW, resolve=hosts.__getitem__)
-            assert code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES)) == "fetch_refused"
+            assert (
+                code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything))
+                == "fetch_refused"
+            )
     assert {opened for opened, _ in internet.opened} == {PUBLIC}
     assert len(addresses) >= 160
 
@@ -256,14 +272,17 @@ def test_a_name_server_that_rebinds_leads_no_redirect_inside(internet: Internet,
     with serving(redirecting, authority.server("photos.example")) as server:
         internet.port = server.port
         images = HttpImages(clock=lambda: NOW, resolve=rebinding)
-        assert code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES)) == "fetch_refused"
+        assert (
+            code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything))
+            == "fetch_refused"
+        )
     assert (asked, internet.opened) == (["photos.example"] * 2, [(PUBLIC, 443)])
 
 
 def test_no_url_that_may_not_be_used_is_fetched(connected: list[object]) -> None:
     images = HttpImages(clock=lambda: NOW)
     for url, _ in UNUSABLE:
-        assert code_of(images.fetch(url, max_bytes=MAX_BYTES)) == "fetch_refused"
+        assert code_of(images.fetch(url, max_bytes=MAX_BYTES, is_picture=anything)) == "fetch_refused"
     assert len(UNUSABLE) >= 80
     assert connected == []
 
@@ -278,7 +297,7 @@ def test_no_redirect_leads_to_a_url_that_may_not_be_used(internet: Internet, aut
         internet.port = server.port
         images = HttpImages(clock=lambda: NOW, resolve=internet.resolve)
         for url in locations:
-            answer = images.fetch("https://photos.example/", max_bytes=MAX_BYTES)
+            answer = images.fetch("https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything)
             assert code_of(answer) in ("fetch_refused", "fetch_failed"), url  # the latter for a head that is too long
             assert isinstance(answer, Unfetched) and not answer.may_pass, url
     assert len(locations) >= 50
@@ -290,6 +309,52 @@ def test_a_file_is_fetched_up_to_the_last_byte_that_may_be_and_no_further() -> N
     assert isinstance(answer, Fetched) and len(answer.body) == MAX_BYTES
     answer, _ = fetched_from(answering(ok(bytes(MAX_BYTES + 1))))
     assert code_of(answer) == "fetch_too_large"
+
+
+VIDEO = (b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(MAX_BYTES))[:MAX_BYTES]
+HEIC = b"\0\0\0\x78ftypmif1\0\0\0\0" + b"miaf" * 25 + b"heic" + bytes(300)
+"""A photo that names its coding in the last brand of its first SNIFF_BYTES."""
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 100, 1000])
+@pytest.mark.parametrize(
+    ("file", "is_whole"), [(VIDEO, False), (b"<!DOCTYPE html>" * 30, False), (HEIC, True), (PHOTO, True)]
+)
+def test_a_file_is_judged_by_its_first_bytes_whatever_it_is_called_and_left_if_it_is_no_picture(
+    file: bytes, is_whole: bool, chunk: int
+) -> None:
+    """The rest is sent only to a client that waits for it, and keeps the connection."""
+    left: list[bytes] = []
+
+    def behave(connected: socket.socket, server: Server) -> None:
+        server.hear(connected)
+        sent = file if is_whole else file[:SNIFF_BYTES]
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n"
+        if chunk:
+            pieces = [sent[place : place + chunk] for place in range(0, len(sent), chunk)] + [b""] * is_whole
+            coded = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+            server.say(connected, head + b"Transfer-Encoding: chunked\r\n\r\n" + coded)
+        else:
+            server.say(connected, head + b"Content-Length: %d\r\n\r\n" % len(file) + sent)
+        try:
+            left.append(connected.recv(1))
+        except ConnectionResetError:
+            left.append(b"")
+
+    answer, _ = fetched_from(behave, is_picture=lambda first: input_format_of(first) is not None)
+    assert answer == Fetched(body=file if is_whole else file[:SNIFF_BYTES], provenance=Provenance())
+    assert left == [b""], "its server sees the connection closed, and nothing waits for the rest"
+
+
+def test_a_picture_that_ends_before_it_can_be_judged_is_fetched_again_if_it_is_not_whole() -> None:
+    def is_picture(first: bytes) -> bool:
+        return input_format_of(first) is not None
+
+    short = PHOTO[: SNIFF_BYTES - 1]
+    whole, _ = fetched_from(answering(ok(short)), is_picture=is_picture)
+    cut, _ = fetched_from(answering(ok(VIDEO)[: -MAX_BYTES + SNIFF_BYTES - 1]), is_picture=is_picture)
+    assert whole == Fetched(body=short, provenance=Provenance())
+    assert code_of(cut) == "fetch_failed" and isinstance(cut, Unfetched) and cut.may_pass
 
 
 def endless(connected: socket.socket, server: Server) -> None:
@@ -310,6 +375,12 @@ def claims_a_terabyte(connected: socket.socket, server: Server) -> None:
     server.hear(connected)
     server.say(connected, b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")
     server.stopping.wait(10)
+
+
+@pytest.mark.parametrize("behaviour", [endless, endless_chunks])
+def test_of_a_body_without_end_that_begins_no_picture_only_the_first_bytes_are_read(behaviour: Behaviour) -> None:
+    answer, _ = fetched_from(behaviour, is_picture=lambda _: False)
+    assert isinstance(answer, Fetched) and answer.body == bytes(SNIFF_BYTES)
 
 
 @pytest.mark.parametrize("behaviour", [endless, endless_chunks, claims_a_terabyte])
@@ -363,7 +434,9 @@ def test_a_name_that_is_not_known_may_be_later() -> None:
     def unknown(_: str) -> Sequence[str]:
         raise OSError("nobody knows")
 
-    answer = HttpImages(clock=lambda: NOW, resolve=unknown).fetch("https://photos.example/", max_bytes=MAX_BYTES)
+    answer = HttpImages(clock=lambda: NOW, resolve=unknown).fetch(
+        "https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything
+    )
     assert code_of(answer) == "fetch_failed"
     assert isinstance(answer, Unfetched) and answer.may_pass
 
@@ -374,7 +447,7 @@ def fetched_securely(
     with serving(behaviour, authority.server(host)) as server:
         internet.port = server.port
         images = HttpImages(clock=lambda: NOW, resolve=internet.resolve)
-        return images.fetch("https://photos.example/", max_bytes=MAX_BYTES)
+        return images.fetch("https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything)
 
 
 def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Authority) -> None:
@@ -426,7 +499,7 @@ def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> 
         images = HttpImages(LOCAL, clock=lambda: NOW)
         tracemalloc.start()
         try:
-            answer = images.fetch(f"http://127.0.0.1:{server.port}/", max_bytes=size)
+            answer = images.fetch(f"http://127.0.0.1:{server.port}/", max_bytes=size, is_picture=anything)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

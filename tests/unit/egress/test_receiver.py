@@ -10,6 +10,8 @@ import pytest
 from darkroom.domain.delivery import Answer
 from darkroom.egress import Policy
 from darkroom.egress.receiver import HttpReceiver
+from tests.unit.egress.certificates import Authority
+from tests.unit.egress.conftest import Internet
 from tests.unit.egress.servers import Behaviour, Server, answering, serving
 
 NOW = 1_795_251_600_000
@@ -61,10 +63,11 @@ def test_a_redirect_is_told_and_not_followed() -> None:
     assert (answer.status, answer.is_success) == (302, False)
 
 
-def test_a_connection_that_ends_is_an_error_and_no_status() -> None:
-    def hang_up(connection: socket.socket, server: Server) -> None:
-        server.hear(connection)
+def hang_up(connection: socket.socket, server: Server) -> None:
+    server.hear(connection)
 
+
+def test_a_connection_that_ends_is_an_error_and_no_status() -> None:
     answer = posted(hang_up)
     assert answer.status is None
     assert (answer.error or "").startswith("reset: ")
@@ -82,3 +85,29 @@ def test_a_name_that_leads_inside_is_not_connected_to() -> None:
     receiver = HttpReceiver(clock=lambda: NOW, resolve=lambda _: ["93.184.215.14", "169.254.169.254"])
     answer = receiver.post("https://hooks.example/", headers={}, body=b"{}")
     assert (answer.error or "").startswith("refused_address: ")
+
+
+def refused(_: str) -> list[str]:
+    raise OSError("no such name")
+
+
+@pytest.mark.parametrize("kind", ["dns", "connect", "tls", "timeout"])
+def test_a_host_to_which_no_connection_comes_about_is_told(
+    kind: str, internet: Internet, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_slow(*_: object) -> socket.socket:
+        raise TimeoutError
+
+    resolve = refused if kind == "dns" else internet.resolve
+    if kind == "timeout":
+        monkeypatch.setattr("darkroom.egress.connection.open_socket", too_slow)
+    with serving(answering(b""), authority.server("other.example")) as server:
+        internet.port = 1 if kind == "connect" else server.port
+        answer = HttpReceiver(clock=lambda: NOW, resolve=resolve).post("https://hooks.example/", headers={}, body=b"{}")
+    assert (answer.error or "").startswith(f"{kind}: ")
+    assert answer.was_unreached
+
+
+@pytest.mark.parametrize("behaviour", [hang_up, answering(b"HTTP/1.1 500 No\r\n\r\n"), answering(b"SSH-2.0\r\n\r\n")])
+def test_a_host_that_accepts_the_request_is_reached_whatever_it_does_then(behaviour: Behaviour) -> None:
+    assert not posted(behaviour).was_unreached

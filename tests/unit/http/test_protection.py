@@ -55,6 +55,27 @@ def test_a_request_costs_a_token_and_is_told_what_is_left(app: Router) -> None:
     assert app.answer_headers == {"RateLimit-Policy": '"tenant";q=2;w=2', "RateLimit": '"tenant";r=1;t=1'}
 
 
+def test_what_a_price_has_read_of_a_request_is_not_read_again_for_its_operation_but_for_the_next_request() -> None:
+    read: list[str] = []
+    app = Router(AccessSettings(access="anonymous"))
+
+    def body_of(router: Router) -> str:
+        read.append(router.current_event.body or "")
+        return read[-1]
+
+    def twice() -> Response[str]:
+        return Response(status_code=HTTPStatus.OK.value, body=app.read_once(body_of) + app.read_once(body_of))
+
+    app.post("/")(twice)
+    event = {
+        "version": "2.0",
+        "rawPath": "/",
+        "requestContext": {"http": {"method": "POST", "path": "/"}, "stage": "$default"},
+    }
+    answers = [app.resolve({**event, "body": body}, cast(Any, None))["body"] for body in ("a", "b")]
+    assert (answers, read) == (["aa", "bb"], ["a", "b"])
+
+
 def test_a_known_outage_costs_no_token_and_tells_the_policy_all_the_same(app: Router) -> None:
     buckets = FakeTokenBuckets()
     with pytest.raises(Retryable):

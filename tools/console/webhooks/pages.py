@@ -64,7 +64,12 @@ def _facts(webhook: WebhookDocument) -> list[tuple[str, str]]:
     if webhook["failing_since"] is not None:
         facts.append(("failing", f"since {webhook['failing_since']}: every attempt has failed"))
     if webhook["rests_until"] is not None:
-        facts.append(("resting", f"until {webhook['rests_until']}: then one delivery tries it, the others wait for it"))
+        facts.append(
+            (
+                "resting",
+                f"until {webhook['rests_until']}: then one delivery tries it or its host, the others wait for it",
+            )
+        )
     if webhook["recovering_since"] is not None:
         facts.append(("recovering", f"failed deliveries of events since {webhook['recovering_since']}"))
     facts += [

@@ -115,7 +115,8 @@ class Delivery:
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What came of an attempt: the `status` of a response and the beginning of its body, or the `error` why there was
-    none. `retry_after_seconds` is what the receiver asked for."""
+    none. `retry_after_seconds` is what the receiver asked for. It `was_unreached` if not even a connection came about:
+    then the next path of the host would not do better."""
 
     milliseconds: int
     status: int | None = None
@@ -123,6 +124,7 @@ class Answer:
     error: str | None = None
     retry_after_seconds: int | None = None
     was_too_slow: bool = False
+    was_unreached: bool = False
 
     @property
     def is_success(self) -> bool:

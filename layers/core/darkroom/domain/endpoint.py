@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from darkroom.domain.base32 import ALPHABET, DIGIT, digits_of
 from darkroom.domain.instants import Milliseconds
@@ -40,7 +41,7 @@ DUE_SHARDS = 4
 SECOND, HOUR = 1000, 3_600_000
 
 MAX_FLIGHTS = 4
-"""The most deliveries that are on their way to one endpoint at a time."""
+"""The most deliveries that are on their way to one endpoint at a time, and to all endpoints of a tenant at one host."""
 
 RAMP_SUCCESSES = 10
 """After a recovery, one delivery is on its way at a time, and one more after each so many successes."""
@@ -140,7 +141,8 @@ class Endpoint:
     """An endpoint's row. `version` counts its writes; a write is allowed on the version that it was decided on.
 
     `events` are the patterns of the types that it gets. `failures` counts the deliveries in a row whose first attempts
-    failed; everything has failed since `failing_since`. `probe` is the oldest delivery whose first attempt has failed
+    failed, `unreached` those of them that found no connection since its host last answered; everything has failed since
+    `failing_since`. `probe` is the oldest delivery whose first attempt has failed
     since then (or a ping), and is tried again at `probe_at`. With `rests_until` the endpoint rests: then only the probe
     may try it (any, if None), what is older, and what is called. `successes` are those since it was made, enabled or
     recovered, as far as they matter for how much may be sent to it. At `crowded_at` a delivery had to wait for its
@@ -162,6 +164,7 @@ class Endpoint:
     disabled_version: int | None = None
     secrets: tuple[Secret, ...] = (Secret(generation=1),)
     failures: int = 0
+    unreached: int = 0
     failing_since: Milliseconds | None = None
     warned_at: Milliseconds | None = None
     warned_version: int | None = None
@@ -181,6 +184,13 @@ class Endpoint:
     def is_enabled(self) -> bool:
         """Whether anything may be sent to it."""
         return self.state is EndpointState.ENABLED
+
+    @property
+    def host(self) -> str:
+        """The scheme, host and port of its URL, in one spelling: what is reached or not, whatever the path."""
+        url = urlsplit(self.url)
+        name = (url.hostname or "").rstrip(".")  # in lower case
+        return f"{url.scheme}://{name}:{url.port or (443 if url.scheme == 'https' else 80)}"
 
     @property
     def limit(self) -> int:
@@ -243,6 +253,7 @@ def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
         disabled_at=None,
         disabled_version=None,
         failures=0,
+        unreached=0,
         failing_since=None,
         warned_at=None,
         warned_version=None,
@@ -302,21 +313,27 @@ class NotNow(StrEnum):
     BUSY = "busy"
 
 
-def take_off(endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Milliseconds) -> Endpoint | NotNow:
-    """The row with the delivery on its way, or why it has to wait."""
+def take_off(
+    endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Milliseconds, others: Sequence[Endpoint] = ()
+) -> Endpoint | NotNow:
+    """The row with the delivery on its way, or why it has to wait. `others` are the tenant's others at its host."""
     if not endpoint.is_enabled:
         return NotNow.DISABLED
-    if endpoint.rests_until is not None:
+    places = in_flight(endpoint, now=now)
+    is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in places)
+    if endpoint.rests_until is not None and not is_called:
         # The delivery's own row says when it may try again: here only whether it is the one that tries, or the other
         # that was called. One that is older may try as well: it failed before, and was on the way to its next
         # attempt when the rest began.
         is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
-        places = in_flight(endpoint, now=now)
-        is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in places)
-        if not is_probe and not is_called:
+        if not is_probe:
             return NotNow.RESTING
+    if is_held((endpoint, *others)) and not is_called:
+        return NotNow.RESTING
     flights = in_flight(release(endpoint, delivery_id), now=now)
     if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
+        return NotNow.BUSY
+    if not is_called and len(flights) + sum(len(in_flight(one, now=now)) for one in others) >= MAX_FLIGHTS:
         return NotNow.BUSY
     # With the receipt, two messages of a delivery never write the same row. Otherwise the second would take the first
     # one's write for its own whose answer was lost, and then end that one's flight.
@@ -375,6 +392,7 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpo
     return replace(
         land(endpoint, delivery_id),
         failures=0,
+        unreached=0,
         failing_since=None,
         warned_at=None,
         warned_version=None,
@@ -396,25 +414,40 @@ def fail(
     retry_at: Milliseconds | None,
     is_gone: bool,
     now: Milliseconds,
+    was_unreached: bool = False,
 ) -> Endpoint:
     """The row after that delivery has failed, in its first attempt or a later one, and will be tried again at
-    `retry_at` (None: never)."""
-    since = now if endpoint.failing_since is None else endpoint.failing_since
+    `retry_at` (None: never). It `was_unreached` if no connection to its host came about."""
     failed = replace(
-        land(endpoint, delivery_id), failures=endpoint.failures + is_first, failing_since=since, last_failure_at=now
+        land(endpoint, delivery_id),
+        failures=endpoint.failures + is_first,
+        unreached=endpoint.unreached + is_first if was_unreached else 0,
+        last_failure_at=now,
     )
     if is_gone:
-        return disable(failed, DisabledBy.GONE, now=now)
-    if now - since >= DISABLE_SECONDS * SECOND:
-        return disable(failed, DisabledBy.FAILING, now=now)
-    if now - since >= WARN_SECONDS * SECOND and failed.warned_at is None:
-        failed = replace(failed, warned_at=now, warned_version=endpoint.version + 1)
+        return disable(replace(failed, failing_since=failed.failing_since or now), DisabledBy.GONE, now=now)
+    failed = _go_on_failing(failed, now=now)
+    if not failed.is_enabled:
+        return failed
     if _is_probe(failed, delivery_id, is_first=is_first):
         # After its last attempt another takes its place.
         failed = replace(failed, probe=None if retry_at is None else delivery_id, probe_at=retry_at)
-    if failed.failures >= FAILURES_TO_REST:
+    if failed.failures >= FAILURES_TO_REST or (was_unreached and failed.rests_until is not None):
         failed = replace(failed, rests_until=now if failed.probe_at is None else failed.probe_at)
+    elif failed.rests_until is not None:  # it rested for its host, which answers now
+        failed = replace(failed, rests_until=None, successes=0, crowded_at=now)
     return wake(failed, now if retry_at is None else retry_at, now=now)
+
+
+def _go_on_failing(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+    """The row while everything fails: after a day its owner is warned, and after five it is disabled."""
+    since = now if endpoint.failing_since is None else endpoint.failing_since
+    failing = replace(endpoint, failing_since=since)
+    if now - since >= DISABLE_SECONDS * SECOND:
+        return disable(failing, DisabledBy.FAILING, now=now)
+    if now - since >= WARN_SECONDS * SECOND and failing.warned_at is None:
+        return replace(failing, warned_at=now, warned_version=endpoint.version + 1)
+    return failing
 
 
 def _is_probe(endpoint: Endpoint, delivery_id: str, *, is_first: bool) -> bool:
@@ -424,6 +457,81 @@ def _is_probe(endpoint: Endpoint, delivery_id: str, *, is_first: bool) -> bool:
     if endpoint.probe is None:
         return is_first or endpoint.rests_until is not None
     return delivery_id == endpoint.probe or (is_first and delivery_id < endpoint.probe)  # ids begin with a time
+
+
+# ── All endpoints of a tenant at one host ────────────────────────────────────────────────────────────────────────────
+#
+# No row is a host's. Each is read with the others of its host: `rows` has the endpoint that it is about first.
+
+
+def at_one_host(endpoint: Endpoint, rows: Iterable[object]) -> tuple[Endpoint, ...]:
+    """The endpoint, and of these rows of its tenant the others at its host, as far as they can be read."""
+    others = (row for row in rows if isinstance(row, Endpoint) and row.endpoint_id != endpoint.endpoint_id)
+    return (endpoint, *(row for row in others if row.host == endpoint.host))
+
+
+def scout_of(rows: Sequence[Endpoint]) -> Endpoint | None:
+    """The endpoint whose probe alone tries the host that all rest for; None while they do not rest for it.
+
+    They do after three deliveries, to whichever of them, whose first attempts found no connection. Of several that
+    began to rest at the same time, one is the scout. One without a probe tries nothing, and holds up no other.
+    """
+    failing = [row for row in rows if row.is_enabled and row.unreached]
+    scouts = [row for row in failing if row.rests_until is not None and row.probe is not None]
+    if sum(row.unreached for row in failing) < FAILURES_TO_REST:
+        return None
+    return min(scouts, key=lambda row: (row.failing_since or 0, row.endpoint_id), default=None)
+
+
+def is_held(rows: Sequence[Endpoint]) -> bool:
+    """Whether the first of these waits for another to try their host."""
+    scout = scout_of(rows)
+    return scout is not None and scout.endpoint_id != rows[0].endpoint_id
+
+
+def as_seen(rows: Sequence[Endpoint]) -> Endpoint:
+    """The first of these as its owner sees it: one that is held rests as long as the one that tries the host."""
+    scout = scout_of(rows)
+    return rows[0] if scout is None or not rows[0].is_enabled else replace(rows[0], rests_until=scout.rests_until)
+
+
+def room_at_host(rows: Sequence[Endpoint], *, now: Milliseconds) -> int:
+    """How many more deliveries may be called there."""
+    return MAX_FLIGHTS - sum(len(in_flight(row, now=now)) for row in rows)
+
+
+def has_too_many(rows: Sequence[Endpoint], *, now: Milliseconds) -> bool:
+    """Whether more deliveries have taken off there than may be on their way. Each asks after its own has been written,
+    so of those that took off at the same time the last sees all."""
+    return sum(flight.claimed_by is not None for row in rows for flight in in_flight(row, now=now)) > MAX_FLIGHTS
+
+
+def rest_for_host(rows: Sequence[Endpoint], *, now: Milliseconds) -> Endpoint:
+    """The first of these after a delivery to it found no connection: at rest, and the scout, if so many did that all
+    rest for their host and none has begun."""
+    endpoint = rows[0]
+    if not endpoint.is_enabled or endpoint.rests_until is not None or endpoint.probe is None:
+        return endpoint
+    resting = replace(endpoint, rests_until=endpoint.probe_at or now)
+    if scout_of(rows) is not None or scout_of((resting, *rows[1:])) is None:
+        return endpoint
+    return wake(resting, resting.rests_until or now, now=now)
+
+
+def hold(endpoint: Endpoint, until: Milliseconds, *, has_waiting: bool, now: Milliseconds) -> Endpoint:
+    """The row when the sweeper finds it held until then at least: if something waits for it, everything fails."""
+    held = _go_on_failing(endpoint, now=now) if has_waiting else endpoint
+    return replace(held, due_at=max(until, now + LOOK_SECONDS * SECOND)) if held.is_enabled else held
+
+
+def reach(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+    """The row after its host has answered: if it rested for that or was held, what waits is sent, slowly at first."""
+    if not endpoint.is_enabled or (endpoint.rests_until is not None and not endpoint.unreached):
+        return replace(endpoint, unreached=0)
+    rested = (
+        replace(endpoint, rests_until=None, probe=None, probe_at=None, failures=0) if endpoint.unreached else endpoint
+    )
+    return replace(rested, unreached=0, successes=0, crowded_at=now, due_at=now, woken_at=now)
 
 
 # ── When the sweeper looks at it ─────────────────────────────────────────────────────────────────────────────────────

@@ -80,7 +80,7 @@ class FetchOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What a source sent, complete, and what it said of it."""
+    """What a source sent, and what it said of it: the whole file, or its first bytes if they begin no picture."""
 
     body: bytes
     provenance: Provenance

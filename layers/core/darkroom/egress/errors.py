@@ -65,3 +65,5 @@ class RequestFailed(Retryable):
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.milliseconds = milliseconds
+        self.was_unreached = False
+        """Whether no connection came about, under TLS if it is to be: no request was sent."""

@@ -74,12 +74,13 @@ class HttpImages:
         self._seconds = seconds
         self._resolve = resolve
 
-    def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
+    def fetch(self, url: str, *, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Fetched | Unfetched:
         deadline, told = Deadline(self._seconds), ""
         for _ in range(1 + MAX_REDIRECTS):
             try:
                 # The first one, too: what is allowed may have changed since the URL was given.
-                response = self._get(read_url(url, self._policy, max_length=MAX_SOURCE_URL_LENGTH), deadline, max_bytes)
+                where = read_url(url, self._policy, max_length=MAX_SOURCE_URL_LENGTH)
+                response = self._get(where, deadline, max_bytes, is_picture)
                 location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
                 if not location.strip(" \t"):
                     return self._read(response, max_bytes)
@@ -93,7 +94,7 @@ class HttpImages:
                 return _unfetched_by(failure)
         return Unfetched(code=FAILED, message=f"The server redirects more than {MAX_REDIRECTS} times.")
 
-    def _get(self, url: Url, deadline: Deadline, max_bytes: int) -> Response:
+    def _get(self, url: Url, deadline: Deadline, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Response:
         return send(
             "GET",
             url,
@@ -102,6 +103,7 @@ class HttpImages:
             max_bytes=max_bytes + 1,  # one more shows that there are too many
             # What says that it is too long is not read.
             wants=lambda status, headers: status in _WHOLE and not _is_over(headers.get("content-length"), max_bytes),
+            wants_rest=is_picture,
             user_agent=USER_AGENT,
             resolve=self._resolve,
         )

@@ -30,7 +30,12 @@ class HttpReceiver:
         except UrlRefused as error:
             return Answer(milliseconds=0, error=f"{error.code}: {error.message}")
         except RequestFailed as error:
-            return Answer(milliseconds=error.milliseconds, error=str(error), was_too_slow=error.kind is Kind.TIMEOUT)
+            return Answer(
+                milliseconds=error.milliseconds,
+                error=str(error),
+                was_too_slow=error.kind is Kind.TIMEOUT,
+                was_unreached=error.was_unreached,
+            )
         return Answer(
             milliseconds=response.milliseconds,
             status=response.status,

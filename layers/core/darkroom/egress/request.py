@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, Literal
 
+from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.egress.connection import Deadline, Resolve, connect, system_addresses
+from darkroom.egress.errors import RequestFailed
 
 if TYPE_CHECKING:
     import socket
@@ -39,6 +41,9 @@ USER_AGENT = "Darkroom"
 
 type Wants = Callable[[int, Mapping[str, str]], bool]
 """Whether the body is wanted of a response with this status and these headers."""
+
+type WantsRest = Callable[[bytes], bool]
+"""Whether the rest is wanted of a body with these first SNIFF_BYTES."""
 
 _OURS = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding", "user-agent"})
 
@@ -70,19 +75,33 @@ def send(
     seconds: float = SECONDS,
     max_bytes: int = MAX_BODY_BYTES,
     wants: Wants = lambda _status, _headers: True,
+    wants_rest: WantsRest = lambda _first: True,
     user_agent: str = USER_AGENT,
     resolve: Resolve = system_addresses,
 ) -> Response:
-    """Sends one request on a connection of its own, and returns its response with the first `max_bytes` of its body, or
-    without it if no body is wanted of such a response.
+    """Sends one request on a connection of its own, and returns its response with the first `max_bytes` of its body;
+    without it if no body is wanted of such a response, and with its first bytes if the rest is not.
 
     It ends after `seconds`, whatever the other side does. Raises RequestFailed, which says how; and ValueError, before
     anything is connected to, for headers that are invalid or the request's own (`Host`, `Content-Length`, …).
     """
     request = _written(method, url, headers, body, user_agent)
     deadline = Deadline(seconds)
-    with closing(connect(url, deadline, resolve)) as connection:
-        return exchange(connection, request, method=method, deadline=deadline, max_bytes=max_bytes, wants=wants)
+    try:
+        connected = connect(url, deadline, resolve)
+    except RequestFailed as failure:
+        failure.was_unreached = True
+        raise
+    with closing(connected) as connection:
+        return exchange(
+            connection,
+            request,
+            method=method,
+            deadline=deadline,
+            max_bytes=max_bytes,
+            wants=wants,
+            wants_rest=wants_rest,
+        )
 
 
 def _written(method: str, url: Url, headers: Mapping[str, str], body: bytes | None, user_agent: str) -> bytes:
@@ -118,6 +137,7 @@ def exchange(
     deadline: Deadline,
     max_bytes: int,
     wants: Wants = lambda _status, _headers: True,
+    wants_rest: WantsRest = lambda _first: True,
 ) -> Response:
     """Sends a written request on a connection, and reads the response. Raises RequestFailed."""
     try:
@@ -136,9 +156,7 @@ def exchange(
                 raise ConnectionResetError
             fields, body = _fields(response), b""
             if wants(response.status, fields):
-                body = _read(response, max_bytes)
-                if len(body) < max_bytes and response.length:  # it does not compare this with Content-Length
-                    raise ConnectionResetError
+                body = _read(response, max_bytes, wants_rest)
         except (OSError, HTTPException, ValueError) as error:
             was_cut = arriving.has_ended and isinstance(error, IncompleteRead)
             cause = ConnectionResetError() if was_cut else error
@@ -152,13 +170,17 @@ def exchange(
         )
 
 
-def _read(response: HTTPResponse, max_bytes: int) -> bytes:
+def _read(response: HTTPResponse, max_bytes: int, wants_rest: WantsRest) -> bytes:
     body = io.BytesIO()
     while left := max_bytes - body.tell():
-        piece = response.read(min(left, PIECE_BYTES))
+        piece = response.read(min(left, PIECE_BYTES if body.tell() else SNIFF_BYTES))
         if not piece:
             break
         body.write(piece)
+        if body.tell() == SNIFF_BYTES and not wants_rest(piece):
+            return piece
+    if body.tell() < max_bytes and response.length:  # the parser does not compare this with Content-Length
+        raise ConnectionResetError
     return body.getvalue()
 
 

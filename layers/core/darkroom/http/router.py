@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -46,12 +46,21 @@ class Router(APIGatewayHttpResolver):
         self.access = access
         self.counted = counted
         self.answer_headers: dict[str, str] = {}
+        self._read: dict[Callable[[Router], Any], Any] = {}
 
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         self.answer_headers = {NO_SNIFFING.name: NO_SNIFFING.example}
+        self._read = {}
         answer = super().resolve(event, context)
         # Set here and not in a middleware, because errors bypass middlewares.
         answer["headers"] |= self.answer_headers
         if self.counted is not None and (name := self.counted.of(answer["statusCode"])) is not None:
             metrics.add_metric(name, MetricUnit.Count, 1)
         return answer
+
+    def read_once[Read](self, read: Callable[[Router], Read]) -> Read:
+        """What `read` reads from the current request: its price and its operation need the same, and parse it once."""
+        if read not in self._read:
+            self._read[read] = read(self)
+        result: Read = self._read[read]
+        return result

@@ -244,7 +244,7 @@ class WebhookDocument(TypedDict):
         Instant | None,
         Field(
             description="After three deliveries in a row whose first attempts failed, one of them tries it then; most "
-            "others wait for that one."
+            "others wait for that one. After three without a connection, all your webhooks at its host wait for one."
         ),
     ]
     recovering_since: Annotated[

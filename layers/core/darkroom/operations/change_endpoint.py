@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from darkroom.domain.endpoint import Endpoint, wake
+from darkroom.domain.endpoint import Endpoint, reach, wake
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
+from darkroom.operations.read_host import read_host
 from darkroom.ports import Clock, Endpoints, Fenced
 
 TRIES = 8
@@ -30,6 +31,13 @@ def change_endpoint(
         except Fenced as error:
             current = error.current
     raise Retryable("the endpoint's row changes too often")
+
+
+def end_rest_of_host(endpoints: Endpoints, endpoint: Endpoint, clock: Clock) -> None:
+    """Lets an endpoint that is to be tried at once try its host, with all others that rest for it. Raises Retryable."""
+    for row in read_host(endpoints, endpoint.tenant_id, endpoint.endpoint_id)[1:]:
+        if row.unreached:
+            change_endpoint(endpoints, row, lambda current: reach(current, now=clock()))
 
 
 def watch(endpoints: Endpoints, endpoint: Endpoint, at: Milliseconds, clock: Clock) -> None:

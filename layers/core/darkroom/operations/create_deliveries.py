@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
-from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, matches
+from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, as_seen, at_one_host, matches
 from darkroom.domain.event import PATTERNS, Heard, image_id_of_event, read_event, without_details, without_stored
 from darkroom.operations.change_endpoint import watch
 from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, Images, UnreadableRow
@@ -57,7 +57,8 @@ def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
 
 
 def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, UnreadableRow]) -> int:
-    wanted = [endpoint for endpoint in ports.endpoints.of_tenant(event.tenant_id) if _wants(endpoint, event)]
+    rows = ports.endpoints.of_tenant(event.tenant_id)
+    wanted = [endpoint for endpoint in rows if _wants(endpoint, event)]
     # What is noted before its image is deleted is blanked by the sweeper, which looks until half an hour after that.
     if wanted and _is_of_a_deleted_image(ports, event):
         body = without_details(body)
@@ -65,7 +66,7 @@ def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, Unreada
     problems: list[Exception] = []
     for endpoint in wanted:
         try:
-            _note(ports, endpoint, event, body)
+            _note(ports, endpoint, event, body, rows)
         except UnreadableRow as row:  # what was noted before, a newer version has written since
             unreadable[row.row_id] = row
         except Exception as error:  # of this endpoint alone: no other misses its event
@@ -86,8 +87,15 @@ def _is_of_a_deleted_image(ports: Ports, event: Heard) -> bool:
     return image is not None and image.is_deleted
 
 
-def _note(ports: Ports, endpoint: Endpoint | UnreadableRow, event: Heard, body: str) -> None:
-    """Notes the delivery, and has it tried. Raises UnreadableRow if it is noted, and a newer version has to try it."""
+def _note(
+    ports: Ports,
+    endpoint: Endpoint | UnreadableRow,
+    event: Heard,
+    body: str,
+    rows: Sequence[Endpoint | UnreadableRow],
+) -> None:
+    """Notes the delivery, and has it tried. Raises UnreadableRow if it is noted, and a newer version has to try it.
+    `rows` are all endpoints of the tenant."""
     delivery = ports.deliveries.create(
         new_delivery(
             endpoint_id=_id_of(endpoint),
@@ -103,7 +111,7 @@ def _note(ports: Ports, endpoint: Endpoint | UnreadableRow, event: Heard, body: 
         raise endpoint
     # Whatever becomes of its message, the sweeper finds it.
     watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
-    may_go = endpoint.is_enabled and endpoint.rests_until is None
+    may_go = endpoint.is_enabled and as_seen(at_one_host(endpoint, rows)).rests_until is None
     if may_go and delivery.status is DeliveryStatus.WAITING:
         with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
             ports.delivery_queue.send(message_for(delivery))

@@ -20,16 +20,22 @@ from darkroom.domain.delivery import (
 from darkroom.domain.endpoint import (
     FAILURES_TO_REST,
     LAG_SECONDS,
+    MAX_FLIGHTS,
     SECOND,
     Endpoint,
     NotNow,
     call,
     crowd,
     fail,
+    has_too_many,
     in_flight,
     land,
     pass_over,
+    reach,
     release,
+    rest_for_host,
+    room_at_host,
+    scout_of,
     signing_secrets,
     succeed,
     take_off,
@@ -39,6 +45,7 @@ from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMES
 from darkroom.operations.change_endpoint import change_endpoint, watch
 from darkroom.operations.enqueue import seconds_until
 from darkroom.operations.read_delivery import read_delivery
+from darkroom.operations.read_host import read_host
 from darkroom.ports import (
     Clock,
     Deliveries,
@@ -55,6 +62,9 @@ from darkroom.ports import (
 NEXT_LISTED, NEXT_READ = 40, 8
 """From how many of the deliveries that wait for their turn the next are chosen (as many as half a read unit lists),
 and how many of these are read to find some that still wait."""
+
+HOST_TRIES = 3
+"""How often a delivery takes off while others to its host do, and each takes its flight back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +96,10 @@ class Delivered:
 def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) -> Delivered:
     """Tries the delivery that the message names, if its row and its endpoint's allow it now; otherwise it waits in its
     row, and nothing of it is lost. `claimed_by` names this one receipt of the message. Raises Retryable."""
-    endpoint = ports.endpoints.get(message.tenant_id, message.endpoint_id)
-    if endpoint is None:
+    host = read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
+    if not host:
         return Delivered(outcome="endpoint_gone")
+    endpoint, *others = host
     if ports.is_suspended(message.tenant_id):
         return Delivered(outcome="suspended")
     delivery = read_delivery(ports.deliveries, message.endpoint_id, message.delivery_id, now=ports.clock())
@@ -96,13 +107,13 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         return Delivered(outcome="gone")
     if isinstance(delivery, UnreadableRow):
         current = change_endpoint(ports.endpoints, endpoint, lambda row: pass_over(row, message.delivery_id))
-        met = () if current is None else _call_next(ports, current, message)
+        met = () if current is None else _call_next(ports, (current, *others), message)
         return Delivered(outcome="unreadable", unreadable=(delivery, *met))
     claimed = claim(delivery, claimed_by=claimed_by, now=ports.clock())
     if isinstance(claimed, str):
         if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
             watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)
-        return Delivered(outcome=claimed, unreadable=_call_next(ports, endpoint, message))
+        return Delivered(outcome=claimed, unreadable=_call_next(ports, host, message))
     now = ports.clock()
     if claimed.status is DeliveryStatus.FAILED:
         with suppress(Fenced, UnreadableRow):
@@ -110,11 +121,19 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         change_endpoint(
             ports.endpoints,
             endpoint,
-            lambda row: fail(row, delivery.delivery_id, is_first=False, retry_at=None, is_gone=False, now=now),
+            lambda row: fail(
+                row,
+                delivery.delivery_id,
+                is_first=False,
+                retry_at=None,
+                is_gone=False,
+                now=now,
+                was_unreached=row.unreached > 0,  # nothing new is known of its host
+            ),
         )
         return Delivered(outcome="gave_up")
     master = ports.master_secret.current().text.encode()  # before anything is claimed: without it nothing can be sent
-    flying = _take_off(ports, endpoint, delivery.delivery_id, claimed_by)
+    flying = _take_off(ports, host, message, claimed_by)
     if isinstance(flying, NotNow):
         return Delivered(outcome=flying.value)
     if flying is None:
@@ -127,7 +146,7 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     answer = ports.receiver.post(
         flying.url, headers=_headers(flying, sending, master, ports.clock()), body=_bytes(sending)
     )
-    return _hear(ports, flying, sending, answer)
+    return _hear(ports, (flying, *others), sending, answer)
 
 
 def _bytes(delivery: Delivery) -> bytes:
@@ -149,13 +168,46 @@ def _headers(endpoint: Endpoint, delivery: Delivery, master: bytes, now: int) ->
     }
 
 
-def _take_off(ports: Ports, endpoint: Endpoint, delivery_id: str, claimed_by: str) -> Endpoint | NotNow | None:
-    """The endpoint's row with the delivery on its way, why that cannot be now, or None if the endpoint is gone."""
+def _take_off(
+    ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage, claimed_by: str
+) -> Endpoint | NotNow | None:
+    """The endpoint's row with the delivery on its way, why that cannot be now, or None if the endpoint is gone.
+
+    Each endpoint's row has its own flights, so what is on its way to their host is read after the write: one flight too
+    many is taken back. Whoever finds no room marks that, and looks again: it may have been made just before.
+    """
+    for _ in range(HOST_TRIES):
+        flying = _take_off_there(ports, host, message.delivery_id, claimed_by)
+        if flying is None or len(host) == 1:
+            return flying
+        host = read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
+        if not host:
+            return None
+        if isinstance(flying, Endpoint):
+            if not has_too_many(host, now=ports.clock()):
+                return flying
+            change_endpoint(
+                ports.endpoints, flying, lambda row: crowd(land(row, message.delivery_id), now=ports.clock())
+            )
+            flying, host = NotNow.BUSY, read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
+        if not host or isinstance(
+            take_off(host[0], message.delivery_id, claimed_by=claimed_by, now=ports.clock(), others=host[1:]), NotNow
+        ):
+            return flying
+    with bookkeeping("message not sent", delivery_id=message.delivery_id):  # then the sweeper sends it
+        ports.delivery_queue.send(message, delay_seconds=1 + int(ports.jitter() * HOST_TRIES))
+    return NotNow.BUSY
+
+
+def _take_off_there(
+    ports: Ports, host: Sequence[Endpoint], delivery_id: str, claimed_by: str
+) -> Endpoint | NotNow | None:
+    endpoint, *others = host
     refusal: NotNow | None = None
 
     def decide(row: Endpoint) -> Endpoint:
         nonlocal refusal
-        flying = take_off(row, delivery_id, claimed_by=claimed_by, now=ports.clock())
+        flying = take_off(row, delivery_id, claimed_by=claimed_by, now=ports.clock(), others=others)
         refusal = flying if isinstance(flying, NotNow) else None
         if isinstance(flying, Endpoint):
             return flying
@@ -167,9 +219,10 @@ def _take_off(ports: Ports, endpoint: Endpoint, delivery_id: str, claimed_by: st
     return changed if refusal is None or changed is None else refusal
 
 
-def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -> Delivered:
+def _hear(ports: Ports, host: Sequence[Endpoint], sending: Delivery, answer: Answer) -> Delivered:
     """Records what came of the attempt: in the delivery's row first, because that one decides whether it is sent
-    again."""
+    again. `host` are the endpoints at the host, as they were before."""
+    endpoint = host[0]
     now = ports.clock()
     after = record(sending, answer, unit_random=ports.jitter(), now=now)
     try:
@@ -190,19 +243,39 @@ def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -
                 retry_at=after.due_at,
                 is_gone=answer.is_gone,
                 now=now,
+                was_unreached=answer.was_unreached,
             ),
         )
     if recorded is not None and recorded.due_at is not None and current is not None and current.is_enabled:
         _send_if_soon(ports, recorded)
-    met: Sequence[UnreadableRow] = ()
-    if current is not None and current.rests_until is not None:
+    met: list[UnreadableRow] = []
+    if current is not None and current.rests_until is not None and not answer.was_unreached:
         begins = sending.attempt == 1 and current.failures == FAILURES_TO_REST
         if begins or current.probe == delivery_id:
-            met = _call_another(ports, current)
-    elif current is not None:
-        met = _call_next(ports, current, message_for(sending))
+            met += _call_another(ports, current)
+    if current is not None:
+        met += _call_next(ports, _at_host(ports, (current, *host[1:]), endpoint, answer), message_for(sending))
     outcome = "delivered" if answer.is_success else "gave_up" if after.due_at is None else "failed"
     return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
+
+
+def _at_host(ports: Ports, host: Sequence[Endpoint], before: Endpoint, answer: Answer) -> Sequence[Endpoint]:
+    """The endpoints at the host after one of them was answered or found no connection, which then goes for all."""
+    if len(host) == 1:
+        return host
+    with bookkeeping("host not read", webhook_id=before.endpoint_id):  # its endpoints' own probes and looks go on
+        had_scout = scout_of((before, *host[1:])) is not None
+        host = read_host(ports.endpoints, before.tenant_id, before.endpoint_id) or host[:1]
+        now = ports.clock()
+        if answer.was_unreached:
+            rested = change_endpoint(ports.endpoints, host[0], lambda row: rest_for_host((row, *host[1:]), now=now))
+            return host if rested is None else (rested, *host[1:])
+        reached = [
+            change_endpoint(ports.endpoints, row, lambda it: reach(it, now=now)) if had_scout or row.unreached else row
+            for row in host[1:]
+        ]
+        return (host[0], *(row for row in reached if row is not None))
+    return host
 
 
 def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
@@ -212,32 +285,40 @@ def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
             ports.delivery_queue.send(message_for(delivery), delay_seconds=delay_seconds)
 
 
-def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> Sequence[UnreadableRow]:
-    """Sends messages for deliveries that wait for their turn, as far as there is room; returns what it could not read.
-    It saves time, and the sweeper would do it too: so a failure is none of the delivery that has ended, which `message`
-    names."""
+def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage) -> Sequence[UnreadableRow]:
+    """Sends messages for deliveries that wait for their turn at any of the host's endpoints, as far as there is room,
+    to those first that have the fewest on their way; returns what it could not read. It saves time, and the sweeper
+    would do it too: so a failure is none of the delivery that has ended, which `message` names."""
     met: list[UnreadableRow] = []
-    if endpoint.crowded_at is None or not endpoint.is_enabled or endpoint.rests_until is not None:
-        return met
     now = ports.clock()
-    flying = {flight.delivery_id for flight in in_flight(endpoint, now=now)}
-    room = endpoint.limit - len(flying)
-    if room <= 0:
+    if scout_of(host) is not None:
         return met
-    with bookkeeping("next delivery not called"), suppress(Fenced):
-        due = _due(ports, endpoint, but=flying)
-        # Not the first of them: several that end at the same time would all call the same ones.
-        mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
-        waiting = _those_that_wait(ports, endpoint, mixed, room, met)
-        if waiting:
-            _call(ports, endpoint, waiting)
-        elif not flying:
-            # No other looks again, and the index may not show yet who had to wait, or still show who has ended.
-            seconds = (now - endpoint.crowded_at) // SECOND
-            if mixed or seconds < LAG_SECONDS:
-                ports.delivery_queue.send(message, delay_seconds=min(max(1, seconds), LAG_SECONDS))
-            else:
-                ports.endpoints.change(endpoint, uncrowd(endpoint))
+    room, looks_again_after = room_at_host(host, now=now), list[int]()
+    for endpoint in sorted(host, key=lambda row: len(in_flight(row, now=now))):
+        if endpoint.crowded_at is None or not endpoint.is_enabled or endpoint.rests_until is not None:
+            continue
+        flying = {flight.delivery_id for flight in in_flight(endpoint, now=now)}
+        here = min(endpoint.limit - len(flying), room)
+        if here <= 0:
+            continue
+        with bookkeeping("next delivery not called"), suppress(Fenced):
+            due = _due(ports, endpoint, but=flying)
+            # Not the first of them: several that end at the same time would all call the same ones.
+            mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
+            waiting = _those_that_wait(ports, endpoint, mixed, here, met)
+            room -= len(waiting)
+            if waiting:
+                _call(ports, endpoint, waiting)
+            elif not flying:
+                # The index may not show yet who had to wait, or still show who has ended.
+                seconds = (now - endpoint.crowded_at) // SECOND
+                if mixed or seconds < LAG_SECONDS:
+                    looks_again_after.append(min(max(1, seconds), LAG_SECONDS))
+                else:
+                    ports.endpoints.change(endpoint, uncrowd(endpoint))
+    if looks_again_after and room == MAX_FLIGHTS:  # no other looks again
+        with bookkeeping("next delivery not called"):
+            ports.delivery_queue.send(message, delay_seconds=min(looks_again_after))
     return met
 
 

@@ -20,7 +20,7 @@ from darkroom.domain.fetch import (
     not_fetched,
 )
 from darkroom.domain.image import Cause, Image, Provenance, Source, Status, has_expired
-from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
+from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type, input_format_of
 from darkroom.domain.message import Message
 from darkroom.domain.order import key_reused
 from darkroom.domain.retry import FETCHES
@@ -105,7 +105,11 @@ def fetch_original(
 
 
 def _settle(ports: Ports, claimed: Image) -> Fetching:
-    answer = ports.remote_images.fetch(claimed.url or "", max_bytes=ports.max_bytes)
+    answer = ports.remote_images.fetch(
+        claimed.url or "",
+        max_bytes=ports.max_bytes,
+        is_picture=lambda first: input_format_of(first) in ports.input_formats,
+    )
     if isinstance(answer, Fetched):
         return _keep(ports, claimed, answer)
     after = not_fetched(claimed, answer, unit_random=ports.jitter(), now=ports.clock())

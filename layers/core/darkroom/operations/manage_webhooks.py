@@ -24,11 +24,13 @@ from darkroom.domain.endpoint import (
     SECOND,
     DisabledBy,
     Endpoint,
+    as_seen,
+    at_one_host,
     call,
     disable,
     enable,
     endpoint_id_from,
-    is_endpoint_id,
+    is_held,
     place_of,
     recover,
     rotate,
@@ -39,7 +41,8 @@ from darkroom.domain.errors import Rejected, Retryable, UnknownDelivery, Unknown
 from darkroom.domain.event import written_event
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.webhook_signature import secret_of, secret_text
-from darkroom.operations.change_endpoint import TRIES, change_endpoint
+from darkroom.operations.change_endpoint import TRIES, change_endpoint, end_rest_of_host
+from darkroom.operations.read_host import read_host
 from darkroom.ports import (
     Clock,
     Deliveries,
@@ -132,16 +135,22 @@ def _secret(master: bytes, endpoint: Endpoint) -> str:
 def list_webhooks(ports: Ports, tenant_id: str) -> tuple[Sequence[Endpoint], Sequence[UnreadableRow]]:
     """All endpoints of the tenant, the oldest first, and those that cannot be read."""
     rows = ports.endpoints.of_tenant(tenant_id)
-    readable = sorted((row for row in rows if isinstance(row, Endpoint)), key=lambda endpoint: endpoint.created_at)
-    return readable, [row for row in rows if isinstance(row, UnreadableRow)]
+    seen = [as_seen(at_one_host(row, rows)) for row in rows if isinstance(row, Endpoint)]
+    return sorted(seen, key=lambda endpoint: endpoint.created_at), [
+        row for row in rows if isinstance(row, UnreadableRow)
+    ]
 
 
 def read_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Endpoint:
-    """The tenant's endpoint. Raises UnknownWebhook."""
-    endpoint = ports.endpoints.get(tenant_id, endpoint_id) if is_endpoint_id(endpoint_id) else None
-    if endpoint is None:
+    """The tenant's endpoint as it is seen: if its host rests, it does. Raises UnknownWebhook."""
+    return as_seen(_host(ports, tenant_id, endpoint_id))
+
+
+def _host(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, ...]:
+    host = read_host(ports.endpoints, tenant_id, endpoint_id)
+    if not host:
         raise UnknownWebhook(endpoint_id)
-    return endpoint
+    return host
 
 
 def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Change) -> Endpoint:
@@ -164,7 +173,10 @@ def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Chang
             after = disable(after, DisabledBy.CLIENT, now=ports.clock())
         return after
 
-    return _change(ports, tenant_id, endpoint_id, decide)
+    changed = _change(ports, tenant_id, endpoint_id, decide)
+    if change.is_enabled is True:
+        end_rest_of_host(ports.endpoints, changed, ports.clock)
+    return changed
 
 
 def remove_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> None:
@@ -196,14 +208,17 @@ def rotate_secret(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpo
 def recover_webhook(ports: Ports, tenant_id: str, endpoint_id: str, *, since: Milliseconds) -> Endpoint:
     """The endpoint, enabled; deliveries of events since then that have failed are tried again, slowly at first. Raises
     UnknownWebhook."""
-    return _change(ports, tenant_id, endpoint_id, lambda endpoint: recover(endpoint, since=since, now=ports.clock()))
+    changed = _change(ports, tenant_id, endpoint_id, lambda row: recover(row, since=since, now=ports.clock()))
+    end_rest_of_host(ports.endpoints, changed, ports.clock)
+    return changed
 
 
 def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
     """A delivery of an event that only says hello. It is sent even if the endpoint rests, so that its owner need not
     wait to see that it works again. Raises UnknownWebhook, and Rejected with the code `webhook_disabled`."""
     now = ports.clock()
-    _require_enabled(read_webhook(ports, tenant_id, endpoint_id))
+    host = _host(ports, tenant_id, endpoint_id)
+    _require_enabled(host[0])
     event_id = f"ping-{ports.randomness(8).hex()}"
     body = written_event(
         event_id=event_id,
@@ -229,7 +244,7 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
         woken = wake(current, now + LOOK_SECONDS * SECOND, now=now)
         if woken.rests_until is not None:
             woken = replace(woken, rests_until=now, probe=delivery.delivery_id)
-        return woken
+        return call(woken, delivery.delivery_id, now=now) if is_held(host) else woken
 
     _change(ports, tenant_id, endpoint_id, decide)
     with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
@@ -243,14 +258,14 @@ def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id:
     One that is on its way, or was a moment ago, is not sent twice. Raises UnknownWebhook, UnknownDelivery, and Rejected
     with the code `webhook_disabled`.
     """
-    endpoint = read_webhook(ports, tenant_id, endpoint_id)
+    host = _host(ports, tenant_id, endpoint_id)
     delivery = _delivery(ports, endpoint_id, delivery_id)
-    _require_enabled(endpoint)
+    _require_enabled(host[0])
     now = ports.clock()
 
     def decide(current: Endpoint) -> Endpoint:
         woken = wake(current, now + LOOK_SECONDS * SECOND, now=now)
-        return woken if woken.rests_until is None else call(woken, delivery_id, now=now)
+        return woken if woken.rests_until is None and not is_held(host) else call(woken, delivery_id, now=now)
 
     # First somebody who looks, then something to find: a crash in between leaves nothing that waits for nobody.
     _change(ports, tenant_id, endpoint_id, decide)
@@ -299,7 +314,7 @@ def list_deliveries(
 
 
 def _change(ports: Ports, tenant_id: str, endpoint_id: str, decide: Callable[[Endpoint], Endpoint]) -> Endpoint:
-    changed = change_endpoint(ports.endpoints, read_webhook(ports, tenant_id, endpoint_id), decide)
+    changed = change_endpoint(ports.endpoints, _host(ports, tenant_id, endpoint_id)[0], decide)
     if changed is None:
         raise UnknownWebhook(endpoint_id)
     return changed

@@ -8,7 +8,7 @@ from darkroom.domain.endpoint import Endpoint, enable, is_endpoint_id, recover
 from darkroom.domain.errors import UnknownWebhook
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.audit_trail import Trail
-from darkroom.operations.change_endpoint import change_endpoint
+from darkroom.operations.change_endpoint import change_endpoint, end_rest_of_host
 from darkroom.ports import Clock, Endpoints
 
 
@@ -40,4 +40,5 @@ def mend_webhook(ports: Ports, tenant_id: str, endpoint_id: str, *, since: Milli
         changed = change_endpoint(ports.endpoints, row, decide)
         if changed is None:
             raise UnknownWebhook(endpoint_id)
+        end_rest_of_host(ports.endpoints, changed, ports.clock)
     return changed

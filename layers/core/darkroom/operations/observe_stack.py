@@ -7,14 +7,14 @@ costs no more to look at than a quiet one. Nothing is changed.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.endpoint import Endpoint, as_seen, at_one_host
 from darkroom.domain.fingerprint import Frame, guilty_frame
 from darkroom.domain.image import DUE_SHARD_NAMES, Image
 from darkroom.domain.instants import Milliseconds
@@ -364,7 +364,11 @@ def _cause_of(case: Case, cause: str, fingerprint: str | None, *, letters: int) 
 
 def _webhooks(ports: Ports) -> Webhooks:
     read = list(islice(ports.endpoints.everything(), ENDPOINTS_READ + 1))
-    rows = [row for row in read[:ENDPOINTS_READ] if isinstance(row, Endpoint)]
+    of_tenant = defaultdict[str, list[Endpoint]](list)
+    for row in read[:ENDPOINTS_READ]:
+        if isinstance(row, Endpoint):
+            of_tenant[row.tenant_id].append(row)
+    rows = [as_seen(at_one_host(row, of_all)) for of_all in of_tenant.values() for row in of_all]
     conditions = Counter(map(condition_of, rows))
     severity = list(Condition).index
     unhealthy = sorted(

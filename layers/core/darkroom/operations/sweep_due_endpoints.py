@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from darkroom.bookkeeping import bookkeeping
@@ -16,12 +16,16 @@ from darkroom.domain.endpoint import (
     SECOND,
     SUSPENDED_SECONDS,
     Endpoint,
+    as_seen,
+    hold,
+    is_held,
     next_look,
 )
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.change_endpoint import TRIES
 from darkroom.operations.read_delivery import read_delivery
+from darkroom.operations.read_host import read_host
 from darkroom.ports import (
     Clock,
     Deliveries,
@@ -113,23 +117,29 @@ def _look_at(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
     # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
     # unchanged when it is written: of two concurrent sweeps one continues. A busy endpoint changes all the time.
     for _ in range(TRIES):
-        endpoint = ports.endpoints.get(due.tenant_id, due.endpoint_id)
+        host = read_host(ports.endpoints, due.tenant_id, due.endpoint_id)
         now = ports.clock()
-        if endpoint is None or endpoint.due_at is None or endpoint.due_at > now:
+        if not host or host[0].due_at is None or host[0].due_at > now:
             return "not_due"
         try:
-            return _decide(ports, sweep, endpoint, now)
+            return _decide(ports, sweep, host, now)
         except Fenced:
             continue
     return "fenced"
 
 
-def _decide(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> str:
+def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseconds) -> str:
+    endpoint = host[0]
     if ports.is_suspended(endpoint.tenant_id):
         ports.endpoints.change(endpoint, replace(endpoint, due_at=now + SUSPENDED_SECONDS * SECOND))
         return "suspended"
     if endpoint.recovery is not None:
         endpoint = _recover(ports, sweep, endpoint, now)
+    if is_held((endpoint, *host[1:])):
+        until = as_seen((endpoint, *host[1:])).rests_until or now
+        waits = any(one.due_at <= now for one in ports.deliveries.due(endpoint.endpoint_id, 1))
+        ports.endpoints.change(endpoint, hold(endpoint, until, has_waiting=waits, now=now))
+        return "resting"
     if endpoint.rests_until is not None:
         return _let_one_try(ports, sweep, endpoint, now)
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)

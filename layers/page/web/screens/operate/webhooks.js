@@ -10,7 +10,7 @@ const CONDITIONS = {
     disabled: { kind: "bad", means: "Nothing is sent. Its events wait, for 30 days." },
     resting: {
         kind: "wait",
-        means: "Three deliveries in a row failed: one of them tries it at the end of the rest, the others wait.",
+        means: "Three deliveries in a row failed, or found no connection to its host: one tries it at the end of the rest, the others wait.",
     },
     failing: { kind: "wait", means: "Every attempt fails. It is disabled after five days of that." },
     healthy: { kind: "good", means: "" },
