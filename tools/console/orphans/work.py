@@ -19,6 +19,7 @@ from darkroom.operations.list_orphans import Ports as ListPorts
 from darkroom.operations.patience import Patience
 from darkroom.operations.remove_orphans import Ports as RemovePorts
 from darkroom.operations.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
+from darkroom.domain.sizes import size_in_words
 
 STANDARD_AGE = "2d"
 """The default age: somebody who erased a table by mistake has noticed by then."""
@@ -88,7 +89,7 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
             raise
     display.line(
         out,
-        f"Removed {display.of(removal.removed, 'original')}, {display.size(removal.size_bytes)}, "
+        f"Removed {display.of(removal.removed, 'original')}, {size_in_words(removal.size_bytes)}, "
         "with all their versions.",
         style="bold",
     )
@@ -130,7 +131,7 @@ def _told(look: Look, stack: Stack) -> str:
     age = display.age((stack.clock() - (look.oldest_at or 0)) / 1000)
     has = "has" if look.orphans == 1 else "have"
     return (
-        f"{display.of(look.orphans, 'original')} of {look.originals:,} {has} no row: {display.size(look.size_bytes)}, "
+        f"{display.of(look.orphans, 'original')} of {look.originals:,} {has} no row: {size_in_words(look.size_bytes)}, "
         f"the oldest stored {age} ago"
     )
 

@@ -20,6 +20,7 @@ from darkroom.domain.tenants import (
     Tier,
     is_tenant_id,
 )
+from darkroom.domain.sizes import size_in_words
 
 _HELP = """Tenants: who may call the API, in which lane, how much they may ask for and store.
 
@@ -113,7 +114,7 @@ StoredOption = Annotated[
         "--max-stored",
         "SIZE",
         "How many bytes of originals and variants it may store: 10GB, 1.5TB, unlimited. Default: its tier's: "
-        + ", ".join(f"{tier} {display.size(tier.quota.stored_bytes)}" for tier in Tier)
+        + ", ".join(f"{tier} {size_in_words(tier.quota.stored_bytes)}" for tier in Tier)
         + ".",
         parser=_size,
     ),

@@ -27,6 +27,7 @@ from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
 from darkroom.operations.rotate_key import KeyNotActive
 from darkroom.operations.rotate_key import rotate_key as rotate_key_of
+from darkroom.domain.sizes import size_in_words
 
 
 def add(
@@ -174,7 +175,7 @@ def recount(stack: Stack, *, yes: bool) -> None:
 
 def _in_words(stored: Stored) -> tuple[str, str]:
     # A sum that began late may be below zero.
-    size = display.size(abs(stored.size_bytes))
+    size = size_in_words(abs(stored.size_bytes))
     return f"-{size}" if stored.size_bytes < 0 else size, f"{stored.images:,}"
 
 
@@ -334,7 +335,7 @@ def _no_key(stack: Stack, key_id: str) -> ApiError:
 
 def _agreed(tenant: Tenant) -> str:
     allowance, quota = tenant.allowance, tenant.quota
-    stored = "unlimited storage" if quota.stored_bytes == UNLIMITED else display.size(quota.stored_bytes)
+    stored = "unlimited storage" if quota.stored_bytes == UNLIMITED else size_in_words(quota.stored_bytes)
     images = "any number of images" if quota.images == UNLIMITED else f"{quota.images:,} images"
     return (
         f"{tenant.tier}, {allowance.requests_per_second:,} requests per second, {allowance.burst:,} at once, "

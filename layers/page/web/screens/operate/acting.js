@@ -41,7 +41,7 @@ const NAMES = {
     drop: "Drop of dead letters",
     redo: "Redo",
     reschedule: "Move of scheduled images",
-    cancel: "Withdrawal of scheduled images",
+    cancel: "Deletion of scheduled images",
     drill: "Drill",
     undo_drill: "Putting back what a drill has changed",
     recover_webhook: "Recovery of a webhook",
