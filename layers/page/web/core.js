@@ -346,7 +346,8 @@ export const mayPass = (error) =>
 
 // ── Figures: numbers and times as people read them.
 
-const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
+const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
+const MIB = 2 ** 20;
 
 /** "1.5 MB": decimal units, as file managers show them. */
 export function bytes(count) {
@@ -355,6 +356,9 @@ export function bytes(count) {
     const value = count / 1000 ** power;
     return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[power]}`;
 }
+
+/** A limit in the unit in which it is a whole number: "25 MB", "24 MiB". */
+export const limit = (count) => (count % MIB === 0 ? `${count / MIB} MiB` : bytes(count));
 
 /** "12 s", "3 min", "2 h 5 min", "4 days": the two largest units that matter. */
 export function duration(seconds) {

@@ -14,12 +14,12 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.instants import rfc3339
+from darkroom.domain.sizes import size_in_words
 from darkroom.operations.list_orphans import Look, Orphan, list_orphans
 from darkroom.operations.list_orphans import Ports as ListPorts
 from darkroom.operations.patience import Patience
 from darkroom.operations.remove_orphans import Ports as RemovePorts
 from darkroom.operations.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
-from darkroom.domain.sizes import size_in_words
 
 STANDARD_AGE = "2d"
 """The default age: somebody who erased a table by mistake has noticed by then."""
@@ -172,18 +172,18 @@ def _print_look(out: Console, look: Look, stack: Stack, older_than: str, *, verd
     display.line(out)
     display.table(
         out,
-        ("image", "bytes", "versions", "stored", ""),
+        ("image", "size", "versions", "stored", ""),
         [
             (
                 orphan.image_id,
-                f"{orphan.size_bytes:,}",
+                size_in_words(orphan.size_bytes),
                 str(len(orphan.versions)),
                 rfc3339(orphan.stored_at),
                 "hidden" if orphan.is_hidden else "",
             )
             for orphan in look.held[:_SHOWN]
         ],
-        right=frozenset({"bytes", "versions"}),
+        right=frozenset({"size", "versions"}),
     )
     if look.orphans > _SHOWN:
         display.line(out, f"  … and {look.orphans - _SHOWN:,} more.")

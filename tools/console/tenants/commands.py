@@ -12,6 +12,7 @@ from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.api_keys import key_id_of
 from darkroom.domain.lanes import lane_for
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
@@ -20,7 +21,6 @@ from darkroom.domain.tenants import (
     Tier,
     is_tenant_id,
 )
-from darkroom.domain.sizes import size_in_words
 
 _HELP = """Tenants: who may call the API, in which lane, how much they may ask for and store.
 

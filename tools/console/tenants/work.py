@@ -12,6 +12,7 @@ from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.api_keys import ApiKey, KeyState
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.stored import NOTHING, Stored
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
 from darkroom.operations.add_tenant import Ports as AddPorts
@@ -27,7 +28,6 @@ from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
 from darkroom.operations.rotate_key import KeyNotActive
 from darkroom.operations.rotate_key import rotate_key as rotate_key_of
-from darkroom.domain.sizes import size_in_words
 
 
 def add(

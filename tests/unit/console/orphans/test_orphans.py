@@ -169,7 +169,7 @@ def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, 
     stack.world.originals.hide = interrupted
     result = run("orphans", "remove", "--yes")
     assert result.exit_code == 130
-    assert result.stdout.startswith("Removed 0 originals, 0 B")
+    assert result.stdout.startswith("Removed 0 originals, 0 bytes")
     assert f"For the rest:  ./darkroom orphans remove{TARGET} --yes" in result.stderr
     assert "hidden\n" in run("orphans", "ls").stdout
     assert run("orphans", "remove", "--yes").exit_code == 0

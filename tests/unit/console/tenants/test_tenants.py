@@ -12,11 +12,11 @@ import pytest
 from checks.expand_template import resources
 from console.tenants import commands as tenants
 from console.tenants import erase, keys
-from console.terminal import display
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
 from darkroom.domain.rate_limits import Policy, bucket_of
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.stored import Stored, stored_by
 from darkroom.domain.tenants import UNLIMITED, Quota, TenantState, Tier
 from darkroom.domain.usage import Usage
@@ -31,7 +31,6 @@ from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.unit.console.conftest import Run
-from darkroom.domain.sizes import size_in_words
 
 NOTHING_YET = ["0", "B", "of", "10.0", "GB", "0", "of", "20,000"]
 
@@ -197,7 +196,7 @@ def test_a_tenants_quota_is_set_and_shown_with_what_it_stores(
     run("tenants", "add", "acme", "--max-stored", size, "--max-images", "7")
     assert stack.tenants.tenants["acme"].quota == Quota(stored_bytes=stored_bytes, images=7)
     stack.usage.store["acme"] = Stored(size_bytes=2_000_000, images=-1)
-    shown = "2.0 MB" if size == "unlimited" else f"2.0 MB of {size_in_words(stored_bytes)}"
+    shown = "2 MB" if size == "unlimited" else f"2 MB of {size_in_words(stored_bytes)}"
     assert f"{shown}  0 of 7" in " ".join(run("tenants", "ls").stdout.split(" "))
     (told,) = json.loads(run("tenants", "ls", "--json").stdout)
     assert (told["stored_bytes"], told["stored_images"], told["max_images"]) == (2_000_000, 0, 7)

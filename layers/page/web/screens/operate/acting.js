@@ -178,7 +178,7 @@ export function UnderWay() {
     return html`<div>
         ${others.length > 0 && html`<ul class="plain" aria-label="Actions">${others.map(
             (run) => html`<li key=${run.run} class="row">
-                <span class=${run.ended ? undefined : "is-wait"}>${NAMES[run.action] ?? run.action}: ${
+                <span class=${run.ended ? undefined : "is-warn"}>${NAMES[run.action] ?? run.action}: ${
                     run.ended ? "has ended" : (run.step?.detail ?? "under way")}</span>
                 <button type="button" class="small" onClick=${() => setShown(run)}>${
                     run.ended ? "Show how" : "Show"}…</button></li>`,

@@ -49,9 +49,9 @@ function Listing({ document, filters, onDone }) {
     return html`<div>
         <p>${situation(document, filters)}</p>
         ${document.due > 0 && html`<p
-            class="is-wait">Also ${count(document.due, "unfinished image")} whose time has come: in the lane or being developed.</p>`}
+            class="is-warn">Also ${count(document.due, "unfinished image")} whose time has come: in the lane or being developed.</p>`}
         ${document.unreadable > 0 && html`<p
-            class="is-wait">${count(document.unreadable, "row")} of a newer version cannot be read: run <code>./darkroom doctor</code>.</p>`}
+            class="is-warn">${count(document.unreadable, "row")} of a newer version cannot be read: run <code>./darkroom doctor</code>.</p>`}
         ${stretches.length > 0 && html`<section class="card" aria-label="Chart"><${BarChart}
             title=${filters.day ? "Images by the hour" : "Images by the day"} unit="images"
             bars=${filters.day ? hourBars(stretches, lanes, filters.zone) : dayBars(stretches, lanes)} names=${lanes} /></section>`}
