@@ -10,7 +10,7 @@ from darkroom.domain.sizes import excess_in_words, limit_in_words, size_in_words
 @pytest.mark.parametrize(
     ("size_bytes", "expected"),
     [
-        *((0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1_500, "1.5 kB"), (999_999, "1 MB")),
+        *((0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1_500, "1.5 KB"), (999_999, "1 MB")),
         *((1_485_159, "1.5 MB"), (25_000_000, "25 MB"), (4_194_304, "4.2 MB"), (2e9, "2 GB"), (3e15, "3000 TB")),
     ],
 )
@@ -22,7 +22,7 @@ def test_a_size_is_told_in_decimal_units(size_bytes: float, expected: str) -> No
     ("limit_bytes", "expected"),
     [
         *((500, "500 bytes"), (1_024, "1 KiB"), (4_096, "4 KiB"), (4_194_304, "4 MiB"), (26_214_400, "25 MiB")),
-        *((25_000_000, "25 MB"), (1_024_000, "1 MB"), (200_000, "200 kB"), (2_500_000, "2.5 MB")),
+        *((25_000_000, "25 MB"), (1_024_000, "1 MB"), (200_000, "200 KB"), (2_500_000, "2.5 MB")),
     ],
 )
 def test_a_limit_is_told_in_the_units_in_which_it_is_a_whole_number(limit_bytes: int, expected: str) -> None:

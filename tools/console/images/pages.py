@@ -148,7 +148,7 @@ def dimensions(variant: VariantDocument) -> str:
 
 
 def variant_in_words(variant: VariantDocument) -> str:
-    """One variant in a few words: "thumb 320×213 jpeg 7.0 kB"."""
+    """One variant in a few words: "thumb 320×213 jpeg 7.0 KB"."""
     facts = (variant["name"], dimensions(variant), variant["format"], size_in_words(variant["bytes"]))
     return printable(" ".join(facts))
 

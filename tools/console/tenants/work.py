@@ -136,7 +136,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
             tenant.state.value,
             f"{tenant.allowance.requests_per_second:,}",
             f"{tenant.allowance.burst:,}",
-            _used(stored[tenant.tenant_id].size_bytes, tenant.quota.stored_bytes, display.size),
+            _used(stored[tenant.tenant_id].size_bytes, tenant.quota.stored_bytes, size_in_words),
             _used(stored[tenant.tenant_id].images, tenant.quota.images, "{:,}".format),
             str(open_keys[tenant.tenant_id]),
             _day(tenant.created_at),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_DECIMAL = (1000, ("kB", "MB", "GB", "TB"))
+_DECIMAL = (1000, ("KB", "MB", "GB", "TB"))
 _BINARY = (1024, ("KiB", "MiB", "GiB", "TiB"))
 
 

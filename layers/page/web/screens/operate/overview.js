@@ -397,7 +397,7 @@ function Queues({ seen }) {
             keys=${full.map(([name]) => name)}
             heads=${["queue", ...["waiting", "in flight", "delayed"].map(numeric)]}
             rows=${full.map(([name, queue]) => [name, ...[queue.waiting, queue.in_flight, queue.delayed].map(number)])} />
-        ${full.length < queues.length && html`<p class="quiet">${count(queues.length - full.length, "queue")} more${" "}
+        ${full.length < queues.length && html`<p class="quiet">${count(queues.length - full.length, "other queue")}${" "}
             ${queues.length - full.length === 1 ? "is" : "are"} empty.</p>`}
     </section>`;
 }
