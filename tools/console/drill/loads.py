@@ -374,7 +374,7 @@ def remove_endpoints(scene: Scene, tier: Tier) -> None:
         webhooks = Webhooks(api)
         for webhook in webhooks.all()["webhooks"]:
             if webhook.get("description") == MARK:
-                webhooks.remove(webhook["id"])
+                webhooks.delete(webhook["id"])
 
 
 @dataclass(frozen=True)
