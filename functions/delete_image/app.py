@@ -1,4 +1,4 @@
-"""DELETE /images/{id}: withdraws an image; its objects are removed within minutes."""
+"""DELETE /images/{id}: deletes an image; its objects are removed within minutes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from browser import axe
 from browser.layout import settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
 from darkroom.domain.delivery import DeliveryStatus
-from darkroom.domain.image import Status
+from darkroom.domain.image import Image, Status
+from darkroom.domain.listing import LISTED_STATUSES
 from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
 from tests.page.visitor import Visitor
 
@@ -61,11 +62,45 @@ def test_a_gallery_of_a_thousand_is_scrolled_to_its_end_with_few_elements(visito
     expect(gallery(page)).to_be_visible()
 
 
+def test_what_is_unfinished_has_its_name_or_id_its_failed_attempts_and_the_apis_word_for_its_status(
+    visitor: Visitor,
+) -> None:
+    tenant = visitor.account.tenant_id
+    nothing: dict[str, Any] = {"completed_at": None, "completed_version": None}
+    in_three_minutes = clock() + 3 * 60_000
+    waiting, fetching, working, failed = rows = (
+        image(tenant, 1, status=Status.PENDING, attempt=2, **nothing),
+        image(tenant, 2, status=Status.FETCHING, attempt=3, not_before=in_three_minutes, **nothing),
+        image(tenant, 3, status=Status.PROCESSING, attempt=1, **nothing),
+        image(tenant, 4, status=Status.FAILED, attempt=5),
+    )
+    plant(visitor.stack, rows)
+    page = visitor.tab("#/browse")
+    page.evaluate(_REMEMBER, [waiting.image_id, "beach.jpg"])
+    page.reload()
+
+    def tile(row: Image) -> Locator:
+        return gallery(page).get_by_role("listitem").filter(has=page.locator(f"a[href='#/images/{row.image_id}']"))
+
+    expect(tile(waiting)).to_contain_text("2 of 5 attempts failed.")
+    expect(tile(waiting)).to_contain_text("beach.jpg")
+    expect(tile(fetching)).to_contain_text("3 of 10 attempts failed, the next begins in 3 min.")
+    expect(tile(working)).not_to_contain_text("attempts failed")
+    for row in (fetching, working, failed):
+        expect(tile(row)).to_contain_text(row.image_id)
+    for row in rows:
+        expect(tile(row).locator(".status")).to_have_text(row.status.value)
+    colours = [tile(row).locator(".status").evaluate("(one) => getComputedStyle(one).color") for row in rows]
+    assert colours[1] == colours[2] and len(set(colours)) == 3  # they wait, are in work, or failed
+
+
 def test_a_filter_shows_only_its_statuses(visitor: Visitor) -> None:
     plant_images(visitor, 40)
     page = visitor.tab("#/browse")
     page.get_by_role("group", name="Show only").get_by_text("failed").click()
     expect(page.get_by_text("That is all: 4 images.")).to_be_visible()
+    words = page.get_by_role("group", name="Show only").locator(".status").all_inner_texts()
+    assert sorted(words) == sorted(status.replace("_", " ") for status in LISTED_STATUSES)
     expect(gallery(page).get_by_role("listitem")).to_have_count(4)
     page.get_by_role("link", name="Show all").click()
     expect(page.get_by_text("That is all: 40 images.")).to_be_visible()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import colorsys
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,6 +13,7 @@ from browser import axe
 from browser.layout import settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
 from checks.report import ROOT
+from darkroom.domain.sizes import limit_in_words, size_in_words
 from tests.page.visitor import Visitor
 
 WEB = ROOT / "layers" / "page" / "web"
@@ -46,6 +49,42 @@ def test_the_page_asks_for_a_key_once_and_begins_with_the_upload(visitor: Visito
     expect(other_tab.get_by_label("API key")).to_be_visible()
     page.get_by_role("button", name="Forget the key").click()
     expect(page.get_by_label("API key")).to_be_visible()
+
+
+_HUES = """() => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    const found = ["--accent", "--info", "--good", "--warn", "--bad"].map((name) => {
+        probe.style.color = `var(${name})`;
+        return getComputedStyle(probe).color.match(/\\d+/g).map(Number);
+    });
+    probe.remove();
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_each_meaning_has_a_colour_of_its_own(visitor: Visitor, dark: bool) -> None:
+    page = visitor.tab(is_signed_in=False, dark=dark)
+    expect(page.get_by_label("API key")).to_be_visible()
+    hues = sorted(360 * colorsys.rgb_to_hls(*(part / 255 for part in colour))[0] for colour in page.evaluate(_HUES))
+    apart = [after - before for before, after in pairwise([*hues, hues[0] + 360])]
+    assert min(apart) > 25, hues
+
+
+_WRITTEN = """async (sizes) => {
+    const { bytes, limit } = await import(new URL("core.js", document.querySelector("script[type=module]").src));
+    return sizes.map((size) => [bytes(size), limit(size)]);
+}"""
+
+
+def test_the_page_writes_sizes_and_limits_as_the_api_does(visitor: Visitor) -> None:
+    page = visitor.tab(is_signed_in=False)
+    sizes = [0, 1, 999, 1_500, 999_960, 1_485_159, 4_194_304, 25_000_000, 26_214_400, 999_960_000, 2_000_000_000]
+    told = page.evaluate(_WRITTEN, sizes)
+    assert [size for size, _ in told] == [size_in_words(size) for size in sizes]
+    assert [limit for _, limit in told] == [
+        limit_in_words(size) if size and size % 2**20 == 0 else size_in_words(size) for size in sizes
+    ]
 
 
 def test_the_first_load_is_small(visitor: Visitor) -> None:

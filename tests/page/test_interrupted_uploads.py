@@ -29,8 +29,20 @@ XMLHttpRequest.prototype.send = function (body) {
 };
 """
 
-_PROGRESS = """() => sent.forEach((one) => one.upload.dispatchEvent(
-    new ProgressEvent("progress", { lengthComputable: true, loaded: 1, total: 2 })))"""
+_PROGRESS = """(loaded) => sent.forEach((one) => one.upload.dispatchEvent(
+    new ProgressEvent("progress", { lengthComputable: true, loaded, total: 2 })))"""
+_COLOURS = """() => {
+    const style = getComputedStyle(document.documentElement);
+    const shown = getComputedStyle(document.querySelector(".upload-card progress")).accentColor;
+    const probe = document.body.appendChild(document.createElement("i"));
+    const names = ["--info", "--line-strong", "--good", "--warn", "--bad", "--accent"];
+    const found = names.find((name) => {
+        probe.style.color = style.getPropertyValue(name);
+        return getComputedStyle(probe).color === shown;
+    });
+    probe.remove();
+    return found;
+}"""
 
 
 def with_clock(visitor: Visitor) -> Page:
@@ -46,7 +58,7 @@ def pass_minutes_with_progress(page: Page) -> None:
     """Five minutes in which every upload goes on."""
     for _ in range(3):
         page.clock.fast_forward(100_000)
-        page.evaluate(_PROGRESS)
+        page.evaluate(_PROGRESS, 1)
 
 
 def holding(routes: list[Route]) -> Callable[[Route], None]:
@@ -83,6 +95,10 @@ def test_a_slow_upload_may_take_its_time_and_after_dead_ones_files_are_sent_one_
     expect(page.get_by_text("Sending", exact=True)).to_have_count(2)
     pass_minutes_with_progress(page)
     expect(page.get_by_text("Sending, 50%")).to_have_count(2)
+    assert page.evaluate(_COLOURS) == "--info"  # in work
+    page.evaluate(_PROGRESS, 2)
+    expect(page.get_by_text("Sent, waiting for the answer")).to_have_count(2)
+    assert page.evaluate(_COLOURS) == "--line-strong"  # waits
     assert len(held) == 2
     with page.expect_request(submissions(page)):
         page.clock.fast_forward(130_000)

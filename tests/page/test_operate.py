@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from browser import axe
-from browser.layout import settle, what_sticks_out
+from browser.layout import holes_between, settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
 from darkroom.domain.errors import INTERNAL
 from darkroom.domain.image import DeadLetterState, Failure, Status
@@ -244,6 +244,65 @@ def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: Morgue) ->
         page.goto(f"{root}#/operate/failures/{given_up.image_id}")
         expect(page.get_by_text(MARKUP).first).to_be_visible()
         assert page.locator("img[src=x]").count() == 0
+
+
+def of_a_bad_hour(route: Route) -> None:
+    """The overview with three alarms, a lane with late images and a dead letter; everything else is quiet."""
+    seen = route.fetch().json()
+    at = seen["observed_at"]
+    alarm = {"severity": "warning", "since": at, "effect": "It is late.", "command": "./darkroom top", "reason": ""}
+    alarm |= {"caused_by": [], "section": "docs/runbook.md#late"}
+    seen["alarms"] = [alarm | {"name": name} for name in ("FirstAlarm", "SecondAlarm", "ThirdAlarm")]
+    quiet = {"retrying": [], "function_errors": {"minutes": 15, "functions": {}}, "working": []}
+    empty = {"waiting": 0, "in_flight": 0, "delayed": 0}
+    seen |= quiet | {"queues": {queue: dict(empty) for queue in seen["queues"]}, "unreadable_rows": 0}
+    calm = {"backlog": 0, "oldest_since": None, "failing_percent": 0}
+    for lane in seen["lanes"]:
+        lane.update(calm, late={"number": 0, "is_all": True})
+        lane["error_budget"].update({"left_percent": None, "fast_burn": 0, "slow_burn": 0})
+    late, _ = seen["lanes"]
+    late["late"]["number"] = 4
+    seen["queues"][late["lane"]]["waiting"] = 100
+    seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": []}
+    seen["function_errors"]["functions"] = {"TranscodeImageFunction": 3, "SubmitImageFunction": 1}
+    route.fulfill(json=seen)
+
+
+def of_no_history(route: Route) -> None:
+    history = route.fetch().json()
+    for lane in history["lanes"].values():
+        lane.update({name: [0] * len(values) for name, values in lane.items()})
+    route.fulfill(json=history)
+
+
+def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_quiet_small(visitor: Visitor) -> None:
+    with operating(visitor) as address:
+        page = opened(visitor, address)
+        page.route("**/operate/api/overview", of_a_bad_hour)
+        page.route("**/operate/api/history", of_no_history)
+        page.reload()
+        effects = page.locator(".alarms .effect")
+        expect(effects).to_have_count(3)
+        quiet = page.get_by_role("region", name="What is quiet")
+        expect(quiet).to_contain_text("None is busy.")
+        for name, is_loud in {"Failures": True, "Functions": True, "Queues": True, "Busy workers": False}.items():
+            expect(page.get_by_role("heading", name=name, exact=True)).to_have_count(int(is_loud))
+            expect(quiet.get_by_role("term").filter(has_text=name)).to_have_count(int(not is_loud))
+        slow = page.get_by_role("region", name="Lane slow")
+        expect(slow.get_by_text("Figures and charts")).to_be_visible()
+        expect(slow.locator(".chart")).to_have_count(0)
+        slow.get_by_text("Figures and charts").click()
+        expect(slow.locator(".chart")).to_have_count(3)
+        for width in (WIDE, 1920, 1024, NARROW):
+            page.set_viewport_size({"width": width, "height": 900})
+            settle(page)
+            assert holes_between(page, ".panels > .card") == [], width
+            assert what_sticks_out(page) == [], width
+        assert axe.findings(page) == []
+        assert [effect.is_visible() for effect in effects.all()] == [True, False, False]
+        page.get_by_text("SecondAlarm").click()
+        expect(effects.nth(1)).to_be_visible()
+        page.unroute_all(behavior="ignoreErrors")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

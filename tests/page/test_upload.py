@@ -312,7 +312,7 @@ def test_upload_again_makes_another_image(visitor: Visitor) -> None:
     assert len(images_of(visitor)) == 2
 
 
-def test_a_photo_that_was_deleted_before_has_not_failed(visitor: Visitor) -> None:
+def test_a_deleted_photo_that_is_chosen_again_is_uploaded_by_one_click(visitor: Visitor) -> None:
     page = visitor.tab()
     choose(page, [photo()])
     send(page)
@@ -321,10 +321,35 @@ def test_a_photo_that_was_deleted_before_has_not_failed(visitor: Visitor) -> Non
     delete_image(visitor, image["id"])
     page.reload()
     choose(page, [photo()])
-    with visitor.watch.expecting("status of 4(09|10|22)"):
+    with visitor.watch.expecting("status of 410"):
+        send(page)
+        all_done(page, 1)
+    (made,) = images_of(visitor)
+    assert made["id"] != image["id"]
+    expect(page.get_by_text("You uploaded this photo before")).to_have_count(0)
+
+
+def test_a_photo_that_was_deleted_while_its_answer_was_lost_has_not_failed_and_is_not_made_again_unasked(
+    visitor: Visitor,
+) -> None:
+    page = visitor.tab()
+    made: list[str] = []
+
+    def delete_it_and_lose_the_answer(route: Route) -> None:
+        if route.request.method != "POST" or made:
+            route.fallback()
+            return
+        made.append(route.fetch().json()["id"])
+        delete_image(visitor, made[0])
+        route.abort("connectionreset")
+
+    page.route(is_submission(page), delete_it_and_lose_the_answer)
+    choose(page, [photo()])
+    with visitor.watch.expecting("ERR_CONNECTION_RESET", "status of 410"):
         send(page)
         expect(card(page, "photo-0.jpg")).to_contain_text("it was deleted before", timeout=30_000)
     expect(page.get_by_role("region", name="Progress")).not_to_contain_text("failed")
+    assert images_of(visitor) == []
     page.get_by_role("button", name="Upload again photo-0.jpg").click()
     all_done(page, 1)
 
@@ -397,6 +422,12 @@ def test_a_photo_is_scheduled(visitor: Visitor) -> None:
     expect(scheduled).to_contain_text(re.compile(r"to be processed .+ \(in 3 days\)"))
     (image,) = images_of(visitor)
     assert image["status"] == "scheduled"
+    # Browse shows its name, and the file that this tab has sent.
+    page.get_by_role("link", name="Browse", exact=True).first.click()
+    tile = page.get_by_role("list", name="Images").get_by_role("listitem").filter(has_text="photo-0.jpg")
+    expect(tile.locator("img")).to_have_js_property("naturalWidth", 64)
+    expect(tile.locator("img")).to_be_visible()
+    page.get_by_role("link", name="Upload", exact=True).click()
     # The time was for these files alone.
     choose(page, [photo(1)])
     expect(page.get_by_label("Now", exact=True)).to_be_checked()
@@ -424,6 +455,10 @@ def test_what_is_changed_on_an_images_own_screen_is_known_to_its_card(visitor: V
     with visitor.watch.expecting("status of 404"):
         expect(card(page, "photo-0.jpg")).to_contain_text("The image was deleted")
     expect(card(page, "photo-1.jpg")).to_contain_text("to be processed")
+    choose(page, [photo(0, "again.jpg")])
+    with visitor.watch.expecting("status of 410"):
+        send(page)
+        expect(card(page, "again.jpg")).to_contain_text("Done", timeout=90_000)
 
 
 def test_a_crop_is_corrected_before_it_is_sent(visitor: Visitor) -> None:

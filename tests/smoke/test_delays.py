@@ -48,8 +48,8 @@ def test_what_waits_is_listed_moved_and_withdrawn(stack: LocalStack, tmp_path: P
     (next_day,) = listed(stack, DAY + timedelta(days=1))["rows"]
     assert (next_day["id"], next_day["schedule"]) == (ids[1], 1)
 
-    assert "Withdrew 2 images of" in delay(stack, "cancel", "--day", str(DAY), "--yes")
-    assert delay(stack, "cancel", ids[1]) == f"{ids[1]}  withdrawn\n"
+    assert "Deleted 2 images of" in delay(stack, "cancel", "--day", str(DAY), "--yes")
+    assert delay(stack, "cancel", ids[1]) == f"{ids[1]}  deleted\n"
     for day in (DAY, DAY + timedelta(days=1)):
         assert listed(stack, day)["images"] == 0
     assert stack.darkroom("delay", "reschedule", ids[0], "--delay", "P1D").returncode == 1

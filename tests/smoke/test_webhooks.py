@@ -83,5 +83,5 @@ def test_a_webhook_gets_a_photos_event_signed_and_its_delivery_is_shown(stack: L
             assert disabled["data"]["disabled_by"] == "client"
         finally:
             removed = told("webhooks", "rm", webhook_id, "--yes")
-    assert f"{webhook_id} is removed" in removed
+    assert f"{webhook_id} is deleted" in removed
     assert told("webhooks", "ls").startswith("No webhooks yet.")

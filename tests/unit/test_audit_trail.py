@@ -91,13 +91,13 @@ def test_an_action_that_may_change_nothing_is_announced_once_at_its_first_change
 def test_many_ids_are_written_as_they_come_in_entries_that_fit() -> None:
     log = FakeAudit()
     with trail_of(log).action("cancel_day") as deeds, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: deeds.add(f"{number:026d}", "withdrawn"), range(2 * MOST_TARGETS + 7)))
+        list(pool.map(lambda number: deeds.add(f"{number:026d}", "deleted"), range(2 * MOST_TARGETS + 7)))
         assert len(log.lines) == 3, "a command that is killed leaves few ids unwritten"
     told = [line.entry for line in log.lines]
     assert [one.state for one in told] == [State.BEGUN, State.GOING_ON, State.GOING_ON, State.DONE]
     assert max(len(one.targets) for one in told) == MOST_TARGETS
     assert len({target for one in told for target in one.targets}) == 2 * MOST_TARGETS + 7
-    assert dict(told[-1].counts) == {"withdrawn": 2 * MOST_TARGETS + 7}
+    assert dict(told[-1].counts) == {"deleted": 2 * MOST_TARGETS + 7}
 
 
 def test_a_log_that_falls_silent_ends_the_work_and_loses_no_id() -> None:
@@ -107,7 +107,7 @@ def test_a_log_that_falls_silent_ends_the_work_and_loses_no_id() -> None:
             if number == MOST_TARGETS:
                 pytest.fail("it goes on without a log")
             try:
-                deeds.add(str(number), "withdrawn")
+                deeds.add(str(number), "deleted")
             except Retryable:
                 log.down_from = None
                 raise

@@ -1,5 +1,6 @@
 """Announcing an upload: what is promised, what is refused, and what a retry finds."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.limits import Limits
+from darkroom.domain.sizes import excess_in_words
 from darkroom.domain.tenants import Tier
 from darkroom.ports import Fenced
 from proof.fakes import FakeImages, World
@@ -53,7 +55,9 @@ def test_the_row_is_there_before_its_form_can_be_sent() -> None:
 
 def test_a_file_that_is_too_large_is_refused_and_leaves_nothing() -> None:
     world = World(limits=Limits(max_bytes=len(PHOTO) - 1))
-    with pytest.raises(Rejected, match=f"at most {len(PHOTO) - 1} are allowed") as refusal:
+    with pytest.raises(
+        Rejected, match=re.escape(f"has {excess_in_words(len(PHOTO), len(PHOTO) - 1)} are allowed")
+    ) as refusal:
         world.begin(PHOTO)
     assert (refusal.value.code, world.images.rows) == ("upload_too_large", {})
     World(limits=Limits(max_bytes=len(PHOTO))).begin(PHOTO)

@@ -131,6 +131,6 @@ def test_a_refusal_says_what_is_used_what_is_allowed_and_what_to_do() -> None:
     refusal = QuotaExceeded(Stored(size_bytes=999, images=4), Quota(stored_bytes=1_000, images=UNLIMITED))
     assert refusal.code == "quota_exceeded"
     assert refusal.message == (
-        "This tenant stores 999 of 1,000 bytes and 4 images, and this one does not fit. Delete images that are no "
+        "This tenant stores 999 bytes of 1 KB and 4 images, and this one does not fit. Delete images that are no "
         "longer needed, which counts within a minute, or ask the operator for more."
     )

@@ -136,7 +136,7 @@ def test_a_tombstone_has_forgotten_its_attempts_and_its_request_but_the_lines_ha
 
 def test_a_withdrawn_image_ends_once() -> None:
     found = steps(delete(accepted(), now=NOW + 9000))
-    assert told(found, "end") == [("withdrawn", "")]
+    assert told(found, "end") == [("deleted", "")]
 
 
 def test_a_lost_worker_is_told_apart_from_one_that_is_at_work() -> None:

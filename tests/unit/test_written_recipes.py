@@ -124,8 +124,8 @@ def test_a_wrong_edit_of_the_picture_is_named_in_plain_words(edits: dict[str, An
         ('{"variants": [{"name": "a", "width": NaN}]}', "variants.0.width", "must be a whole number"),
         (of(*[{}] * 17), "variants", "has 17; at most 16 are allowed"),
         (of({"name": "a"}, {"name": "a"}), "variants.1.name", "two variants share the name a"),
-        (" " * (MAX_RECIPE_BYTES + 1), "recipe", "has 4097 bytes; at most 4096 are allowed"),
-        ("é" * 2049, "recipe", "has 4098 bytes"),
+        (" " * (MAX_RECIPE_BYTES + 1), "recipe", "has 4,097 bytes; at most 4 KiB are allowed"),
+        ("é" * 2049, "recipe", "has 4,098 bytes"),
         ("\ud800", "recipe", ""),
     ],
 )

@@ -346,15 +346,23 @@ export const mayPass = (error) =>
 
 // ── Figures: numbers and times as people read them.
 
-const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
+const UNITS = ["KB", "MB", "GB", "TB"];
+const MIB = 2 ** 20;
 
-/** "1.5 MB": decimal units, as file managers show them. */
+/** "812 bytes", "1.5 MB", "25 MB": decimal units, as file managers show them; domain/sizes.py writes the same. */
 export function bytes(count) {
-    if (count < 1000) return `${count} bytes`;
-    const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(count) / 3));
-    const value = count / 1000 ** power;
-    return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[power]}`;
+    if (count < 1000) return `${count} ${count === 1 ? "byte" : "bytes"}`;
+    let value = count;
+    let unit = -1;
+    do {
+        value /= 1000;
+        unit += 1;
+    } while (value >= 999.95 && unit < UNITS.length - 1);
+    return `${value.toFixed(1).replace(/\.0$/, "")} ${UNITS[unit]}`;
 }
+
+/** A limit on files in the unit in which it is a whole number: "25 MB", "24 MiB". */
+export const limit = (count) => (count > 0 && count % MIB === 0 ? `${count / MIB} MiB` : bytes(count));
 
 /** "12 s", "3 min", "2 h 5 min", "4 days": the two largest units that matter. */
 export function duration(seconds) {

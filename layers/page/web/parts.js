@@ -1,6 +1,17 @@
 // The components that screens share.
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
-import { call, duration, keep, sentence } from "./core.js";
+import { call, duration, keep, phone, sentence } from "./core.js";
+
+/** Whether the window is as narrow as a phone's. */
+export function useIsNarrow() {
+    const [isNarrow, setNarrow] = useState(phone.matches);
+    useEffect(() => {
+        const adapt = () => setNarrow(phone.matches);
+        phone.addEventListener("change", adapt);
+        return () => phone.removeEventListener("change", adapt);
+    }, []);
+    return isNarrow;
+}
 
 // ── Trouble: what went wrong, and what the reader can do.
 
@@ -54,24 +65,12 @@ export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
 
 // ── Status: an image's status, in words and colour.
 
-const WORDS = {
-    awaiting_upload: "awaiting upload",
-    fetching: "fetching",
-    scheduled: "scheduled",
-    pending: "waiting",
-    processing: "processing",
-    done: "done",
-    failed: "failed",
-    cancelled: "cancelled",
-    expired: "expired",
-};
-
-/** A status as people read it. */
-export const statusWord = (status) => WORDS[status] ?? String(status);
+/** A status as people read it: the API's own word, so that the page, the API and the commands say the same. */
+export const statusWord = (status) => String(status).replaceAll("_", " ");
 
 /** @param {{status: string}} properties  as status documents have it */
 export const Status = ({ status }) =>
-    html`<span class=${`status status-${WORDS[status] ? status : "other"}`}>${WORDS[status] ?? status}</span>`;
+    html`<span class=${`status ${/^[a-z_]+$/.test(status) ? `status-${status}` : ""}`}>${statusWord(status)}</span>`;
 
 // ── Picture: a picture whose place is known at once: its ThumbHash first, then the picture itself.
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.errors import Rejected
+from darkroom.domain.sizes import limit_in_words
 from darkroom.http.announcements import InvalidUpload, read_announcement
 from darkroom.http.written_orders import MAX_ORDER_BYTES
 
@@ -68,7 +69,7 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         (
             json.dumps({**PLAIN, "bytes": "5" * MAX_ORDER_BYTES}).encode(),
             "body",
-            f"at most {MAX_ORDER_BYTES} are allowed",
+            f"at most {limit_in_words(MAX_ORDER_BYTES)} are allowed",
         ),
         (json.dumps({**PLAIN, "sha256": "ab"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "sha256": SHA256 + "\n"}).encode(), "sha256", "64 hexadecimal digits"),

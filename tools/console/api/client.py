@@ -357,7 +357,7 @@ class Api:
         response = self._exchange("PATCH", f"/images/{image_id}", answered_by=httpx.codes.OK, body=when)
         return self._answer(response, asked_for=image_id).document
 
-    def withdraw(self, image_id: str) -> None:
+    def delete(self, image_id: str) -> None:
         """Deletes an image: an unfinished one is cancelled, and its objects are removed."""
         self._exchange("DELETE", f"/images/{image_id}", answered_by=httpx.codes.NO_CONTENT)
 

@@ -57,8 +57,8 @@ class Webhooks:
         """The webhook, enabled or disabled."""
         return self._webhook(webhook_id, "PATCH", webhook_path(webhook_id), body={"enabled": enabled})
 
-    def remove(self, webhook_id: str) -> None:
-        """Removes the webhook."""
+    def delete(self, webhook_id: str) -> None:
+        """Deletes the webhook."""
         self._api.ask("DELETE", webhook_path(webhook_id), answered_by=httpx.codes.NO_CONTENT)
 
     def rotate(self, webhook_id: str) -> NewWebhookDocument:

@@ -1,4 +1,4 @@
-"""`darkroom delay`: lists, reschedules and withdraws scheduled images, one by one or a whole day."""
+"""`darkroom delay`: lists, reschedules and deletes scheduled images, one by one or a whole day."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from console.options import JsonOption, option
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from darkroom.domain.lanes import LANES
 
-_HELP = """Scheduled images: list them, reschedule them or withdraw them.
+_HELP = """Scheduled images: list them, reschedule them or delete them.
 
 Commands on single images use the API and act at once. Commands on a whole
 day use the stack's own table, and only say what they would do until you add
@@ -198,9 +198,9 @@ def cancel(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Withdraw scheduled images. This cannot be undone.
+    """Delete scheduled images. This cannot be undone.
 
-    Use ID...; or --day, which withdraws every image of that day that has not been
+    Use ID...; or --day, which deletes every image of that day that has not been
     begun. Images that are being developed or done are left alone.
     """
     ids = arguments or []

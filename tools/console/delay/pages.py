@@ -91,7 +91,7 @@ def listing_page(
             "To reschedule them:",
             f"./darkroom delay reschedule{typed} --by 1d{target}    (says what it would do; --yes does it)",
         ),
-        ("To withdraw them:", f"./darkroom delay cancel{typed}{target}"),
+        ("To delete them:", f"./darkroom delay cancel{typed}{target}"),
     ]
     if not listing.rows:
         advice.insert(0, ("One by one:", f"./darkroom delay ls{typed} --images{target}"))

@@ -100,9 +100,9 @@ def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool)
 
 
 def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> int:
-    """`delay cancel --day`; returns how many images it has withdrawn, or would withdraw."""
+    """`delay cancel --day`; returns how many images it has deleted, or would delete."""
     selection = choice.selection(stack.clock())
-    words = _Words(verb="cancel", done="Withdrew", doing="withdrawing", would="be withdrawn")
+    words = _Words(verb="cancel", done="Deleted", doing="deleting", would="be deleted")
     ports = partial(CancelPorts, images=stack.images, clock=stack.clock)
     begun_at, numbers = stack.clock(), itertools.count()
 
@@ -205,7 +205,7 @@ def _do(
 def _end(stack: Stack, choice: Choice, words: _Words, counts: _Counts, *, rate: int) -> None:
     out = display.output()
     if counts.left:
-        display.line(out, f"Left alone: {counts.left:,} that were begun, rescheduled or withdrawn meanwhile.")
+        display.line(out, f"Left alone: {counts.left:,} that were begun, rescheduled or deleted meanwhile.")
     for image_id, refusal in itertools.islice(counts.refused.items(), _REFUSALS_SHOWN):
         display.complain(f"{image_id} stays where it is: {refusal}")
     if len(counts.refused) > _REFUSALS_SHOWN:

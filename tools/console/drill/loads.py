@@ -162,7 +162,7 @@ class Announced(Nothing):
 
 @dataclass(frozen=True)
 class Fetches(Nothing):
-    """Images to be fetched from a URL at which there is none, withdrawn afterwards."""
+    """Images to be fetched from a URL at which there is none, deleted afterwards."""
 
     count: int
     tier: Tier
@@ -177,13 +177,13 @@ class Fetches(Nothing):
         scene.have_fetched(_nobodys_url(scene), self.count, tier=self.tier)
 
     def recover(self, scene: Scene) -> None:
-        """Withdraws them."""
-        scene.withdraw()
+        """Deletes them."""
+        scene.delete_waiting()
 
 
 @dataclass(frozen=True)
 class Scheduled(Nothing):
-    """Uploads for a time far ahead, withdrawn afterwards."""
+    """Uploads for a time far ahead, deleted afterwards."""
 
     count: int
     tier: Tier
@@ -199,8 +199,8 @@ class Scheduled(Nothing):
         scene.upload(self.count, tier=self.tier, delay=self.delay)
 
     def recover(self, scene: Scene) -> None:
-        """Withdraws them."""
-        scene.withdraw()
+        """Deletes them."""
+        scene.delete_waiting()
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ def remove_endpoints(scene: Scene, tier: Tier) -> None:
         webhooks = Webhooks(api)
         for webhook in webhooks.all()["webhooks"]:
             if webhook.get("description") == MARK:
-                webhooks.remove(webhook["id"])
+                webhooks.delete(webhook["id"])
 
 
 @dataclass(frozen=True)

@@ -229,13 +229,13 @@ class Scene:
             self.pause(_LOOK_SECONDS)
         return True
 
-    def withdraw(self) -> None:
+    def delete_waiting(self) -> None:
         """Deletes the accepted images that will not become done by themselves, as they wait for a time or a file."""
         for row in self.rows():
             if row.status is not Status.DONE and not row.is_deleted:
                 tier = next((tier for tier in Tier if tenant_of(tier) == row.tenant_id), Tier.FREE)
                 with self.api(tier) as api:
-                    api.withdraw(row.image_id)
+                    api.delete(row.image_id)
 
     # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

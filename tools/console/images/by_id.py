@@ -1,4 +1,4 @@
-"""Reschedules, withdraws and deletes single images through the API, and prints a line for each."""
+"""Reschedules and deletes single images through the API, and prints a line for each."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def cancel(target: Target, image_ids: Sequence[str]) -> None:
         # The API would delete a done image too, but nobody who cancels a delay wants that.
         status = api.status(image_id).document["status"]
         if status != "scheduled":
-            raise ApiError(f"This command withdraws only scheduled images. This one is {status}.")
-        api.withdraw(image_id)
-        return "withdrawn"
+            raise ApiError(f"This command deletes only scheduled images. This one is {status}.")
+        api.delete(image_id)
+        return "deleted"
 
-    _do(target, image_ids, cancel_one, done="withdrawn")
+    _do(target, image_ids, cancel_one, done="deleted")
 
 
 def remove(target: Target, image_ids: Sequence[str]) -> None:
     """`rm ID…`."""
 
     def remove_one(api: Api, image_id: str) -> str:
-        api.withdraw(image_id)
+        api.delete(image_id)
         return "deleted"
 
     _do(target, image_ids, remove_one, done="deleted")

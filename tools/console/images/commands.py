@@ -27,7 +27,7 @@ STATUS_EPILOG = """[bold]Examples[/bold]
 [bold]Exit status[/bold]
 
   0    it is done, or on its way
-  1    it failed, was withdrawn, is unknown, or (with --wait) took too long
+  1    it failed, was deleted, is unknown, or (with --wait) took too long
   2    the command was not understood
   130  interrupted"""
 
@@ -220,7 +220,7 @@ def rm(
     api_key: ApiKeyOption = None,
     iam: IamOption = False,
 ) -> None:
-    """Delete images, through the API: what is not done is withdrawn.
+    """Delete images, through the API: what is not done is cancelled.
 
     Their originals and variants are removed; nothing brings them back.
     """

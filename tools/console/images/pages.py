@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from console.api.client import StatusDocument, VariantDocument
-from console.terminal.display import instant, line, printable, seconds, size, table
+from console.terminal.display import instant, line, printable, seconds, table
+from darkroom.domain.sizes import size_in_words
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -18,7 +19,7 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 def show_status(out: Console, document: StatusDocument, *, options: str) -> None:
     """Shows one image: its status, its variants or its error, and what to do next."""
     state = document["status"]
-    style = {"done": "green", "failed": "red", "expired": "yellow"}.get(state, "cyan")
+    style = {"done": "green", "failed": "red", "expired": "red"}.get(state, "cyan")
     out.print(
         Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style)),
         soft_wrap=True,
@@ -33,9 +34,9 @@ def show_status(out: Console, document: StatusDocument, *, options: str) -> None
         line(out)
         table(
             out,
-            ("name", "dimensions", "format", "bytes"),
-            [(v["name"], dimensions(v), v["format"], f"{v['bytes']:,}") for v in document["variants"]],
-            right=frozenset({"dimensions", "bytes"}),
+            ("name", "dimensions", "format", "size"),
+            [(v["name"], dimensions(v), v["format"], size_in_words(v["bytes"])) for v in document["variants"]],
+            right=frozenset({"dimensions", "size"}),
         )
     advice = hint(document, options=options)
     if advice:
@@ -82,18 +83,18 @@ def show_files(out: Console, document: StatusDocument, files: dict[str, Path]) -
     """Shows the table of saved files."""
     table(
         out,
-        ("name", "dimensions", "bytes", "file"),
+        ("name", "dimensions", "size", "file"),
         [
             (
                 variant["name"],
                 dimensions(variant),
-                f"{variant['bytes']:,}",
+                size_in_words(variant["bytes"]),
                 str(files[variant["name"]]),
             )
             for variant in document["variants"]
             if variant["name"] in files
         ],
-        right=frozenset({"dimensions", "bytes"}),
+        right=frozenset({"dimensions", "size"}),
     )
 
 
@@ -147,8 +148,8 @@ def dimensions(variant: VariantDocument) -> str:
 
 
 def variant_in_words(variant: VariantDocument) -> str:
-    """One variant in a few words: "thumb 320×213 jpeg 7.0 kB"."""
-    facts = (variant["name"], dimensions(variant), variant["format"], size(variant["bytes"]))
+    """One variant in a few words: "thumb 320×213 jpeg 7.0 KB"."""
+    facts = (variant["name"], dimensions(variant), variant["format"], size_in_words(variant["bytes"]))
     return printable(" ".join(facts))
 
 

@@ -13,6 +13,7 @@ from console.images.pages import hint, show_files, show_findings
 from console.images.watch import NotFinished, wait_for
 from console.terminal import display
 from console.upload.sender import send_file
+from darkroom.domain.sizes import size_in_words
 
 _TIMEOUT_SECONDS = 300.0
 
@@ -39,10 +40,10 @@ def _developed(api: Api, photo: Path, report: display.Report) -> StatusDocument:
     started_at = time.monotonic()
     name = display.printable(photo.name)
     size_bytes = photo.stat().st_size if photo.is_file() else 0
-    report.say(f"uploading {name} ({display.size(size_bytes)})")
+    report.say(f"uploading {name} ({size_in_words(size_bytes)})")
 
     def show_sent(sent_bytes: int) -> None:
-        detail = f"{display.size(sent_bytes)} of {display.size(size_bytes)}"
+        detail = f"{size_in_words(sent_bytes)} of {size_in_words(size_bytes)}"
         report.show("uploading", completed=sent_bytes, total=size_bytes, detail=detail)
 
     outcome = send_file(api, photo, on_sent=show_sent)

@@ -28,6 +28,7 @@ from console.operate.entrance import Entrance
 from console.operate.parts import Parts
 from console.operate.problems import Problem, invalid, problem_of
 from console.operate.shell import Shell
+from darkroom.domain.sizes import limit_in_words
 from darkroom.http.page import content_security_policy
 from stacks.websites import Headers, hosts_of, origins_of, refusal
 
@@ -141,7 +142,7 @@ async def _body(request: Request) -> bytes:
             raise Problem(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 "too_large",
-                f"An action has at most {MAX_BODY_BYTES:,} bytes. Name fewer ids, or choose by other words.",
+                f"An action has at most {limit_in_words(MAX_BODY_BYTES)}. Name fewer ids, or choose by other words.",
             )
     if not body:
         raise invalid("An action needs a body.")

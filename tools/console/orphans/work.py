@@ -14,6 +14,7 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.instants import rfc3339
+from darkroom.domain.sizes import size_in_words
 from darkroom.operations.list_orphans import Look, Orphan, list_orphans
 from darkroom.operations.list_orphans import Ports as ListPorts
 from darkroom.operations.patience import Patience
@@ -88,7 +89,7 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
             raise
     display.line(
         out,
-        f"Removed {display.of(removal.removed, 'original')}, {display.size(removal.size_bytes)}, "
+        f"Removed {display.of(removal.removed, 'original')}, {size_in_words(removal.size_bytes)}, "
         "with all their versions.",
         style="bold",
     )
@@ -130,7 +131,7 @@ def _told(look: Look, stack: Stack) -> str:
     age = display.age((stack.clock() - (look.oldest_at or 0)) / 1000)
     has = "has" if look.orphans == 1 else "have"
     return (
-        f"{display.of(look.orphans, 'original')} of {look.originals:,} {has} no row: {display.size(look.size_bytes)}, "
+        f"{display.of(look.orphans, 'original')} of {look.originals:,} {has} no row: {size_in_words(look.size_bytes)}, "
         f"the oldest stored {age} ago"
     )
 
@@ -171,18 +172,18 @@ def _print_look(out: Console, look: Look, stack: Stack, older_than: str, *, verd
     display.line(out)
     display.table(
         out,
-        ("image", "bytes", "versions", "stored", ""),
+        ("image", "size", "versions", "stored", ""),
         [
             (
                 orphan.image_id,
-                f"{orphan.size_bytes:,}",
+                size_in_words(orphan.size_bytes),
                 str(len(orphan.versions)),
                 rfc3339(orphan.stored_at),
                 "hidden" if orphan.is_hidden else "",
             )
             for orphan in look.held[:_SHOWN]
         ],
-        right=frozenset({"bytes", "versions"}),
+        right=frozenset({"size", "versions"}),
     )
     if look.orphans > _SHOWN:
         display.line(out, f"  … and {look.orphans - _SHOWN:,} more.")

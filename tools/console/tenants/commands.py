@@ -12,6 +12,7 @@ from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.api_keys import key_id_of
 from darkroom.domain.lanes import lane_for
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
@@ -113,7 +114,7 @@ StoredOption = Annotated[
         "--max-stored",
         "SIZE",
         "How many bytes of originals and variants it may store: 10GB, 1.5TB, unlimited. Default: its tier's: "
-        + ", ".join(f"{tier} {display.size(tier.quota.stored_bytes)}" for tier in Tier)
+        + ", ".join(f"{tier} {size_in_words(tier.quota.stored_bytes)}" for tier in Tier)
         + ".",
         parser=_size,
     ),

@@ -12,6 +12,7 @@ from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.api_keys import ApiKey, KeyState
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.stored import NOTHING, Stored
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
 from darkroom.operations.add_tenant import Ports as AddPorts
@@ -135,7 +136,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
             tenant.state.value,
             f"{tenant.allowance.requests_per_second:,}",
             f"{tenant.allowance.burst:,}",
-            _used(stored[tenant.tenant_id].size_bytes, tenant.quota.stored_bytes, display.size),
+            _used(stored[tenant.tenant_id].size_bytes, tenant.quota.stored_bytes, size_in_words),
             _used(stored[tenant.tenant_id].images, tenant.quota.images, "{:,}".format),
             str(open_keys[tenant.tenant_id]),
             _day(tenant.created_at),
@@ -174,7 +175,7 @@ def recount(stack: Stack, *, yes: bool) -> None:
 
 def _in_words(stored: Stored) -> tuple[str, str]:
     # A sum that began late may be below zero.
-    size = display.size(abs(stored.size_bytes))
+    size = size_in_words(abs(stored.size_bytes))
     return f"-{size}" if stored.size_bytes < 0 else size, f"{stored.images:,}"
 
 
@@ -334,7 +335,7 @@ def _no_key(stack: Stack, key_id: str) -> ApiError:
 
 def _agreed(tenant: Tenant) -> str:
     allowance, quota = tenant.allowance, tenant.quota
-    stored = "unlimited storage" if quota.stored_bytes == UNLIMITED else display.size(quota.stored_bytes)
+    stored = "unlimited storage" if quota.stored_bytes == UNLIMITED else size_in_words(quota.stored_bytes)
     images = "any number of images" if quota.images == UNLIMITED else f"{quota.images:,} images"
     return (
         f"{tenant.tier}, {allowance.requests_per_second:,} requests per second, {allowance.burst:,} at once, "

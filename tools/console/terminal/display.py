@@ -118,17 +118,6 @@ def readable[Row](rows: Iterable[Row | UnreadableRow]) -> list[Row]:
     return read
 
 
-def size(size_bytes: float) -> str:
-    """A number of bytes for people: "812 B", "1.5 MB"."""
-    if size_bytes < 1000:
-        return f"{size_bytes:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        size_bytes /= 1000
-        if size_bytes < 999.95:
-            return f"{size_bytes:.1f} {unit}"
-    return f"{size_bytes / 1000:.1f} TB"
-
-
 def seconds(duration_seconds: float) -> str:
     """A duration for people: "0.4 s", "2 min 5 s"."""
     if duration_seconds < 60:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from console.terminal import display
+from darkroom.domain.sizes import limit_in_words, size_beside
 
 # Darkroom accepts no longer recipe; the API itself explains what the fields may contain.
 _LARGEST_RECIPE_BYTES = 4096
@@ -87,7 +88,8 @@ def _recipe_in(file: Path) -> str:
     if len(text) > _LARGEST_RECIPE_BYTES:
         raise NoOrder(
             "--recipe",
-            f"{name} has {len(text)} bytes, and the limit is {_LARGEST_RECIPE_BYTES}. "
+            f"{name} has {size_beside(len(text), _LARGEST_RECIPE_BYTES)}, and the limit is "
+            f"{limit_in_words(_LARGEST_RECIPE_BYTES)}. "
             "Leave out fields with their default value, or make it a preset of the stack.",
         )
     return text

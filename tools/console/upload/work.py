@@ -18,6 +18,7 @@ from console.upload.order import Order
 from console.upload.pages import ENDED_BADLY, Summary
 from console.upload.photos import Photo
 from console.upload.sender import KeySource, Outcome, Sender, send_file
+from darkroom.domain.sizes import size_in_words
 
 _SECONDS_TO_FINISH = 10.0
 _TICK_SECONDS = 0.25
@@ -224,7 +225,7 @@ class _Run:
             completed=self._sender.sent_bytes,
             total=self._total_bytes,
             detail=f"{len(self.outcomes)} of {len(self.files)} files, "
-            f"{display.size(self._sender.sent_bytes)} of {display.size(self._total_bytes)}",
+            f"{size_in_words(self._sender.sent_bytes)} of {size_in_words(self._total_bytes)}",
         )
         if self.wait and self._file_of:
             self._report.show(

@@ -9,6 +9,7 @@ import typer
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.instants import day_of
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.usage import Usage
 
 _HEADS = ("day", "tenant", "images", "size", "runs", "variants' size", "megapixels")
@@ -42,8 +43,8 @@ def show(stack: Stack, *, since: str | None, until: str | None, tenant: str | No
 def _figures(usage: Usage) -> tuple[str, ...]:
     return (
         f"{usage.images:,}",
-        display.size(usage.image_bytes),
+        size_in_words(usage.image_bytes),
         f"{usage.runs:,}",
-        display.size(usage.variant_bytes),
+        size_in_words(usage.variant_bytes),
         f"{usage.variant_pixels / 1_000_000:,.1f}",
     )

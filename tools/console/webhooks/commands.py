@@ -304,7 +304,7 @@ def remove(
     api_key: ApiKeyOption = None,
     iam: IamOption = False,
 ) -> None:
-    """Remove a webhook. What waits for it is never sent."""
+    """Delete a webhook. What waits for it is never sent."""
     from console.webhooks import work  # noqa: PLC0415
 
     work.remove(resolve(url, api_key, iam), webhook_id, yes=yes)

@@ -153,9 +153,9 @@ def remove(target: Target, webhook_id: str, *, yes: bool) -> None:
     with target.open() as api:
         webhooks = Webhooks(api)
         if yes:
-            webhooks.remove(webhook_id)
-            told = f"{webhook_id} is removed: nothing is sent to it any more, but what is on its way at this moment."
+            webhooks.delete(webhook_id)
+            told = f"{webhook_id} is deleted: nothing is sent to it any more, but what is on its way at this moment."
         else:
             url = display.printable(webhooks.get(webhook_id)["url"])
-            told = f"{webhook_id} ({url}) would be removed, and what waits for it never sent. Add --yes to do it."
+            told = f"{webhook_id} ({url}) would be deleted, and what waits for it never sent. Add --yes to do it."
     display.line(display.output(), told)

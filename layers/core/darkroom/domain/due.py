@@ -29,7 +29,7 @@ LAST_MESSAGE_SECONDS = 900
 twice."""
 
 REMOVAL_GRACE_SECONDS = 1800
-"""How long after a withdrawal a worker may still write: its function's timeout, plus clocks that are minutes apart."""
+"""How long after a deletion a worker may still write: its function's timeout, plus clocks that are minutes apart."""
 
 TOMBSTONE_SECONDS = 60 * 24 * 3600
 """How long a tombstone outlives its image: 4 days in a lane, 14 as a dead letter, and the same again after a replay."""

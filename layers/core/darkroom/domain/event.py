@@ -34,7 +34,7 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.ACCEPTED: "An image was accepted with its bytes: by POST /images, or when they came later.",
     EventType.DONE: "A run of it has ended with all variants made. After a redo it happens again, for the next run.",
     EventType.FAILED: "A run of it has ended without variants, or its bytes were refused; `error` says why.",
-    EventType.CANCELLED: "Its client withdrew it before it had ended: nothing is left of it.",
+    EventType.CANCELLED: "Its client deleted it before it had ended: nothing is left of it.",
     EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
     EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",

@@ -195,7 +195,7 @@ class Image:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether its client has withdrawn it: it is no longer shown or developed."""
+        """Whether its client has deleted it: it is no longer shown or developed."""
         return self.deleted_at is not None
 
     @property

@@ -11,7 +11,7 @@ MAX_PAGE_IMAGES = 100
 """The most images of a page: as many rows as DynamoDB reads in one batch."""
 
 LISTED_STATUSES = tuple(status for status in Status if status is not Status.CANCELLED)
-"""The statuses of listed images. A withdrawn image is no longer in the list, whatever its status was."""
+"""The statuses of listed images. A deleted image is no longer in the list, whatever its status was."""
 
 
 LOOKS = 5

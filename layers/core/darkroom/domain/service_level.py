@@ -1,7 +1,7 @@
 """The service level of a lane: its objective, what counts for it, and what the last minutes say about both.
 
 The objective is that 99.9% of accepted images end well within their lane's service level, over 28 days. An image counts
-once, by the end of its first run; one that was refused for what it is, or withdrawn, does not count.
+once, by the end of its first run; one that was refused for what it is, or deleted, does not count.
 """
 
 from __future__ import annotations

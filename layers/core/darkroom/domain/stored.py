@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.image import Image
+from darkroom.domain.sizes import limit_in_words, size_beside, size_in_words
 from darkroom.domain.tenants import UNLIMITED, Quota
 
 NEAR = 0.9
@@ -69,8 +70,8 @@ class QuotaExceeded(Rejected):
     def __init__(self, used: Stored, quota: Quota) -> None:
         super().__init__(
             "quota_exceeded",
-            f"This tenant stores {_of(used.size_bytes, quota.stored_bytes, 'bytes')} and "
-            f"{_of(used.images, quota.images, 'images')}, and this one does not fit. Delete images that are no longer "
+            f"This tenant stores {_bytes_of(used.size_bytes, quota.stored_bytes)} and "
+            f"{_images_of(used.images, quota.images)}, and this one does not fit. Delete images that are no longer "
             "needed, which counts within a minute, or ask the operator for more.",
         )
         self.used, self.quota = used, quota
@@ -86,5 +87,11 @@ def is_near(quota: Quota, used: Stored) -> bool:
     return used.size_bytes > NEAR * quota.stored_bytes or used.images > NEAR * quota.images
 
 
-def _of(used: int, allowed: int, what: str) -> str:
-    return f"{used:,} {what}" if allowed == UNLIMITED else f"{used:,} of {allowed:,} {what}"
+def _bytes_of(used: int, allowed: int) -> str:
+    if allowed == UNLIMITED:
+        return size_in_words(used)
+    return f"{size_beside(used, allowed)} of {limit_in_words(allowed)}"
+
+
+def _images_of(used: int, allowed: int) -> str:
+    return f"{used:,} images" if allowed == UNLIMITED else f"{used:,} of {allowed:,} images"

@@ -323,8 +323,7 @@ def _ends(image: Image) -> Iterator[Step]:
         at = image.completed_at
         yield Step(kind="end", at=at, until=at, title=image.status.value, detail=detail, level=level)
     if image.deleted_at is not None:
-        what = "withdrawn" if image.status is Status.CANCELLED else "deleted"
-        yield Step(kind="end", at=image.deleted_at, until=image.deleted_at, title=what, level="warning")
+        yield Step(kind="end", at=image.deleted_at, until=image.deleted_at, title="deleted", level="warning")
 
 
 def _events(image: Image, lines: Sequence[LogLine], now: Milliseconds) -> Iterator[Step]:

@@ -42,11 +42,11 @@ REMEMBERED_ENDS = 20
 """How many earlier runs a row describes by their ends: their events can be published again."""
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
-    # The upload arrived (now or for later), was withdrawn, was refused, or never came.
+    # The upload arrived (now or for later), was deleted, was refused, or never came.
     Status.AWAITING_UPLOAD: frozenset(
         {Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
     ),
-    # It was fetched (now or for later), is tried again, was withdrawn, cannot be fetched, or took too long.
+    # It was fetched (now or for later), is tried again, was deleted, cannot be fetched, or took too long.
     Status.FETCHING: frozenset(
         {Status.FETCHING, Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
     ),
@@ -374,7 +374,7 @@ def _with_its_end(image: Image) -> tuple[RunEnd, ...]:
 
 
 def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> Image:
-    """The image after its client's withdrawal: a tombstone, `cancelled` if it was unfinished.
+    """The image after its client's deletion: a tombstone, `cancelled` if it was unfinished.
 
     The row keeps nothing that describes the picture, its processing or its errors (TOMBSTONE_FIELDS). It is due at
     `remove_at`, or at once if that has passed, so that the sweeper removes its objects. An image that was deleted

@@ -18,6 +18,7 @@ from darkroom.domain.recipes import (
     Region,
     VariantSpec,
 )
+from darkroom.domain.sizes import excess_in_words
 
 MAX_RECIPE_BYTES = 4096
 """The most JSON that a request may send as a recipe: sixteen variants fit, and so does the URL that carries them (API
@@ -36,7 +37,12 @@ def recipe_from_json(text: str) -> Recipe:
     size_bytes = len(text.encode(errors="replace"))
     if size_bytes > MAX_RECIPE_BYTES:
         raise InvalidRecipe(
-            (FieldProblem(field="recipe", message=f"has {size_bytes} bytes; at most {MAX_RECIPE_BYTES} are allowed"),)
+            (
+                FieldProblem(
+                    field="recipe",
+                    message=f"has {excess_in_words(size_bytes, MAX_RECIPE_BYTES)} are allowed",
+                ),
+            )
         )
     return _recipe(lambda: Recipe.model_validate_json(text))
 

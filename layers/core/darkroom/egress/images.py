@@ -22,6 +22,7 @@ from darkroom.domain.fetch import (
 )
 from darkroom.domain.image import Provenance
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.sizes import limit_in_words
 from darkroom.egress.connection import Deadline, Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import Response, send
@@ -113,7 +114,8 @@ class HttpImages:
             return self._unfetched(response)
         if len(response.body) > max_bytes or _is_over(response.headers.get("content-length"), max_bytes):
             return Unfetched(
-                code=TOO_LARGE, message=f"The file has more than {max_bytes} bytes, the most that may be fetched."
+                code=TOO_LARGE,
+                message=f"The file has more than {limit_in_words(max_bytes)}, the most that may be fetched.",
             )
         if _is_compressed(response.headers):
             return Unfetched(code=FAILED, message="The server sends the file compressed, although it was asked not to.")

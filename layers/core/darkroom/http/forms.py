@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from darkroom.domain.errors import Rejected
+from darkroom.domain.sizes import limit_in_words
 
 FORM_MEDIA_TYPE = "multipart/form-data"
 
@@ -58,7 +59,7 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
                         raise _invalid("Its part is encoded; send the bytes as they are (RFC 7578, 4.7).")
                     is_there = True
     except ParserLimitReached as error:
-        told = f"Its part has more than {_MOST_HEADERS} headers, or one of more than {_LONGEST_HEADER} bytes."
+        told = f"Its part has more than {_MOST_HEADERS} headers, or one of more than {limit_in_words(_LONGEST_HEADER)}."
         raise _invalid(told) from error
     except MultipartError as error:
         raise _invalid(

@@ -38,7 +38,7 @@ _DESCRIPTION = """\
 Post a photo, get `202 Accepted`, and it will be developed: no accepted photo is ever lost.
 
 Errors are `application/problem+json` (RFC 9457); branch on `code`. API Gateway's own errors have another format:
-`{"message": …}`. The gateway routes only GET, HEAD, POST, PUT, PATCH and DELETE, and accepts 10,240 bytes of request
+`{"message": …}`. The gateway routes only GET, HEAD, POST, PUT, PATCH and DELETE, and accepts 10 KiB of request
 line and headers. Query parameters that are not described here are refused."""
 
 _SECURITY: dict[Access, dict[str, Json]] = {

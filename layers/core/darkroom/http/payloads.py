@@ -99,7 +99,7 @@ class EndedData(_ImageData):
 
 
 class PlainData(_ImageData):
-    """An image that was withdrawn."""
+    """An image that was deleted."""
 
 
 class FailingData(TypedDict):

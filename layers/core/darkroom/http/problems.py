@@ -246,11 +246,11 @@ _TABLE = (
         code="quota_exceeded",
         status=HTTPStatus.FORBIDDEN,
         title="The quota is exceeded",
-        example="This tenant stores 9,999,124,880 of 10,000,000,000 bytes and 3,127 of 20,000 images, and this one "
+        example="This tenant stores 9.9 GB of 10 GB and 3,127 of 20,000 images, and this one "
         "does not fit. Delete images that are no longer needed, which counts within a minute, or ask the operator for "
         "more.",
         example_excess=Excess(
-            used=Stored(size_bytes=9_999_124_880, images=3127), quota=Quota(stored_bytes=10_000_000_000, images=20_000)
+            used=Stored(size_bytes=9_894_124_880, images=3127), quota=Quota(stored_bytes=10_000_000_000, images=20_000)
         ),
     ),
     ProblemType(
@@ -338,7 +338,7 @@ _TABLE = (
         code="upload_too_large",
         status=HTTPStatus.CONTENT_TOO_LARGE,
         title="The upload is too large",
-        example="The upload has 5242880 bytes; at most 4194304 can be sent in one request.",
+        example="The upload has 5 MiB; at most 4 MiB can be sent in one request.",
     ),
     ProblemType(
         code="unsupported_format",

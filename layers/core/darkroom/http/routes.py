@@ -20,6 +20,7 @@ from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.sizes import limit_in_words
 from darkroom.domain.usage import MAX_DAYS
 from darkroom.http.announcements import (
     MAX_ANNOUNCED_BYTES,
@@ -305,7 +306,7 @@ POST_IMAGE = Route(
             place="query",
             kind=Recipe,
             media_type="application/json",
-            description="The client's own recipe, in at most 4096 bytes, instead of `preset` and `variants`.",
+            description="The client's own recipe, in at most 4 KiB, instead of `preset` and `variants`.",
             example={
                 "variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover", "format": "webp"}],
                 "rotate": 90,
@@ -389,7 +390,7 @@ POST_UPLOAD = Route(
     ),
     parameters=(_IDEMPOTENCY_KEY,),
     body=Body(
-        description=f"The announcement, in at most {MAX_ORDER_BYTES} bytes.",
+        description=f"The announcement, in at most {limit_in_words(MAX_ORDER_BYTES)}.",
         media_types=("application/json",),
         kind=Announcement,
         examples={
@@ -574,7 +575,7 @@ PATCH_IMAGE = Route(
     "to the last second.",
     parameters=(_ID,),
     body=Body(
-        description=f"The new time, in at most {MAX_RESCHEDULE_BYTES} bytes.",
+        description=f"The new time, in at most {limit_in_words(MAX_RESCHEDULE_BYTES)}.",
         media_types=("application/json",),
         kind=Reschedule,
         examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},
@@ -602,14 +603,14 @@ DELETE_IMAGE = Route(
     method="DELETE",
     path="/images/{id}",
     name="deleteImage",
-    summary="Withdraw an image",
+    summary="Delete an image",
     description=(
         "Cancels an unfinished image; the original, all variants and whatever else describes the picture are removed "
         "within minutes. The image is unknown from then on, and a repetition of its upload with the same "
         "Idempotency-Key is answered 410. A repetition of this request answers 204 again."
     ),
     parameters=(_ID,),
-    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Withdrawn."),),
+    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
     problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
     is_rate_limited=True,
 )
@@ -631,7 +632,7 @@ POST_WEBHOOK = Route(
         "answer, as Standard Webhooks says. `webhooks` in this document describes what is sent."
     ),
     body=Body(
-        description=f"The webhook, in at most {MAX_WEBHOOK_BYTES} bytes.",
+        description=f"The webhook, in at most {limit_in_words(MAX_WEBHOOK_BYTES)}.",
         media_types=_JSON,
         kind=NewWebhook,
         examples={"some": {"url": EXAMPLE_URL, "events": ["image.done", "image.failed"], "description": "the shop"}},
@@ -687,7 +688,7 @@ PATCH_WEBHOOK = Route(
     description="Changes its URL, its events or its description, or disables or enables it. Its secret stays.",
     parameters=(_WEBHOOK_ID,),
     body=Body(
-        description=f"The change, in at most {MAX_WEBHOOK_BYTES} bytes.",
+        description=f"The change, in at most {limit_in_words(MAX_WEBHOOK_BYTES)}.",
         media_types=_JSON,
         kind=WebhookChange,
         examples={"events": {"events": ["image.*"]}, "enable": {"enabled": True}},
@@ -752,7 +753,7 @@ RECOVER_WEBHOOK = Route(
     ),
     parameters=(_WEBHOOK_ID,),
     body=Body(
-        description=f"Since when, in at most {MAX_RECOVERY_BYTES} bytes.",
+        description=f"Since when, in at most {limit_in_words(MAX_RECOVERY_BYTES)}.",
         media_types=_JSON,
         kind=Recovery,
         is_required=False,

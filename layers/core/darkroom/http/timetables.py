@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from darkroom.domain.errors import Rejected
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.schedule import Timetable
+from darkroom.domain.sizes import limit_in_words
 
 MAX_RESCHEDULE_BYTES = 1024
 """The largest body of a request to reschedule an image: its three values and their names take a fifth of it."""
@@ -62,8 +63,8 @@ def read_reschedule(body: bytes) -> Timetable:
     ):
         raise Rejected(
             "invalid_schedule",
-            f"The body is a JSON object of strings, in at most {MAX_RESCHEDULE_BYTES} bytes, that gives a time: "
-            '{"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
+            f"The body is a JSON object of strings, in at most {limit_in_words(MAX_RESCHEDULE_BYTES)}, that gives a "
+            'time: {"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
         )
     return read_timetable(**words)
 

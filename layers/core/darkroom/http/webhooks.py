@@ -31,6 +31,7 @@ from darkroom.domain.event import PATTERNS
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.paths import deliveries_path, webhook_path
+from darkroom.domain.sizes import excess_in_words, limit_in_words
 from darkroom.http.documents import Count, Instant, Path
 from darkroom.http.list_queries import invalid_cursor, read_limit
 from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, read_since
@@ -154,7 +155,7 @@ def read_webhook_change(body: bytes) -> WebhookChange:
 
 def _read(kind: Any, body: bytes) -> Any:
     if len(body) > MAX_WEBHOOK_BYTES:
-        told = f"has {len(body)} bytes; at most {MAX_WEBHOOK_BYTES} are allowed"
+        told = f"has {excess_in_words(len(body), MAX_WEBHOOK_BYTES)} are allowed"
         raise InvalidWebhook((FieldProblem(field="body", message=told),))
     try:
         return _adapter(kind).validate_json(body)
@@ -180,7 +181,7 @@ def read_recovery(body: bytes, *, now: Milliseconds) -> Milliseconds:
     if not isinstance(asked, dict) or asked.keys() != {"since"} or not isinstance(asked["since"], str):
         raise Rejected(
             "invalid_since",
-            f"Send no body, or a JSON object of at most {MAX_RECOVERY_BYTES} bytes that says since when: "
+            f"Send no body, or a JSON object of at most {limit_in_words(MAX_RECOVERY_BYTES)} that says since when: "
             '{"since": "2027-03-01T09:00:00Z"} or {"since": "P2D"}.',
         )
     return max(read_since(asked["since"], now=now), oldest)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
 from darkroom.domain.order import Order, order_of
 from darkroom.domain.schedule import Timetable
+from darkroom.domain.sizes import excess_in_words
 from darkroom.http.timetables import read_timetable
 
 MAX_ORDER_BYTES = 24_576
@@ -41,7 +42,7 @@ class WrittenOrder(BaseModel):
         """The order in a request's JSON. Raises the `refusal` of its problems by field, in which `body` names the whole
         document; `patterns` say in words what a field's pattern asks for."""
         if len(body) > MAX_ORDER_BYTES:
-            told = f"has {len(body)} bytes; at most {MAX_ORDER_BYTES} are allowed"
+            told = f"has {excess_in_words(len(body), MAX_ORDER_BYTES)} are allowed"
             raise refusal((FieldProblem(field="body", message=told),))
         try:
             return cls.model_validate_json(body)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyvips
 
 from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.domain.sizes import limit_in_words
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.encode import encode
 from darkroom.imaging.resize import scaled
@@ -58,7 +59,7 @@ def encode_under(
         found = _highest_quality_under(ceiling_bytes, partial(encoded, image), range(lowest, int(quality)))
         if found is not None:
             lowered, body = found
-            notice = f"quality {lowered} instead of {quality:g}, to stay under {ceiling_bytes} bytes."
+            notice = f"quality {lowered} instead of {quality:g}, to stay under {limit_in_words(ceiling_bytes)}."
             return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
         quality = lowest
     while len(body) > ceiling_bytes:
@@ -70,7 +71,7 @@ def encode_under(
     notice = (
         f"{width}×{height} instead of {image.width}×{image.height}"
         + (f" and quality {quality:g}" if file_format != "png" else "")
-        + f", to stay under {ceiling_bytes} bytes."
+        + f", to stay under {limit_in_words(ceiling_bytes)}."
     )
     return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
 

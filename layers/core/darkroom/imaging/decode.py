@@ -19,6 +19,7 @@ from PIL import _avif
 from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
+from darkroom.domain.sizes import excess_in_words
 from darkroom.imaging.alpha import unpremultiplied
 from darkroom.imaging.faults import DECODERS_ERRORS, refusal_of
 from darkroom.imaging.headers import (
@@ -135,7 +136,8 @@ def open_original(original: bytes, limits: Limits) -> Original:
 
 def _too_large(size_bytes: int, most: int) -> Rejected:
     return Rejected(
-        "file_too_large", f"The file has {size_bytes} bytes; at most {most} are developed. Send a smaller version."
+        "file_too_large",
+        f"The file has {excess_in_words(size_bytes, most)} are developed. Send a smaller version.",
     )
 
 

@@ -10,6 +10,7 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
+from darkroom.domain.sizes import excess_in_words
 from darkroom.domain.tenants import NO_QUOTA, Quota, Tier
 from darkroom.domain.transitions import UPLOAD_SECONDS, await_upload, renew_upload
 from darkroom.operations.check_order import CheckOrderPorts, check_order
@@ -68,7 +69,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
     if announcement.size_bytes > ports.max_bytes:
         raise Rejected(
             "upload_too_large",
-            f"The file has {announcement.size_bytes} bytes; at most {ports.max_bytes} are allowed. "
+            f"The file has {excess_in_words(announcement.size_bytes, ports.max_bytes)} are allowed. "
             "Send a smaller version of the photo.",
         )
     fingerprint = fingerprint_of(announcement.sha256, announcement.asked_for)

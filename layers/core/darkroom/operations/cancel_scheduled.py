@@ -1,4 +1,4 @@
-"""Withdraws one of many scheduled images, so that withdrawing all can be interrupted anywhere and started again."""
+"""Deletes one of many scheduled images, so that deleting all can be interrupted anywhere and started again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What withdrawing needs; `deeds` is the operator's action, of which each image is a part."""
+    """What deleting needs; `deeds` is the operator's action, of which each image is a part."""
 
     images: Images
     clock: Clock
@@ -45,6 +45,6 @@ def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remov
             ports.images.change(image, after, fence=("version",))
         except Fenced:
             continue
-        ports.deeds.add(image_id, "withdrawn")
+        ports.deeds.add(image_id, "deleted")
         return True
-    raise Retryable("the image changed under every attempt to withdraw it")
+    raise Retryable("the image changed under every attempt to delete it")

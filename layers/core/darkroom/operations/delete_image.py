@@ -1,4 +1,4 @@
-"""Withdraws an image: unfinished work is cancelled, and the sweeper removes the objects."""
+"""Deletes an image: unfinished work is cancelled, and the sweeper removes the objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What a withdrawal needs."""
+    """What deleting needs."""
 
     images: Images
     clock: Clock

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Fetching:
     """What a message came to: `accepted`, `put_back` (it is fetched again later), `failed`, `expired`, `fenced` (it was
-    withdrawn, or another worker has it), `gone` (there is no such image), or the reason why there was
+    deleted, or another worker has it), `gone` (there is no such image), or the reason why there was
     nothing to do. `image` is the row afterwards, `unfetched` what the source did."""
 
     outcome: str

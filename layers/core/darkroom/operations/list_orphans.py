@@ -3,7 +3,7 @@
 Only originals can become orphans. `submit_image` stores one and then writes the row; everything else is stored for an
 existing row: `accept_upload` and workers read theirs first, and a row is only removed as a tombstone, 60 days after all
 objects under it were removed. An original belongs to one image, whose id is its key, so no other row can mean it; and
-whatever the row of that id says (withdrawn, expired, another version of the object), the original is no orphan.
+whatever the row of that id says (deleted, expired, another version of the object), the original is no orphan.
 """
 
 from __future__ import annotations

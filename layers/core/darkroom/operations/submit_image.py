@@ -19,6 +19,7 @@ from darkroom.domain.order import (
     order_of,
 )
 from darkroom.domain.schedule import AT_ONCE, Timetable
+from darkroom.domain.sizes import excess_in_words
 from darkroom.domain.tenants import NO_QUOTA, Quota, Tier
 from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
@@ -139,7 +140,7 @@ def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
     if len(body) > MAX_BODY_BYTES:
         raise Rejected(
             "upload_too_large",
-            f"The upload has {len(body)} bytes; at most {MAX_BODY_BYTES} can be sent in one request. "
+            f"The upload has {excess_in_words(len(body), MAX_BODY_BYTES)} can be sent in one request. "
             "Announce a larger file with POST /uploads, which answers with a form to upload it.",
         )
     return accepted_media_type(body[:SNIFF_BYTES], input_formats)

@@ -390,7 +390,7 @@ def _finish(ports: Ports, before: Image, after: Image) -> Finished:
         return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
-            # The client withdrew the image while it was developed: what was written for it is deleted.
+            # The client deleted the image while it was developed: what was written for it is deleted.
             ports.outputs.delete(tuple(variant.key for variant in after.variants))
         return Finished(image=lost.current, reason="fenced")
 

@@ -1,7 +1,7 @@
 // Shows all images, newest first, however many there are.
 import { html, useEffect, useMemo, useReducer, useRef, useState } from "../vendor/preact.js";
-import { call, count, duration, mayPass, pause, phone, poll } from "../core.js";
-import { announce, Confirm, Countdown, Status, Trouble } from "../parts.js";
+import { call, count, duration, mayPass, pause, poll } from "../core.js";
+import { announce, Confirm, Countdown, Status, Trouble, useIsNarrow } from "../parts.js";
 import { forgetImage, listOf, STATUSES } from "./browse/list.js";
 import { Grid } from "./browse/grid.js";
 
@@ -23,17 +23,6 @@ export default function Browse({ query, from }) {
         <${Filter} statuses=${statuses} />
         <${Images} key=${`images ${statuses}`} statuses=${statuses} isBack=${from === "Image"}
             onBeside=${setBeside} />`;
-}
-
-/** Whether the window is as narrow as a phone's. */
-function useIsNarrow() {
-    const [isNarrow, setNarrow] = useState(phone.matches);
-    useEffect(() => {
-        const adapt = () => setNarrow(phone.matches);
-        phone.addEventListener("change", adapt);
-        return () => phone.removeEventListener("change", adapt);
-    }, []);
-    return isNarrow;
 }
 
 function Filter({ statuses }) {

@@ -5,10 +5,9 @@ import {
 } from "../core.js";
 import { announce, Confirm, Copy, Picture, Status, statusWord, Trouble } from "../parts.js";
 import { forgetImage } from "./browse/list.js";
-import { fileStem, moment, titleOf } from "./browse/words.js";
+import { failedAttempts, fileStem, moment, mostAttempts, titleOf } from "./browse/words.js";
 import { remedyOf, toldOf } from "./upload/reasons.js";
 
-const ATTEMPTS = 5;
 const FRESH_SECONDS = 12 * 60; // the variants' addresses are valid for 15 minutes
 const DAY = 86_400_000;
 const FARTHEST_DAYS = 364;
@@ -134,12 +133,11 @@ function Stages({ image }) {
     const isDone = status === "done";
     const isFetching = status === "fetching";
     const hasBegun = image.attempt > 0 && !isFetching;
-    const fetchedSoFar = image.retry_at ? `Attempt ${image.attempt} failed; the next one is ${relative(image.retry_at)}.`
-        : "From the address that it was asked for with.";
+    const failed = sentence(failedAttempts(image));
     const stages = [
         { name: status === "awaiting_upload" ? "Announced" : "Accepted", at: image.created_at, is: "past" },
-        status === "awaiting_upload" && { name: "Waiting for its file", said: "It has not arrived yet.", is: "now" },
-        isFetching && { name: "Being fetched", said: fetchedSoFar, is: "now" },
+        status === "awaiting_upload" && { name: "Awaiting upload", said: "Its file has not arrived yet.", is: "now" },
+        isFetching && { name: "Fetching", said: failed || "From the address that it was asked for with.", is: "now" },
         image.process_at && {
             name: !hasBegun && status !== "pending" ? "Scheduled"
                 : begunHere.has(image.id) ? "Begun on request" : "Begun",
@@ -147,10 +145,10 @@ function Stages({ image }) {
             said: image.expires_at ? `It expires if no worker has begun by ${local(image.expires_at)}.` : null,
             is: status === "scheduled" ? "now" : status === "awaiting_upload" || isFetching ? "ahead" : "past",
         },
-        status === "pending" && { name: "Waiting", said: waited(image), is: "now" },
+        status === "pending" && { name: "Pending", said: [failed, waited(image)].filter(Boolean).join(" "), is: "now" },
         (hasBegun || !isOver) && {
             name: "Processing",
-            said: hasBegun && `Attempt ${image.attempt} of ${ATTEMPTS}${image.run > 1 ? `, in run ${image.run}` : ""}.`,
+            said: hasBegun && status !== "pending" && `Attempt ${image.attempt} of ${mostAttempts(status)}${image.run > 1 ? `, in run ${image.run}` : ""}.`,
             is: status === "processing" ? "now" : isOver ? "past" : "ahead",
         },
         isOver

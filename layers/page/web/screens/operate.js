@@ -63,7 +63,7 @@ function Around({ name }) {
             <strong>${settings.stack}</strong>
             <span class="quiet">${settings.local ? "on this machine" : settings.region}</span>
             ${settings.production && html`<span class="flag flag-bad">production</span>`}
-            <span class=${settings.write ? "flag flag-wait" : "flag"}>${settings.write ? "may act" : "only reads"}</span>
+            <span class="flag">${settings.write ? "may act" : "only reads"}</span>
         </p>
         <nav aria-label="Parts of the stack">
             ${PARTS.map(

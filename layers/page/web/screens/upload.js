@@ -1,6 +1,6 @@
 // Takes files, by dropping, pasting and picking; sends them, and shows how each one comes along.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { bytes, count, phone, settings } from "../core.js";
+import { count, limit, phone, settings } from "../core.js";
 import { announce, NotLoaded } from "../parts.js";
 
 // What works on files is loaded when there are some, and goes on while another screen is open.
@@ -77,7 +77,7 @@ export default function Upload() {
                 onChange=${(event) => pick(event.target, false)} />
             <input ref=${folder} type="file" webkitdirectory hidden aria-label="Folder" tabindex="-1"
                 onChange=${(event) => pick(event.target, true)} />
-            <p class="quiet">JPEG, PNG, WebP or GIF, up to ${bytes(settings.max_upload_bytes)} each. Nothing is sent
+            <p class="quiet">JPEG, PNG, WebP or GIF, up to ${limit(settings.max_upload_bytes)} each. Nothing is sent
                 before you say so.</p>
         </section>
         ${isUnloaded && html`<${NotLoaded} then=", then add the files again" />`}

@@ -328,10 +328,10 @@ def test_an_hour_of_a_lane_of_a_tenant_is_withdrawn_alone(run: Run, stack: FakeS
     ]
     filters = ["--day", "2026-12-24", "--hour", "8", "--lane", "fast", "--tenant", "acme"]
     told = run("delay", "cancel", *filters).stdout
-    assert told.startswith("1 image of 2026-12-24 08:00 would be withdrawn. Nothing was changed.\n")
+    assert told.startswith("1 image of 2026-12-24 08:00 would be deleted. Nothing was changed.\n")
     assert "--day 2026-12-24 --hour 8 --lane fast --tenant acme --yes --stack shop" in told
     done = run("delay", "cancel", *filters, "--yes")
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "Withdrew 1 image of 2026-12-24 08:00.")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "Deleted 1 image of 2026-12-24 08:00.")
     assert "Left alone" not in done.stdout
     assert stack.row(wanted).status is Status.CANCELLED
     assert {stack.row(one).status for one in others} == {Status.SCHEDULED}
@@ -355,7 +355,7 @@ def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_al
     told = run("delay", "cancel", "--day", "2026-11-21").stdout
     assert "Also 2 unfinished images whose time has come: those that no worker has begun would be " in told
     done = run("delay", "cancel", "--day", "2026-11-21", "--yes").stdout
-    assert "Left alone: 1 that were begun, rescheduled or withdrawn meanwhile." in done
+    assert "Left alone: 1 that were begun, rescheduled or deleted meanwhile." in done
     assert (stack.row(late).status, stack.row(begun).status) == (Status.CANCELLED, Status.PROCESSING)
 
 
@@ -507,10 +507,10 @@ def test_an_answer_that_is_lost_is_asked_for_again(run: Run, api: FakeApi) -> No
 
 def test_an_image_is_withdrawn_once_and_unknown_from_then_on(run: Run, api: FakeApi) -> None:
     image_id = api.put("scheduled")
-    assert run("delay", "cancel", image_id, image_id).stdout == f"{image_id}  withdrawn\n"
+    assert run("delay", "cancel", image_id, image_id).stdout == f"{image_id}  deleted\n"
     again = run("delay", "cancel", image_id)
     assert again.exit_code == 1
-    assert again.stderr == f"error: {image_id}  not withdrawn: There is no image with this id.\n"
+    assert again.stderr == f"error: {image_id}  not deleted: There is no image with this id.\n"
     assert [seen.method for seen in api.requests] == ["GET", "DELETE", "GET"]
 
 
@@ -520,7 +520,7 @@ def test_what_is_not_scheduled_is_not_removed(run: Run, api: FakeApi, status: st
     api.polls_until_done = 1_000_000
     result = run("delay", "cancel", image_id)
     assert result.exit_code == 1
-    assert f"{image_id}  not withdrawn: This command withdraws only scheduled images. This one is {status}." in (
+    assert f"{image_id}  not deleted: This command deletes only scheduled images. This one is {status}." in (
         result.stderr
     )
     assert api.images[image_id]["status"] == status

@@ -47,7 +47,7 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
         image_id = develop_photo(client, photo, out, tmp_path / "developed")
     assert (tmp_path / "developed" / "webp.webp").read_bytes() == FILES["webp"][1]
     assert [image_id] == list(api.images)
-    for text in ("uploading photo.jpg (7 B)", f"accepted as {image_id}", "done after", "dimensions", "webp.webp"):
+    for text in ("uploading photo.jpg (7 bytes)", f"accepted as {image_id}", "done after", "dimensions", "webp.webp"):
         assert text in written(out)
     assert "colour     #7a8b5c" in written(out)
 

@@ -65,10 +65,10 @@ def test_orphans_are_listed_with_their_weight_and_age_and_what_to_type_next(run:
     stack.world.advance(3 * DAY)
     orphaned(stack.world, "b")
     lines = run("orphans", "ls").stdout.splitlines()
-    assert lines[0] == f"1 original of 3 has no row: {len(PHOTO)} B, the oldest stored 3 d 0 h ago."
+    assert lines[0] == f"1 original of 3 has no row: {len(PHOTO)} bytes, the oldest stored 3 d 0 h ago."
     assert lines[1] == "1 more without a row are younger than 2d, and are left alone."
     assert lines[2] == "1 object with keys that no original has, left alone: notes.txt"
-    assert lines[5].split() == [orphan, str(len(PHOTO)), "1", "2026-11-21T09:00:00.000Z"]
+    assert lines[5].split() == [orphan, str(len(PHOTO)), "bytes", "1", "2026-11-21T09:00:00.000Z"]
     assert lines[-1] == f"What removing them would do:  ./darkroom orphans remove{TARGET}"
     document = json.loads(run("orphans", "ls", "--json").stdout)
     assert document == {
@@ -111,7 +111,7 @@ def test_they_are_removed_when_told_to(run: Run, stack: FakeStack) -> None:
     stack.world.advance(3 * DAY)
     result = run("orphans", "remove", "--yes")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == f"Removed 2 originals, {2 * len(PHOTO) / 1000:.1f} kB, with all their versions.\n"
+    assert result.stdout == f"Removed 2 originals, {2 * len(PHOTO) / 1000:.1f} KB, with all their versions.\n"
     assert stack.lying == 1
 
 
@@ -169,7 +169,7 @@ def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, 
     stack.world.originals.hide = interrupted
     result = run("orphans", "remove", "--yes")
     assert result.exit_code == 130
-    assert result.stdout.startswith("Removed 0 originals, 0 B")
+    assert result.stdout.startswith("Removed 0 originals, 0 bytes")
     assert f"For the rest:  ./darkroom orphans remove{TARGET} --yes" in result.stderr
     assert "hidden\n" in run("orphans", "ls").stdout
     assert run("orphans", "remove", "--yes").exit_code == 0

@@ -12,11 +12,11 @@ import pytest
 from checks.expand_template import resources
 from console.tenants import commands as tenants
 from console.tenants import erase, keys
-from console.terminal import display
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
 from darkroom.domain.rate_limits import Policy, bucket_of
+from darkroom.domain.sizes import size_in_words
 from darkroom.domain.stored import Stored, stored_by
 from darkroom.domain.tenants import UNLIMITED, Quota, TenantState, Tier
 from darkroom.domain.usage import Usage
@@ -32,7 +32,7 @@ from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.unit.console.conftest import Run
 
-NOTHING_YET = ["0", "B", "of", "10.0", "GB", "0", "of", "20,000"]
+NOTHING_YET = ["0", "bytes", "of", "10", "GB", "0", "of", "20,000"]
 
 
 @dataclass
@@ -68,7 +68,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 def test_a_tenant_is_added_and_what_comes_next_is_said(run: Run, stack: FakeStack) -> None:
     result = run("tenants", "add", "acme", "--tier", "paid", "--burst", "1000")
     assert result.exit_code == 0
-    assert "Added acme: paid, 100 requests per second, 1,000 at once, 5.0 TB, 10,000,000 images." in result.stdout
+    assert "Added acme: paid, 100 requests per second, 1,000 at once, 5 TB, 10,000,000 images." in result.stdout
     assert "./darkroom keys create acme --stack shop --region eu-west-1" in result.stdout
     assert stack.tenants.tenants["acme"].tier is Tier.PAID
 
@@ -117,7 +117,7 @@ def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -
 
     run("tenants", "add", "acme", "--burst", "7")
     result = run("tenants", "change", "acme", "--tier", "paid", "--requests-per-second", "5")
-    assert "Changed acme: paid, 5 requests per second, 7 at once, 5.0 TB" in result.stdout
+    assert "Changed acme: paid, 5 requests per second, 7 at once, 5 TB" in result.stdout
     assert "This takes effect within 60 seconds." in result.stdout
     assert "paid, 100 requests per second, 500 at once" in run("tenants", "change", "acme", "--usual-limits").stdout
     assert "acme is suspended. This takes effect within 60 seconds." in run("tenants", "suspend", "acme").stdout
@@ -196,7 +196,7 @@ def test_a_tenants_quota_is_set_and_shown_with_what_it_stores(
     run("tenants", "add", "acme", "--max-stored", size, "--max-images", "7")
     assert stack.tenants.tenants["acme"].quota == Quota(stored_bytes=stored_bytes, images=7)
     stack.usage.store["acme"] = Stored(size_bytes=2_000_000, images=-1)
-    shown = "2.0 MB" if size == "unlimited" else f"2.0 MB of {display.size(stored_bytes)}"
+    shown = "2 MB" if size == "unlimited" else f"2 MB of {size_in_words(stored_bytes)}"
     assert f"{shown}  0 of 7" in " ".join(run("tenants", "ls").stdout.split(" "))
     (told,) = json.loads(run("tenants", "ls", "--json").stdout)
     assert (told["stored_bytes"], told["stored_images"], told["max_images"]) == (2_000_000, 0, 7)

@@ -16,14 +16,6 @@ def paper() -> tuple[Console, io.StringIO]:
     return Console(file=text, width=20), text
 
 
-@pytest.mark.parametrize(
-    ("size_bytes", "expected"),
-    [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (999_999, "1.0 MB"), (1_485_159, "1.5 MB"), (2e9, "2.0 GB")],
-)
-def test_sizes_are_told_in_decimal_units(size_bytes: float, expected: str) -> None:
-    assert display.size(size_bytes) == expected
-
-
 @pytest.mark.parametrize(("duration", "expected"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (125, "2 min 5 s")])
 def test_durations_are_told_in_seconds_and_minutes(duration: float, expected: str) -> None:
     assert display.seconds(duration) == expected

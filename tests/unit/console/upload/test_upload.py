@@ -159,7 +159,7 @@ def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeA
         ("\udcff", "card.json is not JSON"),
         ("[]", "card.json is not a recipe. A recipe looks like"),
         ('{"variants": {}}', "card.json is not a recipe. A recipe looks like"),
-        ('{"variants": ["' + "x" * 4080 + '"]}', "card.json has 4097 bytes, and the limit is 4096."),
+        ('{"variants": ["' + "x" * 4080 + '"]}', "card.json has 4,097 bytes, and the limit is 4 KiB."),
     ],
     ids=["absent", "cut", "deep", "bytes", "list", "object", "large"],
 )

@@ -42,9 +42,9 @@ def test_it_shows_this_month_by_day_and_tenant_and_adds_up(run: Run, stack: Fake
         0,
         [
             ["day", "tenant", "images", "size", "runs", "variants'", "size", "megapixels"],
-            ["2026-11-20", "acme", "2", "1.5", "MB", "1", "30.0", "kB", "2.3"],
-            ["2026-11-20", "other", "2", "1.5", "MB", "1", "30.0", "kB", "2.3"],
-            ["all", "4", "3.0", "MB", "2", "60.0", "kB", "4.7"],
+            ["2026-11-20", "acme", "2", "1.5", "MB", "1", "30", "KB", "2.3"],
+            ["2026-11-20", "other", "2", "1.5", "MB", "1", "30", "KB", "2.3"],
+            ["all", "4", "3", "MB", "2", "60", "KB", "4.7"],
         ],
     )
 

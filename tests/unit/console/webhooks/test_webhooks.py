@@ -412,10 +412,10 @@ def test_too_many_secrets_are_refused_in_the_apis_words(run: Run, world: Webhook
 
 def test_a_webhook_is_removed_only_with_yes(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
     result = run("webhooks", "rm", added.endpoint_id)
-    assert f"{added.endpoint_id} ({URL}) would be removed" in result.stdout and "--yes" in result.stdout
+    assert f"{added.endpoint_id} ({URL}) would be deleted" in result.stdout and "--yes" in result.stdout
     assert world.endpoint(added) == added
     result = run("webhooks", "rm", added.endpoint_id, "--yes")
-    assert result.stdout.startswith(f"{added.endpoint_id} is removed: nothing is sent to it any more")
+    assert result.stdout.startswith(f"{added.endpoint_id} is deleted: nothing is sent to it any more")
     assert world.endpoints.rows == {}
 
 

@@ -1,10 +1,10 @@
 // A grid of images of which only those in view are in the document, however many there are.
 import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { nameOf, relative, sentence } from "../../core.js";
+import { nameOf, pictureOf, relative, sentence } from "../../core.js";
 import { Status, statusWord } from "../../parts.js";
 import { hasEnded } from "./list.js";
 import { paintLater, paintNever } from "./paint.js";
-import { moment } from "./words.js";
+import { failedAttempts, moment } from "./words.js";
 
 const GAP = 12;
 const CAPTION_REM = 5.25; // three lines: name, status, age
@@ -163,6 +163,9 @@ function words(image) {
     return hasEnded(image) ? "" : "Its picture comes when it is done.";
 }
 
+/** The address of its smallest variant; before that, of the file that this tab has sent; null without either. */
+const shownOf = (image) => image.thumb?.url ?? (image.status === "done" ? null : pictureOf(image.id));
+
 // A class, because only a class can say that nothing changed, and scrolling draws again what stays in view. One cell
 // shows one image after another.
 class Cell extends Component {
@@ -174,6 +177,7 @@ class Cell extends Component {
     }
 
     componentDidMount() {
+        this.shown = shownOf(this.props.image);
         this.paint();
     }
 
@@ -181,7 +185,8 @@ class Cell extends Component {
         const { image } = this.props;
         const isOther = image.id !== before.image.id;
         if (isOther) this.clear();
-        const isChanged = image.thumb?.url !== before.image.thumb?.url;
+        const isChanged = shownOf(image) !== this.shown;
+        this.shown = shownOf(image);
         if (isOther || isChanged || image.placeholder?.thumbhash !== before.image.placeholder?.thumbhash) {
             this.paint();
         }
@@ -212,18 +217,20 @@ class Cell extends Component {
     /** Asks for its placeholder and then its picture, when there is time for it. */
     paint() {
         const { image } = this.props;
-        if (!this.tile || (!image.placeholder && !image.thumb)) return;
+        const url = shownOf(image);
+        if (!this.tile || (!image.placeholder && url === null)) return;
         const { canvas, picture } = this;
-        paintLater(this, { canvas, placeholder: image.placeholder, picture, url: image.thumb?.url ?? null });
+        paintLater(this, { canvas, placeholder: image.placeholder, picture, url });
     }
 
     render({ image, index, total, measures, now, isChosen, onChoose, onBroken, onOpen, onFocus, onBlur }) {
         const { columns, side, row } = measures;
-        const said = image.thumb ? "" : words(image);
+        const isWithout = !image.thumb; // no picture of its own yet, or ever
+        const said = isWithout ? words(image) : "";
+        const failed = isWithout ? failedAttempts(image, now) : "";
         const when = relative(image.created_at, now);
-        const name = nameOf(image.id);
-        const status = statusWord(image.status);
-        const label = [name, status, when].filter(Boolean).join(", ");
+        const name = nameOf(image.id) ?? (isWithout ? image.id : null);
+        const label = [name, statusWord(image.status), failed, when].filter(Boolean).join(", ");
         const style = {
             width: `${side}px`,
             height: `${row - GAP}px`,
@@ -240,13 +247,12 @@ class Cell extends Component {
                 onFocus=${() => onFocus(index)} onBlur=${() => onBlur(index)} onClick=${click}
                 role=${isChosen === null ? undefined : "checkbox"} aria-checked=${isChosen ?? undefined}
                 aria-label=${label + (said ? `. ${said}` : "")}>
-                <span class="tile" ref=${(tile) => (this.tile = tile)} style=${{ height: `${side}px` }}>
+                <span class=${isWithout && shownOf(image) ? "tile has-preview" : "tile"} ref=${(tile) => (this.tile = tile)} style=${{ height: `${side}px` }}>
                     <canvas ref=${(canvas) => (this.canvas = canvas)} width="1" height="1" aria-hidden="true"></canvas>
                     <img ref=${(picture) => (this.picture = picture)} alt="" decoding="async" hidden
                         onLoad=${() => this.show(true)} onError=${() => this.broke(onBroken)} />
-                    ${!image.thumb && html`<span class="said">
-                        ${name && html`<strong>${name}</strong>`}
-                        <span class="said-status">${sentence(status)}</span>
+                    ${isWithout && html`<span class="said">
+                        ${failed && html`<strong class="said-failed">${sentence(failed)}</strong>`}
                         ${said && html`<span class="said-why">${said}</span>`}
                     </span>`}
                 </span>
@@ -258,6 +264,6 @@ class Cell extends Component {
 
     broke(onBroken) {
         this.show(false);
-        onBroken(this.props.image);
+        if (this.props.image.thumb) onBroken(this.props.image);
     }
 }

@@ -1,5 +1,5 @@
 // How Browse and the image screen write of an image: its name, its moments, and what its files are called.
-import { nameOf } from "../../core.js";
+import { nameOf, relative } from "../../core.js";
 
 /** What an image is called: its file's name if this browser sent it, else "Image". */
 export const titleOf = (id) => nameOf(id) ?? "Image";
@@ -12,6 +12,21 @@ export function moment(instant) {
         ...(isThisYear ? {} : { year: "numeric" }),
         ...{ month: "short", day: "numeric", hour: "numeric", minute: "2-digit" },
     });
+}
+
+const ATTEMPTS = 5;
+const FETCHES = 10;
+
+/** How many times an image of this status is attempted at most. */
+export const mostAttempts = (status) => (status === "fetching" ? FETCHES : ATTEMPTS);
+
+/** "2 of 5 attempts failed, the next begins in 3 min" of an image that is not finished; empty if none has. */
+export function failedAttempts({ status, attempt, retry_at: next }, now = Date.now()) {
+    const isOnItsWay = status === "processing" || (status === "fetching" && !next);
+    const failed = isOnItsWay ? attempt - 1 : ["pending", "fetching"].includes(status) ? attempt : 0;
+    if (!(failed > 0)) return "";
+    const told = `${failed} of ${mostAttempts(status)} attempts failed`;
+    return next ? `${told}, the next begins ${relative(next, now)}` : told;
 }
 
 const MOST_CHARACTERS = 80;

@@ -41,7 +41,7 @@ const NAMES = {
     drop: "Drop of dead letters",
     redo: "Redo",
     reschedule: "Move of scheduled images",
-    cancel: "Withdrawal of scheduled images",
+    cancel: "Deletion of scheduled images",
     drill: "Drill",
     undo_drill: "Putting back what a drill has changed",
     recover_webhook: "Recovery of a webhook",
@@ -178,7 +178,7 @@ export function UnderWay() {
     return html`<div>
         ${others.length > 0 && html`<ul class="plain" aria-label="Actions">${others.map(
             (run) => html`<li key=${run.run} class="row">
-                <span class=${run.ended ? undefined : "is-wait"}>${NAMES[run.action] ?? run.action}: ${
+                <span class=${run.ended ? undefined : "is-warn"}>${NAMES[run.action] ?? run.action}: ${
                     run.ended ? "has ended" : (run.step?.detail ?? "under way")}</span>
                 <button type="button" class="small" onClick=${() => setShown(run)}>${
                     run.ended ? "Show how" : "Show"}…</button></li>`,

@@ -5,7 +5,7 @@ import { addressOf, Awaited, Freshness, useReading, utc, when } from "./reading.
 import { Flag, Table } from "./table.js";
 
 const SINCE = [["1d", "the last day"], ["7d", "the last 7 days"], ["30d", "the last 30 days"], ["365d", "the last year"]];
-const KINDS = { begun: "wait", done: "good", interrupted: "wait", failed: "bad" };
+const KINDS = { begun: "warn", done: "good", interrupted: "warn", failed: "bad" };
 const SHOWN = 5;
 
 export default function Audit({ query }) {

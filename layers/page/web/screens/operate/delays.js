@@ -1,4 +1,4 @@
-// Scheduled images by the day and by the hour of their time; a day's images can be moved, or withdrawn.
+// Scheduled images by the day and by the hour of their time; a day's images can be moved, or deleted.
 import { html, useState } from "../../vendor/preact.js";
 import { count } from "../../core.js";
 import { Act } from "./acting.js";
@@ -10,7 +10,7 @@ const DAY_MILLISECONDS = 86_400_000;
 const MOST_EMPTY_BARS = 45;
 const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 const MOST_DAYS = 366;
-const WITHDRAW = `Each image that no worker has begun is cancelled for good, and its original is removed. Tenants see
+const DELETION = `Each image that no worker has begun is cancelled for good, and its original is removed. Tenants see
     the status cancelled.`;
 
 export default function Delays({ query }) {
@@ -49,9 +49,9 @@ function Listing({ document, filters, onDone }) {
     return html`<div>
         <p>${situation(document, filters)}</p>
         ${document.due > 0 && html`<p
-            class="is-wait">Also ${count(document.due, "unfinished image")} whose time has come: in the lane or being developed.</p>`}
+            class="is-warn">Also ${count(document.due, "unfinished image")} whose time has come: in the lane or being developed.</p>`}
         ${document.unreadable > 0 && html`<p
-            class="is-wait">${count(document.unreadable, "row")} of a newer version cannot be read: run <code>./darkroom doctor</code>.</p>`}
+            class="is-warn">${count(document.unreadable, "row")} of a newer version cannot be read: run <code>./darkroom doctor</code>.</p>`}
         ${stretches.length > 0 && html`<section class="card" aria-label="Chart"><${BarChart}
             title=${filters.day ? "Images by the hour" : "Images by the day"} unit="images"
             bars=${filters.day ? hourBars(stretches, lanes, filters.zone) : dayBars(stretches, lanes)} names=${lanes} /></section>`}
@@ -102,8 +102,8 @@ function actsOf({ chosen, what, by, isFine, onDone }) {
     return html`<span class="row tight"><${Act} action="reschedule" body=${{ ...chosen, by: `${isFine ? by : 1}d` }}
         label="Move" about=${what} disabled=${!isFine} title=${`Move ${what}?`} yes="Move" onDone=${onDone}
         what=${moveOf(by, chosen.zone)} />
-        <${Act} action="cancel" body=${chosen} label="Withdraw" about=${what} isGrave=${true}
-            title=${`Withdraw ${what}?`} yes="Withdraw" onDone=${onDone} what=${WITHDRAW} /></span>`;
+        <${Act} action="cancel" body=${chosen} label="Delete" about=${what} isGrave=${true}
+            title=${`Delete ${what}?`} yes="Delete" onDone=${onDone} what=${DELETION} /></span>`;
 }
 
 const moveOf = (by, zone) => `Each image that no worker has begun is moved ${count(Math.abs(by), "day")}

@@ -26,7 +26,7 @@ export default function Drills() {
             : html`<p class="quiet">It takes minutes. Watch it on the overview meanwhile.</p>`}
         <${Freshness} reading=${reading} />
         <${Awaited} reading=${reading} />
-        ${document?.open && html`<section class="card is-wait" aria-labelledby="open">
+        ${document?.open && html`<section class="card is-warn" aria-labelledby="open">
             <h2 id="open">The drill ${document.open} is open</h2>
             <p>Something is broken on purpose. Unless the drill still runs, put everything back:</p>
             <p class="row"><${Act} action="undo_drill" body=${{}} label="Put back"

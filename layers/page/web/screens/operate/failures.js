@@ -11,10 +11,10 @@ const VERDICTS = {
     failed: { word: "given up", kind: "bad", means: "Its images stay failed until they are replayed, after the fix." },
     batch: { word: "batch", kind: "bad", means: "A release of scheduled images was given up. Wake it after the fix." },
     working: { word: "in progress", kind: "info", means: "Its images are in progress: these are not needed." },
-    rejected: { word: "not ours", kind: "wait", means: "This stack did not send it, or not so. No image is affected." },
-    unreadable: { word: "unreadable", kind: "wait", means: "It is not a Darkroom message, or a newer version's." },
-    unreadable_row: { word: "newer row", kind: "wait", means: "Only the newer version that wrote its row can tell." },
-    unknown: { word: "no image", kind: "wait", means: "There is no such image." },
+    rejected: { word: "not ours", kind: "warn", means: "This stack did not send it, or not so. No image is affected." },
+    unreadable: { word: "unreadable", kind: "warn", means: "It is not a Darkroom message, or a newer version's." },
+    unreadable_row: { word: "newer row", kind: "warn", means: "Only the newer version that wrote its row can tell." },
+    unknown: { word: "no image", kind: "warn", means: "There is no such image." },
     settled: { word: "settled", kind: "good", means: "Its images have ended otherwise: these can be dropped." },
 };
 const REPLAY = `Each image gets a new run with all its attempts, ten per second, and its dead letter is removed.
@@ -54,7 +54,7 @@ function All({ query }) {
                 <p>${saidOf(document, isFiltered)}</p>
                 <${Coming} document=${document} />
                 ${document.incomplete.length > 0 &&
-                html`<p class="is-wait">Not all of ${document.incomplete.join(", ")} was read: filter them.</p>`}
+                html`<p class="is-warn">Not all of ${document.incomplete.join(", ")} was read: filter them.</p>`}
                 ${groups.map((group) => html`<${Group} key=${group.key} group=${group} filters=${filters}
                     onDone=${reading.again} />`)}
             </section>`}</div>`;
@@ -113,7 +113,7 @@ function Retrying({ defects, isFiltered }) {
         ${defects.map((defect) => html`<article class="card group" key=${defect.fingerprint}
             aria-label=${defect.fingerprint}>
             <h3 class="row"><${Flag}
-                kind="wait">retried<//> <span>${defect.error_type}: ${oneLine(defect.message)}</span></h3>
+                kind="warn">retried<//> <span>${defect.error_type}: ${oneLine(defect.message)}</span></h3>
             <p class="row quiet"><span>${count(defect.images.length, "image")}</span>
                 <span>${`up to ${count(defect.attempts, "attempt")} so far`}</span>
                 <code>${defect.frame ?? defect.fingerprint}</code></p>
@@ -159,7 +159,7 @@ const nameOf = (one) => one.image_id ?? one.letters[0]?.message_id;
 
 function Group({ group, filters, onDone }) {
     const { cases, first } = group;
-    const verdict = VERDICTS[group.verdict] ?? { word: group.verdict, kind: "wait", means: first.meaning };
+    const verdict = VERDICTS[group.verdict] ?? { word: group.verdict, kind: "warn", means: first.meaning };
     const attempt = lastAttempt(first);
     const frame = guiltyFrame(first);
     const ages = cases.map((one) => one.age_seconds ?? 0);
@@ -259,7 +259,7 @@ function One({ name }) {
 }
 
 function Case({ one, onDone }) {
-    const verdict = VERDICTS[one.verdict] ?? { word: one.verdict, kind: "wait" };
+    const verdict = VERDICTS[one.verdict] ?? { word: one.verdict, kind: "warn" };
     const told = one.explanation ?? {};
     const { image: row, retry } = one;
     const attempts = alike(told.attempts ?? [], one.frames ?? []);

@@ -1,7 +1,7 @@
 // Images: the newest that match, and the life of one of them as a waterfall.
 import { html, useState } from "../../vendor/preact.js";
 import { count } from "../../core.js";
-import { Status } from "../../parts.js";
+import { Status, statusWord } from "../../parts.js";
 import { Act, REPLAY_ONE } from "./acting.js";
 import { addressOf, Awaited, Freshness, moment, useReading, utc, when } from "./reading.js";
 import { Flag, ImageLink, numeric, oneLine, Table } from "./table.js";
@@ -83,7 +83,7 @@ function Filters({ filters }) {
         <fieldset class="checks"><legend>Status</legend>
             ${STATUSES.map((status) => html`<label key=${status}><input type="checkbox"
                 checked=${words.status.includes(status)}
-                onChange=${tick(status)} /> ${status.replaceAll("_", " ")}</label>`)}</fieldset>
+                onChange=${tick(status)} /> ${statusWord(status)}</label>`)}</fieldset>
         <div class="inputs">
             ${Object.entries(PLAIN).map(([name, label]) => html`<span key=${name}><label
                 for=${`images-${name}`}>${label}</label>
@@ -150,7 +150,7 @@ function Life({ trace, onDone }) {
     const hasFailed = trace.steps.some((step) => step.level !== "info");
     return html`<div>
         <section class="card" aria-label="About the image">
-            <p class="row"><${Status} status=${status} /> ${trace.deleted && html`<${Flag} kind="wait">deleted<//>`}
+            <p class="row"><${Status} status=${status} /> ${trace.deleted && html`<${Flag} kind="warn">deleted<//>`}
                 <span>lane ${trace.lane}</span> <span>tenant <a
                     href=${`#/operate/tenants/${encodeURIComponent(trace.tenant_id)}`}>${trace.tenant_id}</a></span></p>
             <dl class="facts">

@@ -1,7 +1,7 @@
 // What is going on: first what is wrong and where to begin, then the lanes, and everything around them.
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { count, duration, settings } from "../../core.js";
-import { announce, Copy, Trouble } from "../../parts.js";
+import { announce, Copy, Trouble, useIsNarrow } from "../../parts.js";
 import { LineChart } from "./chart.js";
 import { Awaited, Freshness, OFTEN_SECONDS, since, stackNow, useReading, utc, when } from "./reading.js";
 import { counted, Figure, Flag, ImageLink, numeric, oneLine, Table } from "./table.js";
@@ -39,12 +39,8 @@ export default function Overview() {
         ${seen.lanes.map((lane) => html`<${Lane} key=${lane.lane} lane=${lane} past=${past} error=${history.error}
             seen=${seen} />`)}
         <div class="panels">
-            <${Failing} seen=${seen} />
-            <${Functions} errors=${seen.function_errors} />
-            <${Scheduled} scheduled=${seen.scheduled} />
-            <${Endpoints} webhooks=${seen.webhooks} />
-            <${Queues} queues=${seen.queues} />
-            <${Workers} seen=${seen} />
+            ${AROUND.map(({ Panel, quietOf }) => quietOf(seen) === null && html`<${Panel} seen=${seen} />`)}
+            <${Quiet} seen=${seen} />
         </div>
         <${Cost} /></div>`;
 }
@@ -77,7 +73,7 @@ function useAlarmsRead(alarms) {
 function Incident({ seen }) {
     const { alarms } = seen;
     if (alarms === null) {
-        return html`<section class="card incident is-wait" aria-labelledby="incident">
+        return html`<section class="card incident is-warn" aria-labelledby="incident">
             <h2 id="incident">Whether an alarm is on is not known</h2>
             <p>${seen.problems.alarms ?? "The alarms could not be read."}</p></section>`;
     }
@@ -93,20 +89,30 @@ function Incident({ seen }) {
         : critical
           ? count(critical, "critical alarm")
           : count(alarms.length, "warning");
-    return html`<section class=${`card incident ${critical ? "is-bad" : "is-wait"}`} aria-labelledby="incident">
+    return html`<section class=${`card incident ${critical ? "is-bad" : "is-warn"}`} aria-labelledby="incident">
         <h2 id="incident">${title}</h2>
-        <ol class="alarms">${alarms.map((alarm) => html`<li key=${alarm.name}><${Alarm} alarm=${alarm} /></li>`)}</ol>
+        <ol class="alarms">${alarms.map(
+            (alarm, place) => html`<li key=${alarm.name}><${Alarm} alarm=${alarm} isFirst=${place === 0} /></li>`,
+        )}</ol>
     </section>`;
 }
 
-function Alarm({ alarm }) {
+// On a phone only the first alarm is open: the others would be below the screen, and it is where to begin.
+function Alarm({ alarm, isFirst }) {
+    const isNarrow = useIsNarrow();
+    const head = html`<h3 class="row">
+        <${Flag} kind=${alarm.severity === "critical" ? "bad" : "warn"}>${alarm.severity}<//>
+        <span>${alarm.name}</span>
+        <span class="quiet">for ${since(alarm.since)}, since ${utc(alarm.since)}</span>
+    </h3>`;
+    return isNarrow
+        ? html`<details class="alarm" open=${isFirst}><summary>${head}</summary><${AboutAlarm} alarm=${alarm} /></details>`
+        : html`<div>${head}<${AboutAlarm} alarm=${alarm} /></div>`;
+}
+
+function AboutAlarm({ alarm }) {
     const isElsewhere = alarm.command !== null && !/^\.\/darkroom top\b/.test(alarm.command); // which this screen is
-    return html`<div><h3 class="row">
-            <${Flag} kind=${alarm.severity === "critical" ? "bad" : "wait"}>${alarm.severity}<//>
-            <span>${alarm.name}</span>
-            <span class="quiet">for ${since(alarm.since)}, since ${utc(alarm.since)}</span>
-        </h3>
-        <p class="effect">${alarm.effect}</p>
+    return html`<div><p class="effect">${alarm.effect}</p>
         ${alarm.caused_by.length > 0 && html`<p>Caused by ${alarm.caused_by.join(", ")}.</p>`}
         <p class="first">
             ${isElsewhere &&
@@ -121,7 +127,7 @@ function Alarm({ alarm }) {
 
 function Unread({ problems }) {
     const parts = Object.entries(problems);
-    return parts.length > 0 && html`<section class="card is-wait" aria-labelledby="unread">
+    return parts.length > 0 && html`<section class="card is-warn" aria-labelledby="unread">
         <h2 id="unread">What could not be read</h2>
         <ul>${parts.map(([part, why]) => html`<li
             key=${part}><strong>${part.replaceAll("_", " ")}</strong>: ${why}</li>`)}</ul>
@@ -132,14 +138,27 @@ function Unread({ problems }) {
 
 function Lane({ lane, past, error, seen }) {
     const { figures, verdict } = useMemo(() => figuresOf(lane, seen), [lane, seen]);
+    const [isOpen, setOpen] = useState(false);
     const id = `lane-${lane.lane}`;
-    return html`<section class="card" aria-labelledby=${id}>
+    const isCalm = verdict.kind === "good" && lane.backlog === 0 && figures.every((figure) => !figure.kind);
+    const isQuiet = isCalm && !hasMoved(past?.lanes[lane.lane]);
+    const body = () => html`<dl class="figures">${figures.map(
+            (figure) => html`<${Figure} key=${figure.name} ...${figure} />`,
+        )}</dl>
+        <${Charts} lane=${lane} past=${past} error=${error} />`;
+    return html`<section class=${isQuiet ? "card is-quiet" : "card"} aria-labelledby=${id}>
         <h2 id=${id} class="row"><span>Lane ${lane.lane}</span> <${Flag} kind=${verdict.kind}>${verdict.word}<//>
-            <span class="quiet">${verdict.why}</span></h2>
-        <dl class="figures">${figures.map((figure) => html`<${Figure} key=${figure.name} ...${figure} />`)}</dl>
-        <${Charts} lane=${lane} past=${past} error=${error} />
+            <span class="quiet">${isQuiet ? "Nothing waits, and nothing fails." : verdict.why}</span></h2>
+        ${isQuiet
+            ? html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
+                <summary>Figures and charts<span class="unseen"> of lane ${lane.lane}</span></summary>
+                ${isOpen && body()}</details>`
+            : body()}
     </section>`;
 }
+
+/** Whether the charts of a lane show anything; without that a lane would fold and unfold with each image. */
+const hasMoved = (own) => Object.values(own ?? {}).some((values) => values.some((value) => value > 0));
 
 function figuresOf(lane, seen) {
     const queue = seen.queues?.[lane.lane] ?? null;
@@ -153,7 +172,7 @@ function figuresOf(lane, seen) {
         { name: "waiting", value: number(queue?.waiting) },
         { name: "in flight", value: number(queue?.in_flight) },
         oldestOf(oldest, lane, stuckSeconds),
-        { name: "late", value: lane.late ? counted(lane.late) : "unknown", kind: late ? "wait" : "",
+        { name: "late", value: lane.late ? counted(lane.late) : "unknown", kind: late ? "warn" : "",
           note: `over ${duration(lane.sla_seconds)}` },
         { name: "in per minute", value: number(minute?.in) },
         { name: "out per minute", value: number(minute?.out) },
@@ -174,7 +193,7 @@ function figuresOf(lane, seen) {
 
 function verdictOf({ lane, full, oldest, late, stuckSeconds }) {
     if (lane.backlog === null && lane.late === null) {
-        return { kind: "wait", word: "unknown", why: "It could not be read." };
+        return { kind: "warn", word: "unknown", why: "It could not be read." };
     }
     if (oldest > stuckSeconds) {
         return { kind: "bad", word: "stuck", why: `The oldest image has waited ${duration(oldest)}.` };
@@ -182,8 +201,8 @@ function verdictOf({ lane, full, oldest, late, stuckSeconds }) {
     if (full >= FULL_PERCENT) {
         return { kind: "bad", word: "nearly full", why: "Free tenants are turned away when it is full." };
     }
-    if (late) return { kind: "wait", word: "late", why: `Images should be done within ${duration(lane.sla_seconds)}.` };
-    if (full >= HALF_FULL_PERCENT) return { kind: "wait", word: "filling", why: "More comes in than goes out." };
+    if (late) return { kind: "warn", word: "late", why: `Images should be done within ${duration(lane.sla_seconds)}.` };
+    if (full >= HALF_FULL_PERCENT) return { kind: "warn", word: "filling", why: "More comes in than goes out." };
     return { kind: "good", word: "on time", why: `Images are done within ${duration(lane.sla_seconds)}.` };
 }
 
@@ -191,7 +210,7 @@ function oldestOf(oldest, lane, stuckSeconds) {
     const note = `promised in ${duration(lane.sla_seconds)}`;
     if (lane.oldest_seconds === null) return { name: "oldest", value: "unknown", note };
     if (oldest === null) return { name: "oldest", value: "none waits", note };
-    const kind = oldest > stuckSeconds ? "bad" : oldest > lane.sla_seconds ? "wait" : "";
+    const kind = oldest > stuckSeconds ? "bad" : oldest > lane.sla_seconds ? "warn" : "";
     return { name: "oldest", value: duration(oldest), kind, note };
 }
 
@@ -202,7 +221,7 @@ function budgetOf(budget) {
     if (left === null) return { name, value: "all", note: "nothing has ended yet" };
     const note = `${count(budget.bad, "bad image")} of ${budget.ended.toLocaleString()} in 28 days; 0.1 % may be`;
     if (left <= 0) return { name, value: `spent ${(1 - left / 100).toFixed(1)}×`, kind: "bad", note };
-    return { name, value: percent(left, 1), kind: left < LOW_BUDGET_PERCENT ? "wait" : "", note };
+    return { name, value: percent(left, 1), kind: left < LOW_BUDGET_PERCENT ? "warn" : "", note };
 }
 
 const number = (value) => (value === null || value === undefined ? "unknown" : value.toLocaleString());
@@ -212,7 +231,7 @@ const times = (value) => {
     if (value === 0) return "none";
     return value < 0.05 ? "<0.1×" : `${value.toFixed(1)}×`;
 };
-const above = (value, wait, bad) => (value >= bad ? "bad" : value >= wait ? "wait" : "");
+const above = (value, warn, bad) => (value >= bad ? "bad" : value >= warn ? "warn" : "");
 
 function Charts({ lane, past, error }) {
     if (past === null && error) return html`<p class="quiet">The last hours could not be read: ${error.message}</p>`;
@@ -243,13 +262,19 @@ function short(seconds) {
 
 // ── Around the lanes.
 
-function Failing({ seen }) {
-    const { retrying, dead_letters: dead } = seen;
+/** How many images are retried, and how many dead letters there are; null: not known. */
+function failuresOf({ retrying, dead_letters: dead }) {
     const lying = dead === null ? null : Object.values(dead.queues).reduce((one, other) => one + other, 0);
     const images = retrying?.reduce((sum, defect) => sum + defect.images.length, 0) ?? null;
+    return { lying, images };
+}
+
+function Failing({ seen }) {
+    const { retrying, dead_letters: dead } = seen;
+    const { lying, images } = failuresOf(seen);
     return html`<section class="card" aria-labelledby="failing">
         <h2 id="failing">Failures</h2>
-        <p class=${images ? "is-wait" : undefined}>${retriedOf(images)}</p>
+        <p class=${images ? "is-warn" : undefined}>${retriedOf(images)}</p>
         <p class=${lying || dead?.coming.number ? "is-bad" : undefined}>${lyingOf(lying, dead)}</p>
         ${retrying?.length > 0 &&
         html`<div><h3>Still retried</h3><ul class="plain">${retrying.slice(0, 5).map(
@@ -282,22 +307,22 @@ function lyingOf(lying, dead) {
     return `${count(lying, "dead letter")}: ${where}.${coming}`;
 }
 
-function Functions({ errors }) {
+function Functions({ seen }) {
+    const { function_errors: errors } = seen;
     if (errors === null) return html`<section class="card" aria-labelledby="functions"><h2 id="functions">Functions</h2>
         <p>Their errors are not known.</p></section>`;
     const those = Object.entries(errors.functions);
     return html`<section class="card" aria-labelledby="functions">
         <h2 id="functions">Functions</h2>
-        ${those.length === 0
-            ? html`<p>None had an error in the last ${errors.minutes} minutes.</p>`
-            : html`<${Table} caption=${`Errors in the last ${errors.minutes} minutes`} isNarrow=${true}
-                heads=${["function", numeric("errors")]}
-                rows=${those.map(([name, number]) => [name, html`<strong
-                    class="is-bad">${number.toLocaleString()}</strong>`])} />`}
+        <${Table} caption=${`Errors in the last ${errors.minutes} minutes`} isNarrow=${true}
+            heads=${["function", numeric("errors")]}
+            rows=${those.map(([name, number]) => [name, html`<strong
+                class="is-bad">${number.toLocaleString()}</strong>`])} />
     </section>`;
 }
 
-function Scheduled({ scheduled }) {
+function Scheduled({ seen }) {
+    const { scheduled } = seen;
     return html`<section class="card" aria-labelledby="scheduled">
         <h2 id="scheduled">Delays</h2>
         ${scheduled === null
@@ -307,22 +332,21 @@ function Scheduled({ scheduled }) {
                 <${Figure} name="within an hour" value=${counted(scheduled.within_hour)} />
                 <${Figure} name="within a day" value=${counted(scheduled.within_day)} />
                 <${Figure} name="next" value=${scheduled.next_at ? when(scheduled.next_at) : "none"} />
-                <${Figure} name="overdue" value=${number(scheduled.overdue)} kind=${scheduled.overdue ? "wait" : ""}
+                <${Figure} name="overdue" value=${number(scheduled.overdue)} kind=${scheduled.overdue ? "warn" : ""}
                     note=${scheduled.overdue ? `up to ${duration(scheduled.latest_overdue_seconds)}` : null} />
             </dl><p><a href="#/operate/delays">Look at the delays</a></p></div>`}
     </section>`;
 }
 
-const CONDITIONS = { healthy: "good", failing: "wait", resting: "wait", disabled: "bad" };
+const CONDITIONS = { healthy: "good", failing: "warn", resting: "warn", disabled: "bad" };
 
-function Endpoints({ webhooks }) {
+function Endpoints({ seen }) {
+    const { webhooks } = seen;
     return html`<section class="card" aria-labelledby="endpoints">
         <h2 id="endpoints">Webhooks</h2>
         ${webhooks === null
             ? html`<p>How they fare is not known.</p>`
-            : webhooks.endpoints.number === 0
-              ? html`<p>No tenant has a webhook.</p>`
-              : html`<div><p class="row">${Object.entries(webhooks.conditions).filter(([, number]) => number).map(
+            : html`<div><p class="row">${Object.entries(webhooks.conditions).filter(([, number]) => number).map(
                     ([condition, number]) => html`<${Flag} key=${condition}
                         kind=${CONDITIONS[condition] ?? ""}>${number} ${condition}<//>`,
                 )}</p>
@@ -338,11 +362,10 @@ function Endpoints({ webhooks }) {
 
 function Workers({ seen }) {
     const { working, looked_at: looked } = seen;
-    if (working === null) return null;
     return html`<section class="card wide" aria-labelledby="workers">
         <h2 id="workers">Busy workers</h2>
         ${working.length === 0
-            ? html`<p>None is busy.</p>`
+            ? html`<p>${NONE_IS_BUSY}</p>`
             : html`<${Table}
                 caption=${`Images in work${looked.is_all ? "" : `, of the ${looked.images} that have waited longest`}`}
                 keys=${working.map((one) => one.id)}
@@ -357,7 +380,7 @@ function Workers({ seen }) {
                     html`<code>${one.request_id ?? "none"}</code>`,
                 ])} />`}
         ${seen.unreadable_rows > 0 &&
-        html`<p class="is-wait">${count(seen.unreadable_rows, "row")} of a newer version cannot be read: run${" "}
+        html`<p class="is-warn">${count(seen.unreadable_rows, "row")} of a newer version cannot be read: run${" "}
             <code>./darkroom doctor</code>.</p>`}
     </section>`;
 }
@@ -365,21 +388,80 @@ function Workers({ seen }) {
 function leaseOf(one) {
     if (one.lease_lapsed) {
         const back = one.returns_by ? `, the sweeper takes it by ${utc(one.returns_by)}` : "";
-        return html`<strong class="is-wait">lapsed: its worker was lost${back}</strong>`;
+        return html`<strong class="is-warn">lapsed: its worker was lost${back}</strong>`;
     }
     return one.lease_until ? `ends ${when(one.lease_until)}` : "none";
 }
 
-function Queues({ queues }) {
-    if (queues === null) return null;
+const isEmpty = ({ waiting, in_flight: inFlight, delayed }) => waiting === 0 && inFlight === 0 && delayed === 0;
+
+function Queues({ seen }) {
+    const queues = Object.entries(seen.queues);
+    const full = queues.filter(([, queue]) => !isEmpty(queue));
     return html`<section class="card" aria-labelledby="queues">
         <h2 id="queues">Queues</h2>
-        <${Table} caption="Messages in each queue" isCaptionUnseen=${true} isNarrow=${true} keys=${Object.keys(queues)}
+        <${Table} caption="Messages in each queue that is not empty" isCaptionUnseen=${true} isNarrow=${true}
+            keys=${full.map(([name]) => name)}
             heads=${["queue", ...["waiting", "in flight", "delayed"].map(numeric)]}
-            rows=${Object.entries(queues).map(([name, queue]) => [
-                name,
-                ...[queue.waiting, queue.in_flight, queue.delayed].map(number),
-            ])} />
+            rows=${full.map(([name, queue]) => [name, ...[queue.waiting, queue.in_flight, queue.delayed].map(number)])} />
+        ${full.length < queues.length && html`<p class="quiet">${count(queues.length - full.length, "other queue")}${" "}
+            ${queues.length - full.length === 1 ? "is" : "are"} empty.</p>`}
+    </section>`;
+}
+
+// ── What is quiet: a line instead of a card.
+
+const NONE_IS_BUSY = "None is busy.";
+
+/** What is around the lanes; `quietOf` says why a part needs no card, or nothing (null) if it does. */
+const AROUND = [
+    { title: "Failures", at: "failures", Panel: Failing, quietOf: quietFailures },
+    { title: "Functions", Panel: Functions, quietOf: quietFunctions },
+    { title: "Delays", at: "delays", Panel: Scheduled, quietOf: quietDelays },
+    { title: "Webhooks", at: "webhooks", Panel: Endpoints, quietOf: quietWebhooks },
+    { title: "Queues", Panel: Queues, quietOf: quietQueues },
+    { title: "Busy workers", Panel: Workers, quietOf: quietWorkers },
+];
+
+function quietFailures(seen) {
+    const { images, lying } = failuresOf(seen);
+    return images === 0 && lying === 0 && !seen.dead_letters.coming.number ? "Nothing that failed is retried, and there are no dead letters." : null;
+}
+
+function quietFunctions({ function_errors: errors }) {
+    const isQuiet = errors !== null && Object.keys(errors.functions).length === 0;
+    return isQuiet ? `None had an error in the last ${errors.minutes} minutes.` : null;
+}
+
+function quietDelays({ scheduled }) {
+    return scheduled?.images.number === 0 && !scheduled.overdue ? "No image waits for its time." : null;
+}
+
+function quietWebhooks({ webhooks }) {
+    if (webhooks === null || webhooks.unhealthy.length > 0) return null;
+    const { healthy = 0, ...others } = webhooks.conditions;
+    if (Object.values(others).some((number) => number > 0)) return null;
+    return healthy === 0 ? "No tenant has a webhook." : `${healthy.toLocaleString()} healthy.`;
+}
+
+function quietQueues({ queues }) {
+    if (queues === null) return "They could not be read.";
+    return Object.values(queues).every(isEmpty) ? `All ${Object.keys(queues).length} are empty.` : null;
+}
+
+function quietWorkers({ working, unreadable_rows: unreadable }) {
+    if (working === null) return "Their images could not be read.";
+    return working.length === 0 && !(unreadable > 0) ? NONE_IS_BUSY : null;
+}
+
+function Quiet({ seen }) {
+    const those = AROUND.flatMap(({ title, at, quietOf }) => {
+        const why = quietOf(seen);
+        return why === null ? [] : [{ title, at, why }];
+    });
+    return those.length > 0 && html`<section class="card wide is-quiet" aria-label="What is quiet">
+        <dl class="quiet-parts">${those.map(({ title, at, why }) => html`<div key=${title}>
+            <dt>${at ? html`<a href=${`#/operate/${at}`}>${title}</a>` : title}</dt><dd>${why}</dd></div>`)}</dl>
     </section>`;
 }
 

@@ -98,7 +98,7 @@ export function Freshness({ reading, everySeconds = null, isPaused = false, onPa
     const told = age === null ? "Nothing was read yet." : `Read ${age < 2 ? "just now" : `${duration(age)} ago`}`;
     const rhythm = age === null || !onPause ? "" : isPaused ? ", and paused" : `, again every ${everySeconds} s`;
     return html`<p class="row freshness">
-        <span class=${isOld ? "is-wait" : "quiet"}>${told}${rhythm}${age === null ? "" : "."}</span>
+        <span class=${isOld ? "is-warn" : "quiet"}>${told}${rhythm}${age === null ? "" : "."}</span>
         ${onPause &&
         html`<button type="button" class="small" aria-pressed=${String(isPaused)} onClick=${() => onPause(!isPaused)}>
             ${isPaused ? "Go on" : "Pause"}

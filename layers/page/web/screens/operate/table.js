@@ -34,7 +34,7 @@ export const numeric = (label) => ({ label, isNumber: true });
 /** The head of the column with a row's actions. */
 export const ACTIONS = { label: "actions", isUnseen: true };
 
-/** A word in a coloured frame; `kind` is "good", "wait", "bad", "info" or "". The word says it without the colour. */
+/** A word in a coloured frame; `kind` is "good", "warn", "bad", "info" or "". The word says it without the colour. */
 export const Flag = ({ kind = "", children }) => html`<span
     class=${kind ? `flag flag-${kind}` : "flag"}>${children}</span>`;
 

@@ -40,8 +40,8 @@ function All() {
     </div>`;
 }
 
-const STATES = { active: "good", suspended: "wait", erasing: "wait", revoked: "bad", expired: "" };
-const State = ({ state }) => html`<${Flag} kind=${STATES[state] ?? "wait"}>${state}<//>`;
+const STATES = { active: "good", suspended: "warn", erasing: "warn", revoked: "bad", expired: "" };
+const State = ({ state }) => html`<${Flag} kind=${STATES[state] ?? "warn"}>${state}<//>`;
 
 // ── One tenant.
 

@@ -86,7 +86,7 @@ function Step({ step, axis, began, now }) {
     const isMoment = step.until === step.at;
     const lasted = span(Math.max(0, (step.until ?? now) - step.at));
     const took = step.until === null ? `${lasted}…` : isMoment ? "" : lasted;
-    const level = step.level === "error" ? "is-bad" : step.level === "warning" ? "is-wait" : undefined;
+    const level = step.level === "error" ? "is-bad" : step.level === "warning" ? "is-warn" : undefined;
     return html`<tr role="row">
         <td role="cell" class="after">${offset < 0 ? "-" : "+"}${span(Math.abs(offset))}</td>
         <td role="cell" class="took">${took}</td>

@@ -9,10 +9,10 @@ import { Flag } from "./table.js";
 const CONDITIONS = {
     disabled: { kind: "bad", means: "Nothing is sent. Its events wait, for 30 days." },
     resting: {
-        kind: "wait",
+        kind: "warn",
         means: "Three deliveries in a row failed, or found no connection to its host: one tries it at the end of the rest, the others wait.",
     },
-    failing: { kind: "wait", means: "Every attempt fails. It is disabled after five days of that." },
+    failing: { kind: "warn", means: "Every attempt fails. It is disabled after five days of that." },
     healthy: { kind: "good", means: "" },
 };
 const DISABLED_BY = {
@@ -46,7 +46,7 @@ export default function Webhooks() {
 function Webhook({ webhook, onDone }) {
     const [back, setBack] = useState("1d");
     const { id, tenant, condition } = webhook;
-    const { kind, means } = CONDITIONS[condition] ?? { kind: "wait", means: "" };
+    const { kind, means } = CONDITIONS[condition] ?? { kind: "warn", means: "" };
     return html`<article class="card" aria-label=${`Webhook ${id} of ${tenant}`}>
         <h2 class="row"><${Flag} kind=${kind}>${condition}<//> <span>${webhook.url}</span></h2>
         ${means && html`<p>${means}</p>`}

@@ -1,15 +1,14 @@
 // One file in the list: its picture, its stages as they happen, and what can be done about it.
 import { html, Component, useState } from "../../vendor/preact.js";
 import { bytes, count, duration, relative, sentence } from "../../core.js";
-import { Countdown, Picture } from "../../parts.js";
+import { Countdown, Picture, statusWord } from "../../parts.js";
+import { failedAttempts, mostAttempts } from "../browse/words.js";
 import { isCropped, isFoundLater, withFocal } from "./order.js";
 import { place } from "./placement.js";
 import { again, cancel, hasEnded, isUnsent, remove, retry, wasDeleted, watchList } from "./queue.js";
 import { remedyOf, toldOf } from "./reasons.js";
 import { turnedSize, turnedStyle, turnedVariant } from "./turn.js";
 import { refresh, thumbOf } from "./watch.js";
-
-const ATTEMPTS = 5;
 
 /** A row that renders again only when its own file has changed, or the settings while it is not sent. */
 export class Card extends Component {
@@ -64,23 +63,25 @@ function stageOf(item) {
     if (item.stage === "ready") {
         return { words: item.sha256 ? "Ready to upload" : "Ready to upload, reading…", step: -1, state: "ready" };
     }
-    if (item.stage === "queued") return { words: "In line to be sent", step: 0, state: "busy" };
+    if (item.stage === "queued") return { words: "In line to be sent", step: 0, state: "held" };
     if (item.stage === "hashing") return { words: "Calculating its hash", step: 0, state: "busy" };
     if (item.stage === "sending") {
         const share = item.progress === null ? null : Math.floor(item.progress * 100);
+        const isSent = share >= 100;
         return {
             words: [
-                share === null ? "Sending" : share >= 100 ? "Sent, waiting for the answer" : `Sending, ${share}%`,
-                html`<progress max="100" value=${share ?? undefined} aria-label=${`Sending ${item.name}`}></progress>`,
+                share === null ? "Sending" : isSent ? "Sent, waiting for the answer" : `Sending, ${share}%`,
+                html`<progress max="100" value=${share ?? undefined} class=${isSent ? "is-held" : ""}
+                    aria-label=${`Sending ${item.name}`}></progress>`,
             ],
             step: 1,
-            state: "busy",
+            state: isSent ? "held" : "busy",
         };
     }
     if (item.stage === "waiting") {
         const { until, reason } = item.pause;
         const when = until === null ? "." : html`. Trying again in <${Countdown} until=${until} />.`;
-        return { words: html`<span>${reason}${when}</span>`, step: 1, state: "held" };
+        return { words: html`<span>${reason}${when}</span>`, step: 1, state: "troubled" };
     }
     if (item.stage === "cancelled") {
         return { words: "Cancelled. If it had arrived already, it is under Browse.", step: -1, state: "ended" };
@@ -98,32 +99,33 @@ function stageOf(item) {
 /** `clause` says the same as `words` within a sentence. */
 function stageOfImage({ image, isGone }) {
     if (isGone) return { words: "The image was deleted", clause: "it was deleted", step: -1, state: "ended" };
-    const attempt = image.attempt > 1 ? `, attempt ${image.attempt} of ${ATTEMPTS}` : "";
+    const attempt = image.attempt > 1 ? `, attempt ${image.attempt} of ${mostAttempts(image.status)}` : "";
+    const told = failedAttempts(image);
+    const failed = told && `: ${told}`;
     switch (image.status) {
         case "awaiting_upload":
             return {
                 words: "Sent, the service is looking at it",
                 clause: "the service is looking at it",
                 step: 2,
-                state: "busy",
+                state: "held",
             };
         case "fetching": {
-            const tried = image.retry_at ? `, next try ${whenOf(image.retry_at)}` : attempt;
-            const words = image.retry_at ? "Waiting for the server of its address" : "Being fetched from its address";
-            return { words: words + tried, clause: `it is being fetched${tried}`, step: 2, state: "busy" };
+            const state = image.retry_at ? "troubled" : "busy";
+            return { words: `Fetching${failed || " from its address"}`, clause: `it is fetching${failed}`, step: 2, state };
         }
         case "scheduled": {
             const when = `to be processed ${whenOf(image.process_at)}`;
-            return { words: `Accepted, ${when}`, clause: `it is ${when}`, step: 2, state: "held" };
+            return { words: `Scheduled, ${when}`, clause: `it is scheduled, ${when}`, step: 2, state: "held" };
         }
         case "pending": {
             const estimate = image.estimated_seconds ?? null;
             const wait = estimate === null ? "" : `, about ${duration(Math.max(1, estimate))} to go`;
-            const words = image.attempt > 0 ? `Waiting for the next attempt${attempt}` : "Accepted, waiting";
-            return { words: words + wait, clause: `it is waiting${attempt}${wait}`, step: 2, state: "busy" };
+            const state = failed ? "troubled" : "held";
+            return { words: `Pending${failed}${wait}`, clause: `it is pending${failed}${wait}`, step: 2, state };
         }
         case "processing":
-            return { words: `Processing${attempt}`, clause: `it is being processed${attempt}`, step: 3, state: "busy" };
+            return { words: `Processing${attempt}`, clause: `it is processing${attempt}`, step: 3, state: "busy" };
         case "done": {
             const made = image.progress.total ? `, ${count(image.progress.total, "variant")}` : "";
             return { words: `Done${made}`, clause: "its results are ready", step: STEPS.length, state: "done" };
@@ -133,9 +135,9 @@ function stageOfImage({ image, isGone }) {
         case "expired":
             return { words: "Expired", clause: "it expired", step: -1, state: "failed" };
         case "cancelled":
-            return { words: "Withdrawn", clause: "it was withdrawn", step: -1, state: "ended" };
+            return { words: "Cancelled", clause: "it was cancelled", step: -1, state: "ended" };
         default:
-            return { words: image.status, clause: `it is ${image.status}`, step: 2, state: "busy" };
+            return { words: sentence(statusWord(image.status)), clause: `it is ${statusWord(image.status)}`, step: 2, state: "held" };
     }
 }
 

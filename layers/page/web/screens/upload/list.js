@@ -128,7 +128,7 @@ function Overview({ choice, problem, onSent }) {
                 begun.length > 0 &&
                 html`<p class="upload-summary"><strong>${words}</strong></p>
                 <progress max=${begun.length} value=${settled} aria-label="Files that have ended, or are scheduled"
-                    class=${settled === begun.length && failed.length === 0 ? "is-good" : ""}></progress>`
+                    class=${settled < begun.length ? "" : failed.length === 0 ? "is-good" : "is-bad"}></progress>`
             }
             ${
                 unfit.length > 0 &&

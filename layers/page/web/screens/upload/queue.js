@@ -13,6 +13,7 @@ import {
     rememberName,
     settings,
     bytes,
+    limit,
     unsent,
 } from "../../core.js";
 import { keep, keptOf } from "./kept.js";
@@ -164,8 +165,8 @@ function problemOfFile(file) {
         });
     }
     if (file.size <= settings.max_upload_bytes) return null;
-    const most = bytes(settings.max_upload_bytes);
-    const size = bytes(file.size) === most ? `${file.size.toLocaleString()} bytes` : bytes(file.size);
+    const most = limit(settings.max_upload_bytes);
+    const size = bytes(file.size) === bytes(settings.max_upload_bytes) ? `${file.size.toLocaleString()} bytes` : bytes(file.size);
     return new Problem({
         status: 413,
         code: "upload_too_large",
@@ -375,7 +376,7 @@ async function run(item) {
 const latestKeyOf = ({ sha256, parameters, firstKey }) => keyOf(sha256, parameters, keptOf(firstKey).generation);
 
 const isTakenCareOf = (item) =>
-    item.twin === null && (item.stage === "accepted" || (isUnsent(item) && item.stage !== "queued"));
+    item.twin === null && ((item.stage === "accepted" && !item.isGone) || (isUnsent(item) && item.stage !== "queued"));
 
 /** Sends the file until it is accepted. Throws what cannot pass by waiting. */
 async function persist(item, signal) {
@@ -394,6 +395,12 @@ async function persist(item, signal) {
                 if (navigator.onLine) atOnce = 1; // together they may be too much for the connection
             }
             if (isOfSession(error)) continue; // it waits for a credential, and goes on with it
+            if (error.code === "image_deleted" && !item.mayHaveArrived) {
+                // The reader has chosen it again since. What this upload made may have been deleted on purpose, though.
+                raiseGeneration(item);
+                item.key = await latestKeyOf(item);
+                continue;
+            }
             if (!mayPass(error)) throw error;
             await requireReadable(item.file);
             failures += 1;

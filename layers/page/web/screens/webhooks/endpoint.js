@@ -19,14 +19,14 @@ function stateOf(webhook) {
     }
     if (webhook.rests_until && Date.parse(webhook.rests_until) > Date.now()) {
         const tried = `One delivery tries it ${relative(webhook.rests_until)}; the others wait.`;
-        return { word: "waiting", look: "pending", why: `${since ?? "Deliveries have failed."} ${tried}` };
+        return { word: "resting", look: "troubled", why: `${since ?? "Deliveries have failed."} ${tried}` };
     }
-    if (webhook.failing_since) return { word: "failing", look: "failed", why: since };
+    if (webhook.failing_since) return { word: "failing", look: "troubled", why: since };
     if (webhook.recovering_since) {
         return { word: "recovering", look: "processing",
             why: `What has failed since ${local(webhook.recovering_since)} is tried again.` };
     }
-    return { word: "enabled", look: "done", why: null };
+    return { word: "healthy", look: "done", why: null };
 }
 
 const when = (instant) => (instant ? html`<time datetime=${instant} title=${local(instant)}>${relative(instant)}</time>`

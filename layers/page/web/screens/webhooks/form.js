@@ -9,7 +9,7 @@ export const EVENTS = [
     ["image.accepted", "an image was accepted with its bytes"],
     ["image.done", "all its variants are made"],
     ["image.failed", "it could not be developed, or its upload was refused"],
-    ["image.cancelled", "it was withdrawn before it had ended"],
+    ["image.cancelled", "it was deleted before it had ended"],
     ["image.expired", "its time or its upload did not come in time"],
     ["image.deleted", "it was deleted after it had ended"],
     ["webhook.*", "every event of webhooks"],
