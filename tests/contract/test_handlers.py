@@ -286,7 +286,7 @@ def test_what_no_route_takes_is_a_problem(functions: Functions) -> None:
     problem(functions.get("/nowhere"), 404, "unknown_path")
     wrong_method = call(functions.read_image, http_event("DELETE", "/images"))
     problem(wrong_method, 405, "method_not_allowed")
-    assert wrong_method["headers"]["Allow"] == "POST, GET"
+    assert wrong_method["headers"]["Allow"] == "POST, GET, HEAD"
 
 
 def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reaches(functions: Functions) -> None:
@@ -294,14 +294,14 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
         for path in ("/", "/image", "/images/", "/images/a/b", "/openapi.json/"):
             problem(call(functions.read_image, http_event(method, path)), 404, "unknown_path")
     for method, path, allowed in (
-        ("PUT", "/images", "POST, GET"),
-        ("HEAD", "/images", "POST, GET"),
-        ("POST", f"/images/{'0' * 26}", "GET, PATCH, DELETE"),
-        ("DELETE", f"/images/{'0' * 26}/status", "GET"),
-        ("PATCH", f"/images/{'0' * 26}/variants/webp", "GET"),
-        ("POST", "/openapi.json", "GET"),
+        ("PUT", "/images", "POST, GET, HEAD"),
+        ("POST", f"/images/{'0' * 26}", "GET, HEAD, PATCH, DELETE"),
+        ("DELETE", f"/images/{'0' * 26}/status", "GET, HEAD"),
+        ("PATCH", f"/images/{'0' * 26}/variants/webp", "GET, HEAD"),
+        ("POST", "/openapi.json", "GET, HEAD"),
         ("GET", "/uploads", "POST"),
-        ("PUT", "/webhooks", "POST, GET"),
+        ("HEAD", "/uploads", "POST"),
+        ("PUT", "/webhooks", "POST, GET, HEAD"),
         ("GET", "/webhooks/we_0000000000000000/ping", "POST"),
     ):
         answer = call(functions.read_image, http_event(method, path))

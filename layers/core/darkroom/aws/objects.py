@@ -123,9 +123,12 @@ class OutputsBucket:
             for page in pages:
                 self.delete(tuple(item["Key"] for item in page.get("Contents", ())))
 
-    def url_of(self, variant: Variant) -> str:
+    def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
+        # The method is signed (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
         return self._client.generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket_name, "Key": variant.key}, ExpiresIn=PRESIGNED_URL_SECONDS
+            "head_object" if for_head else "get_object",
+            Params={"Bucket": self._bucket_name, "Key": variant.key},
+            ExpiresIn=PRESIGNED_URL_SECONDS,
         )
 
 
