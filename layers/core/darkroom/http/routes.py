@@ -511,7 +511,7 @@ GET_VARIANT = Route(
     path="/images/{id}/variants/{name}",
     name="getVariant",
     summary="Fetch a variant",
-    description="Redirects to the variant's bytes: `curl -L` fetches them. The address is good for the same method only.",
+    description="Redirects to the variant's bytes: `curl -L` fetches them. The address is for the same method.",
     parameters=(
         _ID,
         Parameter(
