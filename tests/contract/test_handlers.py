@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import boto3
 import pytest
+import time_machine
 from botocore.exceptions import ClientError
 
 from darkroom.aws.images_table import ImagesTable
@@ -120,6 +121,19 @@ def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> No
     assert f"outputs/{image_id}/1/webp.webp" in answer["headers"]["Location"]
     assert "X-Amz-Signature" in answer["headers"]["Location"]
     assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
+
+
+@time_machine.travel("2026-11-26T09:00:00Z", tick=False)
+def test_a_variants_address_is_signed_for_the_method_that_asks(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    functions.work()
+    variant, outputs = functions.row(image_id).variants[0], functions.read_image.ports.outputs
+    addresses = [
+        call(functions.read_image, http_event(method, f"/images/{image_id}/variants/thumb"))["headers"]["Location"]
+        for method in ("GET", "HEAD")
+    ]
+    assert addresses == [outputs.url_of(variant), outputs.url_of(variant, for_head=True)]
+    assert len(set(addresses)) == 2
 
 
 def test_a_variant_whose_object_is_gone_is_reported_to_the_operator(functions: Functions, log: io.StringIO) -> None:

@@ -125,11 +125,10 @@ class OutputsBucket:
 
     def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
         # The method is signed (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
-        return self._client.generate_presigned_url(
-            "head_object" if for_head else "get_object",
-            Params={"Bucket": self._bucket_name, "Key": variant.key},
-            ExpiresIn=PRESIGNED_URL_SECONDS,
-        )
+        object_at = {"Bucket": self._bucket_name, "Key": variant.key}
+        if for_head:
+            return self._client.generate_presigned_url("head_object", object_at, PRESIGNED_URL_SECONDS)
+        return self._client.generate_presigned_url("get_object", object_at, PRESIGNED_URL_SECONDS)
 
 
 def original_key(image_id: str) -> str:
