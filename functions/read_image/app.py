@@ -95,9 +95,9 @@ def _answer(image_id: str, *, with_source: bool) -> Response[str]:
 
 @handles(app, GET_VARIANT, read)
 def get_variant(image_id: str, name: str) -> Response[str]:
-    caller = caller_of(app)
+    caller, for_head = caller_of(app), app.current_event.http_method == "HEAD"
     try:
-        url = variant_url(ports, image_id, name, tenant_id=caller.tenant_id)
+        url = variant_url(ports, image_id, name, tenant_id=caller.tenant_id, for_head=for_head)
     except VariantNotReady as not_ready:
         status = not_ready.image.status
         again = retry_after_seconds(not_ready.image, ports.clock())

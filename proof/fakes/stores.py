@@ -298,8 +298,8 @@ class FakeOutputs:
     def delete_all(self, image_id: str) -> None:
         self.delete(tuple(key for key in self.objects if key.startswith(f"outputs/{image_id}/")))
 
-    def url_of(self, variant: Variant) -> str:
-        return f"https://outputs.example/{variant.key}"
+    def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
+        return f"https://outputs.example/{variant.key}" + "?method=HEAD" * for_head
 
 
 @dataclass

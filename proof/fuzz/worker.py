@@ -29,7 +29,7 @@ from darkroom.domain.recipes import FocalPoint, Overlay, Recipe, Region, Variant
 from darkroom.imaging import Developed, develop
 from proof.fuzz.handmade import jpeg
 from proof.fuzz.hostile import DEVELOPED
-from proof.fuzz.hostile.case import KEPT
+from proof.fuzz.hostile.case import KEPT, POSTER
 from proof.fuzz.mutants import mutant
 
 CODES = frozenset(
@@ -109,6 +109,7 @@ _MOVING = Recipe(
     ),
     metadata="copyright",
 )
+_POSTER = Recipe(variants=tuple(spec for spec in _MOVING.variants if spec.animation != "keep"), metadata="copyright")
 _MOVING_EVERY = 3
 """One in so many mutants is developed into variants that keep an animation, if it is one."""
 
@@ -213,7 +214,7 @@ def _status_bytes(field: str) -> int:
 def _answer(request: dict[str, Any]) -> Result:
     if "path" in request:
         name = str(request["name"])
-        recipe = _MOVING if KEPT in name else _PLAIN
+        recipe = _MOVING if KEPT in name else _POSTER if POSTER in name else _PLAIN
         return measured(name, str(request["format"]), Path(request["path"]).read_bytes(), recipe=recipe)
     index = int(request["mutant"])
     made = mutant(index, seed=request["seed"])

@@ -97,7 +97,11 @@ class Gateway:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """The answer to one request; header names are in lower case."""
+        """The answer to one request, without its body if that is HEAD; header names are in lower case."""
+        answer = self._answer(method, path, body=body, headers=headers)
+        return answer._replace(body=None) if method == "HEAD" else answer
+
+    def _answer(self, method: str, path: str, *, body: bytes | None, headers: dict[str, str] | None) -> Answer:
         parts = urlsplit(path)
         event = http_event(method, parts.path, body=body, headers=headers, query=parts.query)
         routes = [route for route in ROUTES if route.method == method and route.matches(parts.path)]

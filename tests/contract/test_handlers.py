@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import boto3
 import pytest
+import time_machine
 from botocore.exceptions import ClientError
 
 from darkroom.aws.images_table import ImagesTable
@@ -123,6 +124,19 @@ def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> No
     assert f"outputs/{image_id}/1/webp.webp" in answer["headers"]["Location"]
     assert "X-Amz-Signature" in answer["headers"]["Location"]
     assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
+
+
+@time_machine.travel("2026-11-26T09:00:00Z", tick=False)
+def test_a_variants_address_is_signed_for_the_method_that_asks(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    functions.work()
+    variant, outputs = functions.row(image_id).variants[0], functions.read_image.ports.outputs
+    addresses = [
+        call(functions.read_image, http_event(method, f"/images/{image_id}/variants/thumb"))["headers"]["Location"]
+        for method in ("GET", "HEAD")
+    ]
+    assert addresses == [outputs.url_of(variant), outputs.url_of(variant, for_head=True)]
+    assert len(set(addresses)) == 2
 
 
 def test_a_variant_whose_object_is_gone_is_reported_to_the_operator(functions: Functions, log: io.StringIO) -> None:
@@ -289,7 +303,7 @@ def test_what_no_route_takes_is_a_problem(functions: Functions) -> None:
     problem(functions.get("/nowhere"), 404, "unknown_path")
     wrong_method = call(functions.read_image, http_event("DELETE", "/images"))
     problem(wrong_method, 405, "method_not_allowed")
-    assert wrong_method["headers"]["Allow"] == "POST, GET"
+    assert wrong_method["headers"]["Allow"] == "POST, GET, HEAD"
 
 
 def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reaches(functions: Functions) -> None:
@@ -297,14 +311,14 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
         for path in ("/", "/image", "/images/", "/images/a/b", "/openapi.json/"):
             problem(call(functions.read_image, http_event(method, path)), 404, "unknown_path")
     for method, path, allowed in (
-        ("PUT", "/images", "POST, GET"),
-        ("HEAD", "/images", "POST, GET"),
-        ("POST", f"/images/{'0' * 26}", "GET, PATCH, DELETE"),
-        ("DELETE", f"/images/{'0' * 26}/status", "GET"),
-        ("PATCH", f"/images/{'0' * 26}/variants/webp", "GET"),
-        ("POST", "/openapi.json", "GET"),
+        ("PUT", "/images", "POST, GET, HEAD"),
+        ("POST", f"/images/{'0' * 26}", "GET, HEAD, PATCH, DELETE"),
+        ("DELETE", f"/images/{'0' * 26}/status", "GET, HEAD"),
+        ("PATCH", f"/images/{'0' * 26}/variants/webp", "GET, HEAD"),
+        ("POST", "/openapi.json", "GET, HEAD"),
         ("GET", "/uploads", "POST"),
-        ("PUT", "/webhooks", "POST, GET"),
+        ("HEAD", "/uploads", "POST"),
+        ("PUT", "/webhooks", "POST, GET, HEAD"),
         ("GET", "/webhooks/we_0000000000000000/ping", "POST"),
     ):
         answer = call(functions.read_image, http_event(method, path))

@@ -69,14 +69,10 @@ def test_each_route_is_handled_by_the_function_to_which_the_template_sends_it(
         for app in [load(name, aws, monkeypatch).app]
         for route in [*app._static_routes, *app._dynamic_routes]
     }
-    assert len(handled) == len(ROUTES)
-    for route in ROUTES:
-        (name,) = {
-            name
-            for (method, pattern), name in handled.items()
-            if method == route.method and pattern == app_pattern(route.rule)
-        }
-        assert sent[route.method, route.path] == f"functions/{name}/", route.name
+    assert len(handled) == sum(len(route.methods) for route in ROUTES)
+    for route, method in ((one, method) for one in ROUTES for method in one.methods):
+        name = handled[method, app_pattern(route.rule)]
+        assert sent[method, route.path] == f"functions/{name}/", (route.name, method)
 
 
 def app_pattern(rule: str) -> str:
@@ -116,7 +112,9 @@ def test_every_route_tells_of_its_problems_by_status() -> None:
 
 
 def test_every_answer_of_a_function_forbids_sniffing_and_says_whether_it_may_be_kept() -> None:
-    for operation in operations().values():
+    for label, operation in operations().items():
+        if label.startswith("HEAD "):
+            continue  # as of GET
         for status, response in operation["responses"].items():
             if "application/json" in response.get("content", {}) and int(status) >= HTTPStatus.BAD_REQUEST:
                 continue  # API Gateway's own
@@ -142,12 +140,27 @@ def test_what_api_gateway_answers_by_itself_is_described() -> None:
     assert gateways("iam")["POST /images"] == {"403", "413", "429", "431", "500", "503"}
 
 
+def test_head_is_described_as_get_without_bodies() -> None:
+    for label, operation in operations().items():
+        if label.startswith("GET "):
+            heads = operations()[f"HEAD {label[4:]}"]
+            for part in ("parameters", "security", "description"):
+                assert heads.get(part) == operation.get(part), label
+            assert heads["responses"].keys() == operation["responses"].keys()
+            for status, response in heads["responses"].items():
+                described = {name: operation["responses"][status][name] for name in ("description", "headers")}
+                assert response == described, f"{label} {status}"
+    assert {label[5:] for label in operations() if label.startswith("HEAD ")} == {
+        route.path for route in ROUTES if route.method == "GET"
+    }
+
+
 def test_whoever_may_call_is_told_for_every_access_of_the_template() -> None:
     assert set(ACCESSES) == set(raw_template()["Parameters"]["Access"]["AllowedValues"])
     for access in ACCESSES:
         assert bool(described(access)["security"]) == (access != "anonymous")
         opened = [label for label, operation in operations(access).items() if operation.get("security") == []]
-        assert opened == ["GET /openapi.json"]
+        assert opened == ["GET /openapi.json", "HEAD /openapi.json"]
 
 
 def test_a_token_without_a_tenant_is_told_of_where_tokens_are_asked_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,9 @@ from typing import Any
 
 import boto3
 import pytest
+import time_machine
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -614,6 +618,20 @@ def test_an_outputs_address_is_signed_for_fifteen_minutes_with_sigv4(aws: Aws) -
         Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/k.jpg")
     )
     assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in url and "X-Amz-Expires=900" in url
+
+
+def test_an_outputs_address_is_signed_for_one_method(aws: Aws) -> None:
+    def signatures(method: str) -> set[str]:
+        signed, credentials = AWSRequest(method, url.partition("?")[0]), boto3.Session().get_credentials()
+        assert credentials is not None
+        S3SigV4QueryAuth(credentials, "s3", "us-east-1", expires=900).add_auth(signed)
+        return set(re.findall("X-Amz-Signature=([0-9a-f]+)", str(signed.url)))
+
+    with time_machine.travel("2026-11-21T09:00:00Z", tick=False):
+        for method, for_head in (("GET", False), ("HEAD", True)):
+            url = OutputsBucket(s3_client(), aws.outputs_bucket).url_of(VARIANT, for_head=for_head)
+            (signature,) = re.findall("X-Amz-Signature=([0-9a-f]+)", url)
+            assert signature in signatures(method)
 
 
 def test_an_outputs_address_is_in_the_region_of_its_bucket(ambient: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,8 @@ def load_page(monkeypatch: pytest.MonkeyPatch) -> Load:
     return load
 
 
-def get(module: ModuleType, path: str, **headers: str) -> dict[str, Any]:
-    event = http_event("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+def get(module: ModuleType, path: str, method: str = "GET", **headers: str) -> dict[str, Any]:
+    event = http_event(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer: dict[str, Any] = module.handler(event, Context("serve_page"))
     json.dumps(answer)
     return answer
@@ -58,6 +58,12 @@ def get(module: ModuleType, path: str, **headers: str) -> dict[str, Any]:
 def settings_of(shell: str) -> Any:
     (content,) = re.findall(r'<meta name="darkroom" content="([^"]*)">', shell)
     return json.loads(html.unescape(content))
+
+
+def test_head_is_answered_as_get_and_the_gateway_leaves_the_body_out(load_page: Load) -> None:
+    module = load_page()
+    for path in ("/app", "/app/", "/app/unknown.js"):
+        assert get(module, path, "HEAD") == get(module, path)
 
 
 def test_a_browser_gets_the_shell_and_every_file_that_it_names(load_page: Load) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
+import time_machine
 
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.tenants_table import TenantsTable
@@ -211,17 +212,22 @@ WITH_AN_ID = tuple(route for route in ROUTES if "{id}" in route.path)
 
 OWN = {
     "GET /images/{id}": 200,
+    "HEAD /images/{id}": 200,
     "PATCH /images/{id}": 200,
     "DELETE /images/{id}": 204,
     "GET /images/{id}/status": 200,
+    "HEAD /images/{id}/status": 200,
     "GET /images/{id}/variants/{name}": 307,
+    "HEAD /images/{id}/variants/{name}": 307,
     "GET /webhooks/{id}": 200,
+    "HEAD /webhooks/{id}": 200,
     "PATCH /webhooks/{id}": 200,
     "DELETE /webhooks/{id}": 204,
     "POST /webhooks/{id}/rotate": 200,
     "POST /webhooks/{id}/ping": 202,
     "POST /webhooks/{id}/recover": 202,
     "GET /webhooks/{id}/deliveries": 200,
+    "HEAD /webhooks/{id}/deliveries": 200,
     "POST /webhooks/{id}/deliveries/{delivery_id}/resend": 202,
 }
 """The answers that the owner gets: otherwise an API that always refuses would pass a matrix of refusals."""
@@ -237,8 +243,8 @@ def test_the_matrix_has_every_route_with_an_id() -> None:
         "/",
         "/{path+}",
     }
-    assert len(ROUTES) == 32, "a new route: say here what its owner gets"
-    assert [name_of(route) for route in ROUTES if not route.security] == ["GET /openapi.json"]
+    assert len(ROUTES) == 41, "a new route: say here what its owner gets"
+    assert [name_of(route) for route in ROUTES if not route.security] == ["GET /openapi.json", "HEAD /openapi.json"]
 
 
 def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_changes_nothing(city: City) -> None:
@@ -268,7 +274,8 @@ def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None
         for me, other in ((city.acme, city.globex), (city.globex, city.acme)):
             unknown = sent(city, route, unknown_to(route), me.bearer)
             code = "unknown_webhook" if is_about_webhooks(route) else "unknown_image"
-            assert (unknown.status, unknown.body["code"]) == (404, code), name_of(route)
+            told = None if route.method == "HEAD" else unknown.body["code"]
+            assert (unknown.status, told) == (404, None if route.method == "HEAD" else code), name_of(route)
             for image_id in (*other.ids_for(route), *MALFORMED):
                 assert sent(city, route, image_id, me.bearer) == unknown, (name_of(route), image_id)
                 tagged = me.bearer | {"if-none-match": "*"}
@@ -289,14 +296,15 @@ def test_a_token_is_taken_from_the_bucket_of_whose_credential_it_is_and_no_other
         for headers in city.shut.values():
             sent(city, route, city.globex.scheduled, headers)
     assert buckets(city) == before, "a credential that opens nothing takes none"
-    costing = {f"{route.method} {route.path}" for route in described.ROUTES if route.is_rate_limited}
-    assert len(costing) == len(described.ROUTES) - 1, "all but the description"
+    free = [route for route in described.ROUTES if not route.is_rate_limited]
+    assert [route.name for route in free] == ["getOpenapi"]
+    costing = {f"{method} {route.path}" for route in described.ROUTES if route not in free for method in route.methods}
     for route in ROUTES:
         before = buckets(city)
         for _ in range(MAX_BLOCK):  # a function may still hold all tokens of a block but the first
             sent(city, route, city.globex.scheduled, forged(city))
         after = buckets(city)
-        own = {"acme" if route.method != "GET" else bucket_of(Policy.READS, "acme")}
+        own = {"acme" if route.method not in ("GET", "HEAD") else bucket_of(Policy.READS, "acme")}
         changed = {name for name, tat in after.items() if tat != before.get(name)}
         assert changed == (own if name_of(route) in costing else set()), name_of(route)
 
@@ -386,6 +394,26 @@ def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> 
     assert status == [200, 404]
 
 
+@time_machine.travel("2026-11-26T09:00:00Z", tick=False)
+def test_head_is_answered_as_get_without_a_body_whoever_asks(city: City) -> None:
+    reads = [route for route in ROUTES if route.method == "GET"]
+    assert {(one.path, one.function, one.security) for one in reads} == {
+        (one.path, one.function, one.security) for one in ROUTES if one.method == "HEAD"
+    }
+    answers = set()
+    for route in reads:
+        for headers in (*city.shut.values(), city.acme.bearer, city.acme.bearer | {"if-none-match": "*"}):
+            for image_id in (*city.acme.ids_for(route), city.globex.done, UNKNOWN):
+                got, asked = (
+                    sent(city, replace(route, method=method), image_id, headers) for method in ("GET", "HEAD")
+                )
+                locations = [answer.headers.pop("Location", "").partition("?")[0] for answer in (got, asked)]
+                assert (asked.status, asked.headers, asked.body) == (got.status, got.headers, None), name_of(route)
+                assert locations[0] == locations[1]
+                answers.add(got.status)
+    assert answers >= {200, 304, 307, 401, 403, 404, 409}
+
+
 def test_an_announcement_that_names_a_tenant_is_refused(city: City) -> None:
     body = announcement_of(PHOTO, tenant_id="globex")
     refused = city.gateway.request("POST", "/uploads", body=body, headers=city.acme.bearer)
@@ -396,8 +424,10 @@ def test_its_owner_gets_it(city: City) -> None:
     for route in sorted(WITH_AN_ID, key=lambda route: route.method == "DELETE"):
         for owner in (city.acme, city.globex):
             # Only a waiting image can be rescheduled, and only a done one has variants.
-            image_ids = {"PATCH /images/{id}": (owner.scheduled,), "GET /images/{id}/variants/{name}": (owner.done,)}
-            for image_id in image_ids.get(name_of(route), owner.ids_for(route)):
+            is_of_variant = route.path == "/images/{id}/variants/{name}"
+            image_ids = (owner.done,) if is_of_variant else owner.ids_for(route)
+            image_ids = (owner.scheduled,) if name_of(route) == "PATCH /images/{id}" else image_ids
+            for image_id in image_ids:
                 answer = sent(city, route, image_id, owner.bearer)
                 assert answer.status == OWN[name_of(route)], (name_of(route), image_id)
                 has_its_id = isinstance(answer.body, dict) and "links" in answer.body

@@ -16,9 +16,12 @@ import pyvips
 from PIL import Image
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.recipes import Recipe
+from darkroom.domain.limits import Limits
+from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
+from darkroom.imaging.animation import require_little_work, timeline_of
 from darkroom.imaging.develop import FIRST_FRAME_ONLY
+from darkroom.imaging.geometry import place
 from darkroom.imaging.headers.gif import IMAGE, colour_table_bytes, gif_blocks
 from proof.fuzz.handmade import webp
 from tests.engine.golden import animations, gif_files, png_files, webp_files
@@ -282,6 +285,45 @@ def test_a_poster_of_nothing_but_single_colours_is_the_first_frame() -> None:
     steps = [Step(samples=block(*SIZE, colour)) for colour in (RED, BLUE, GREEN)]
     (poster,) = developed(animations.gif(SIZE, steps), {"animation": "poster", "format": "png"}).variants
     assert np.array_equal(frames_of(poster.body)[0][0], steps[0].samples)
+
+
+def repeated(body: bytes, frames: int) -> bytes:
+    """The animation of three frames with so many, all others as the last one."""
+    more = frames - 3
+    if body.startswith(b"GIF"):
+        *_, (_, start, _), (_, _, end), _ = gif_blocks(body)  # the last frame's control, the frame, the trailer
+        return body[:end] + body[start:end] * more + body[end:]
+    if body.startswith(b"RIFF"):
+        *_, (_, at, _) = webp.chunks(body)
+        return webp.with_mended_size(body + body[at - 8 :] * more)
+    start, end = body.rindex(b"fcTL") - 4, body.rindex(b"IEND") - 4
+    told = body.replace(claims(3), claims(frames))
+    return told[:end] + body[start:end] * more + body[end:]
+
+
+THREE_STEPS = tuple(Step(samples=block(*SIZE, *colours)) for colours in ((RED,), (RED, BLUE), (GOLD,)))
+
+
+@pytest.mark.parametrize("frames", [1_024, 20_100])
+@pytest.mark.parametrize("make", [animations.gif, animations.apng, animations.webp])
+def test_a_still_is_developed_however_many_frames_follow(make: Any, frames: int) -> None:
+    few = make(SIZE, THREE_STEPS)
+    many = repeated(few, frames)
+    asked = [{"format": "png"}, {"format": "png", "animation": "poster"}]
+    assert developed(many, *asked).variants == developed(few, *asked).variants
+    assert developed(many, {}).notices == (FIRST_FRAME_ONLY,)
+    assert code_of(many, *asked, KEEP) == "too_many_frames"
+
+
+def test_a_poster_is_sought_in_a_limited_number_of_frames() -> None:
+    plain, striped, _ = THREE_STEPS
+    body = animations.gif(SIZE, (plain, plain, striped))
+    poster = Recipe(variants=(VariantSpec(name="a", width=40, format="png", animation="poster"),))
+    colours = [
+        frames_of(develop(body, poster, limits=Limits(max_frames=most)).variants[0].body)[0][0][5, 35].tolist()
+        for most in (2, 3)
+    ]
+    assert colours == [list(RED), list(BLUE)]
 
 
 def test_a_still_is_the_same_whatever_an_animation_would_become() -> None:
@@ -664,7 +706,6 @@ def planted(frames: int, size: tuple[int, int], *, frame: tuple[int, int] = (1, 
         (planted(2, (4000, 3000)), [{"animation": "poster"}]),
         (planted(2, (40, 30), frame=(9000, 9000)), [KEEP]),
         (planted(1000, (800, 600)), [KEEP]),
-        (planted(400, (1200, 1000)), [{"animation": "poster"}]),
         (planted(2, (40, 30)), [{**KEEP, "width": 3000, "height": 3000, "enlarge": True, "fit": "exact"}]),
         (planted(201, (800, 600)), [{**KEEP, "width": 800}, {**KEEP, "width": 400}]),
         (planted(130, (800, 600)), [{**KEEP, "width": 800, "effort": "small"}]),
@@ -672,12 +713,35 @@ def planted(frames: int, size: tuple[int, int], *, frame: tuple[int, int] = (1, 
         (planted(1000, (10, 10)), [KEEP] * 4),
     ],
     ids=[
-        *("canvas", "canvas-of-poster", "frame", "frames", "frames-of-poster", "variant"),
+        *("canvas", "canvas-of-poster", "frame", "frames", "variant"),
         *("sum", "effort", "quality", "least"),
     ],
 )
 def test_too_much_work_is_refused_before_a_frame_is_decoded(body: bytes, variants: Sequence[dict[str, Any]]) -> None:
     assert code_of(body, *variants) == "animation_too_large"
+
+
+def test_a_poster_is_sought_in_as_many_frames_as_the_work_allows_and_is_not_refused_for_the_others() -> None:
+    huge_picture = webp.chunk(b"VP8L", webp.solid(64, 48)[8:] + bytes(8_000_000))
+    huge = webp.animation_frame(huge_picture, width=64, height=48)
+    spec = VariantSpec(name="a", width=1000, height=800, animation="poster", format="jpeg")
+    recipe = Recipe(variants=(spec,))
+    for body, sought in (
+        (planted(340, (1200, 1000)), 340),
+        (planted(400, (1200, 1000)), 345),  # (16.8 megapixels - a quarter of 0.8) / (1.2 / 25)
+        (planted(3, (40, 30), frame=(9000, 9000)), 1),
+        (webp.animation(64, 48, huge, huge), 1),
+    ):
+        timeline = timeline_of(body, most=1000)
+        assert timeline is not None
+        assert require_little_work(timeline, recipe, [(spec, place(spec, 1000, 800))]) == sought
+    broken = code_of(planted(400, (1200, 1000)), {"animation": "poster"})
+    assert broken == "undecodable", "that of its first frame: it was begun"
+    moving = spec.model_copy(update={"name": "b", "animation": "keep", "width": 40, "height": 30})
+    jobs = [(spec, place(spec, 1000, 800)), (moving, place(moving, 40, 30))]
+    timeline = timeline_of(planted(300, (1000, 800)), most=1000)
+    assert timeline is not None
+    assert 0 < require_little_work(timeline, Recipe(variants=(spec,)), jobs) < 300, "keeping it took most of it"
 
 
 def test_lossless_frames_also_count_by_their_bytes() -> None:

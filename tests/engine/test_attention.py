@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -46,6 +47,19 @@ def ball(size: tuple[int, int], centre: tuple[float, float], mode: str = "RGB", 
     return picture.convert(mode)
 
 
+def among_leaves() -> Image.Image:
+    """A green portrait with one red ball: docs/images/attention.webp, without the crop's frame."""
+    chance, size = random.Random(1), (160, 240)
+    picture = Image.new("RGB", size, (50, 120, 45))
+    draw = ImageDraw.Draw(picture)
+    for _ in range(260):
+        x, y, across, down = *(chance.randrange(side) for side in size), chance.randrange(3, 14), chance.randrange(2, 6)
+        colour = chance.randrange(20, 90), chance.randrange(90, 190), chance.randrange(20, 70)
+        draw.ellipse((x - across, y - down, x + across, y + down), fill=colour)
+    draw.ellipse((68, 190, 92, 214), fill=RED)
+    return picture
+
+
 def reds(body: bytes) -> int:
     """How many pixels of a file are the ball's, by another decoder."""
     red, green, _ = np.moveaxis(np.asarray(Image.open(io.BytesIO(body)).convert("RGB"), dtype=int), 2, 0)
@@ -67,6 +81,15 @@ def test_the_crop_contains_the_one_thing_that_there_is(size: tuple[int, int], ce
     whole, crop = encoded(picture), found(encoded(picture), width=180, height=180).variants[0]
     assert (crop.width, crop.height) == (180, 180)
     assert reds(crop.body) == reds(whole) > 500
+
+
+def test_among_leaves_not_even_the_one_red_thing_stands_out_as_the_documents_show() -> None:
+    body = encoded(among_leaves())
+    made = found(body, width=160, height=160)
+    assert made.attention is not None and abs(made.attention.y - 0.5) < 0.02
+    assert 0.3 < reds(made.variants[0].body) / reds(body) < 0.6
+    (crop,) = found(body, width=160, height=160, gravity=FocalPoint(x=0.5, y=0.84)).variants
+    assert reds(crop.body) == reds(body), "the advice for who knows better"
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,20 @@ def test_a_variant_is_one_redirect_away(api: httpx.Client) -> None:
     assert followed.headers["content-type"] == "image/webp"
     assert opened(followed.content).format == "WEBP"
 
+    # The method is signed: an address for one is refused to the other.
+    heads = api.head(f"/images/{image_id}/variants/webp")
+    assert (heads.status_code, heads.content) == (307, b"")
+    about = httpx.head(heads.headers["location"], trust_env=False)
+    assert (about.status_code, about.content) == (200, b"")
+    assert (about.headers["content-type"], about.headers["etag"]) == ("image/webp", followed.headers["etag"])
+    assert int(about.headers["content-length"]) == len(followed.content)
+    assert httpx.head(redirect.headers["location"], trust_env=False).status_code == 403
+    assert httpx.get(heads.headers["location"], trust_env=False).status_code == 403
+
+    whole, bare = (api.request(method, f"/images/{image_id}") for method in ("GET", "HEAD"))
+    assert (bare.status_code, bare.content, bare.headers["etag"]) == (200, b"", whole.headers["etag"])
+    assert int(bare.headers["content-length"]) == len(whole.content)
+
 
 def test_a_client_with_a_current_copy_gets_a_304(api: httpx.Client) -> None:
     image_id = post(api, jpeg()).json()["id"]

@@ -51,10 +51,10 @@ CONSUMERS = sorted(
 ROLES = resources("AWS::IAM::Role")
 FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
-PAGE_ROUTES = frozenset({"GET /app", "GET /app/{path+}"})
+PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
 """The routes of the page, which asks for a credential itself."""
 
-OPEN_ROUTES = frozenset({"GET /openapi.json"}) | PAGE_ROUTES
+OPEN_ROUTES = frozenset({"GET /openapi.json", "HEAD /openapi.json"}) | PAGE_ROUTES
 """Routes that anybody may call in every environment."""
 
 LOG_DELIVERIES = (
@@ -763,11 +763,19 @@ def test_every_route_but_the_open_ones_asks_for_a_credential(access: str) -> Non
     assert len(routes(access)) >= 5
 
 
+@ASKING
+def test_head_goes_where_get_goes_and_asks_for_the_same_credential(access: str) -> None:
+    for path, operations in http_api(access)["paths"].items():
+        if "get" in operations:
+            assert operations["head"] == operations["get"], path
+
+
 def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second() -> None:
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
     limits = {route: stage["RouteSettings"][route]["ThrottlingRateLimit"] for route in OPEN_ROUTES}
-    files = limits.pop("GET /app/{path+}")  # about ten for a first visit, one for each later one
-    assert 0 < files <= 50 and all(0 < limit <= 10 for limit in limits.values())
+    for method in ("GET", "HEAD"):
+        assert 0 < limits.pop(f"{method} /app/{{path+}}") <= 50, "about ten for a first visit, one for each later one"
+    assert all(0 < limit <= 10 for limit in limits.values())
 
 
 def test_every_other_route_is_throttled_by_parameter() -> None:
@@ -912,7 +920,7 @@ def test_the_origin_of_signing_in_is_one_and_nothing_else_in_a_policy(origin: st
 
 def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() -> None:
     cors = expanded_template()["Resources"]["Api"]["Properties"]["Body"]["x-amazon-apigateway-cors"]["Fn::If"][1]
-    assert set(cors["allowMethods"]) == {route.method for route in ROUTES}
+    assert set(cors["allowMethods"]) == {method for route in ROUTES for method in route.methods}
     sent = {parameter.name.lower() for route in ROUTES for parameter in route.parameters if parameter.place == "header"}
     assert set(cors["allowHeaders"]) == {"authorization", "content-type", *sent}
     told = {header.name.lower() for route in ROUTES for answer in route.answers for header in answer.headers}

@@ -543,8 +543,9 @@ class Outputs(Protocol):
     def delete_all(self, image_id: str) -> None:
         """Removes everything under the image's id, of every run."""
 
-    def url_of(self, variant: Variant) -> str:
-        """A URL from which anyone can fetch the variant for the next 15 minutes."""
+    def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
+        """A URL from which anyone can fetch the variant for the next 15 minutes, by GET alone; or by HEAD alone, with
+        `for_head`."""
 
 
 class Lanes(Protocol):

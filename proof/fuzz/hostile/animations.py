@@ -1,4 +1,4 @@
-"""Animations that are too large, too many, absurd or damaged, whose variants keep them."""
+"""Animations that are too large, too many, absurd or damaged, whose variants keep them or are their poster."""
 
 from __future__ import annotations
 
@@ -12,23 +12,34 @@ from PIL import Image
 
 from proof.fuzz.corpus import picture, saved
 from proof.fuzz.handmade import gif, png, webp
-from proof.fuzz.hostile.case import DAMAGED, DEVELOPED, KEPT, NEARLY_ALL_BYTES, TOO_LARGE, UNSUPPORTED, Case, case
+from proof.fuzz.hostile.case import (
+    DAMAGED,
+    DEVELOPED,
+    KEPT,
+    NEARLY_ALL_BYTES,
+    POSTER,
+    TOO_LARGE,
+    UNSUPPORTED,
+    Case,
+    case,
+)
 
 _REFUSED = ("animation_too_large", *TOO_LARGE)
 _4K = (3840, 2160)
 
 
 def cases() -> Iterator[Case]:
-    """All of them; each name says that the animation is to be kept."""
+    """All of them; each name says what is made of the animation."""
     yield from _gifs()
     yield from _pngs()
     yield from _webps()
+    yield from _posters()
 
 
 def _gifs() -> Iterator[Case]:
     name, ends = f"gif{KEPT}", (DEVELOPED, *DAMAGED)
     small, tiny = gif.frame(64, 48), gif.frame(1, 1)
-    yield case(f"{name}10000-tiny", gif.gif(64, 48, tiny * 10_000), "too_many_frames", UNSUPPORTED)
+    yield case(f"{name}10000-tiny", gif.gif(64, 48, tiny * 10_000), "too_many_frames")
     yield case(f"{name}200-tiny", gif.gif(64, 48, (gif.control(disposal=3) + tiny) * 200), DEVELOPED)
     yield case(f"{name}500-tiny", gif.gif(64, 48, (gif.control(disposal=2) + tiny) * 500), DEVELOPED, heavy=True)
     yield case(f"{name}canvas", gif.gif(16383, 16383, tiny, tiny), *_REFUSED)
@@ -143,6 +154,24 @@ def _webps() -> Iterator[Case]:
     noise = Image.frombytes("RGBA", (64, 48), random.Random(5).randbytes(64 * 48 * 4))
     frames = [noise.rotate(90 * turn) for turn in range(3)]
     yield case(f"{name}noise", saved(frames[0], "WEBP", save_all=True, append_images=frames[1:]), DEVELOPED)
+
+
+def _posters() -> Iterator[Case]:
+    """Thousands of frames of one colour, among which there is no poster."""
+    tiny, ends = gif.frame(1, 1), (DEVELOPED, *DAMAGED)
+    yield case(f"gif{POSTER}20000-tiny", gif.gif(64, 48, gif.frame(64, 48), tiny * 20_000), DEVELOPED)
+    yield case(f"gif{POSTER}800x600", gif.gif(800, 600, gif.frame(800, 600) * 1000), DEVELOPED, heavy=True)
+    yield case(f"gif{POSTER}4k", gif.gif(*_4K, gif.frame(*_4K) * 100), DEVELOPED, heavy=True)
+    large = gif.frame(65535, 65535, data=gif.solid_data(3072))
+    yield case(f"gif{POSTER}large-second-frame", gif.gif(64, 48, gif.frame(64, 48), large), DEVELOPED)
+    yield case(f"gif{POSTER}canvas", gif.gif(16383, 16383, tiny, tiny), *_REFUSED)
+    small = webp.animation_frame(webp.solid(64, 48), width=64, height=48)
+    yield case(f"webp{POSTER}30000", webp.animation(64, 48, small * 30_000), DEVELOPED)
+    yield case(f"webp{POSTER}groups", functools.partial(_groups, 1000), *ends, heavy=True)
+    many = [piece for number in range(0, 24_000, 2) for piece in (_control(number, 8, 8), _data(number + 1, 8, 8))]
+    idat = png.chunk(b"IDAT", _rows(64, 48))
+    long = png.png(png.header(64, 48), _counted(12_001), _control(0, 64, 48), idat, *many)
+    yield case(f"png{POSTER}12001", long, DEVELOPED)
 
 
 def _beyond(*, alpha: bool) -> bytes:

@@ -10,6 +10,8 @@ from darkroom.domain.limits import Limits
 DEVELOPED = "developed"
 KEPT = "-kept-"
 """In the name of a file that is developed into variants that keep its animation."""
+POSTER = "-poster-"
+"""In the name of one whose poster is sought."""
 DAMAGED = ("undecodable", "truncated")
 UNSUPPORTED = "unsupported_format"
 FLOODED = ("developed", *DAMAGED, UNSUPPORTED)

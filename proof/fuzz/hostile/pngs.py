@@ -250,7 +250,7 @@ def _animations() -> Iterator[Case]:
     larger = (frame(1, 30000, 30000), data(2, 1000, 1000))
     yield case("png-larger-second-picture", png.png(header, control(2), frame(0, 64, 48), idat, *larger), DEVELOPED)
     many = [piece for number in range(2000) for piece in (frame(2 * number, 8, 8), data(2 * number + 1, 8, 8))]
-    yield case("png-2000-frames", png.png(header, control(2000), idat, *many), "too_many_frames")
+    yield case("png-2000-frames", png.png(header, control(2000), idat, *many), DEVELOPED)
     yield case("png-2000-frames-uncounted", png.png(header, control(2), idat, *many), DEVELOPED)
     # A picture apart from the animation is never decoded, and its first frame is.
     noise = random.Random(4).randbytes(500)

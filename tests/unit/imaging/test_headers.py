@@ -181,13 +181,6 @@ def test_each_limit_has_its_code(limits: Limits, code: str) -> None:
     assert code_of(body, limits) == code
 
 
-def test_frames_are_limited() -> None:
-    frames = [Image.new("RGB", (8, 8), (value, 0, 0)) for value in range(4)]
-    body = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    open_original(body, Limits(max_frames=4))
-    assert code_of(body, Limits(max_frames=3)) == "too_many_frames"
-
-
 def test_every_scan_counts_with_the_samples_that_it_touches() -> None:
     header = header_of(jpeg(64, 48))
     assert (header.scans, header.scan_samples, header.decoder_bytes) == (1, 64 * 48 * 3 // 2, 0)

@@ -25,7 +25,9 @@ NEAR = 0.8
 UNUSED_DAYS = 90
 """A key that nobody has used for so long is forgotten, not needed."""
 
-OPEN_ROUTES = frozenset({"GET /openapi.json", "GET /app", "GET /app/{path+}"})
+OPEN_ROUTES = frozenset(
+    f"{method} {path}" for method in ("GET", "HEAD") for path in ("/openapi.json", "/app", "/app/{path+}")
+)
 """Routes without a credential: they reveal nothing about any tenant."""
 
 VERSIONED = frozenset({"OriginalsBucket"})

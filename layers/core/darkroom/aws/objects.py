@@ -123,10 +123,12 @@ class OutputsBucket:
             for page in pages:
                 self.delete(tuple(item["Key"] for item in page.get("Contents", ())))
 
-    def url_of(self, variant: Variant) -> str:
-        return self._client.generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket_name, "Key": variant.key}, ExpiresIn=PRESIGNED_URL_SECONDS
-        )
+    def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
+        # The method is signed (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
+        object_at = {"Bucket": self._bucket_name, "Key": variant.key}
+        if for_head:
+            return self._client.generate_presigned_url("head_object", object_at, PRESIGNED_URL_SECONDS)
+        return self._client.generate_presigned_url("get_object", object_at, PRESIGNED_URL_SECONDS)
 
 
 def original_key(image_id: str) -> str:

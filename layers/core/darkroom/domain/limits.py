@@ -27,7 +27,7 @@ class Limits:
     max_png_bytes: int = 160_000_000
     max_side: int = 65_500  # pixels; the longest side that libjpeg decodes (jmorecfg.h); a WebP's ends at 16,383
     max_aspect: int = 200  # the longer side may be this many times the shorter one
-    max_frames: int = 1_000
+    max_frames: int = 1_000  # of an animation that is kept, and those in which a poster is sought
     max_scans: int = 30  # of a progressive JPEG; encoders write about 10
     # Over all scans: libjpeg's progression touches 14 for each pixel without subsampling, and 8 with 4:2:0.
     max_scan_samples: int = 730_000_000

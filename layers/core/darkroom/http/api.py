@@ -176,5 +176,7 @@ def handles[Handler: Callable[..., Response[str]]](
         *([] if route.is_open else [require_scope]),
         *([protection] if protection else []),
     ]
-    register: Callable[[Handler], Handler] = app.route(rule=route.rule, method=route.method, middlewares=middlewares)
+    register: Callable[[Handler], Handler] = app.route(
+        rule=route.rule, method=list(route.methods), middlewares=middlewares
+    )
     return register

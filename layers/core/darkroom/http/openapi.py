@@ -106,7 +106,11 @@ def document(access: Access) -> Json:
     components = _Components()
     paths: Json = {}
     for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, access, components)
+        operation = _operation(route, access, components)
+        described = {method.lower(): operation for method in route.methods}
+        if "head" in described:
+            described["head"] = _without_bodies(operation)
+        paths[route.path] = paths.get(route.path, {}) | described
     webhooks = {kind: {"post": _received(kind, components)} for kind in PAYLOADS}
     responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
     return {
@@ -229,6 +233,16 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
         )
     operation["responses"] = responses
     return operation
+
+
+def _without_bodies(operation: Json) -> Json:
+    """The operation that answers to HEAD what this one answers to GET."""
+    responses = {
+        status: {"description": response["description"], "headers": response["headers"]}
+        for status, response in operation["responses"].items()
+    }
+    summary = f"{operation['summary']}, without the body"
+    return operation | {"operationId": f"{operation['operationId']}Head", "summary": summary, "responses": responses}
 
 
 _SENT_HEADERS = {

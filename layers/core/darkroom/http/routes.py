@@ -119,6 +119,11 @@ class Route:
     """Whether it answers everybody, without a credential."""
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it answers: HEAD as GET. The gateway leaves the body out and keeps its length."""
+        return (self.method, "HEAD") if self.method == "GET" else (self.method,)
+
+    @property
     def is_about_webhooks(self) -> bool:
         """Whether it is about webhooks, and not about images."""
         return self.path.startswith("/webhooks")
@@ -507,7 +512,7 @@ GET_VARIANT = Route(
     path="/images/{id}/variants/{name}",
     name="getVariant",
     summary="Fetch a variant",
-    description="Redirects to the variant's bytes: `curl -L` fetches them.",
+    description="Redirects to the variant's bytes: `curl -L` fetches them. The address is for the same method.",
     parameters=(
         _ID,
         Parameter(
@@ -872,9 +877,9 @@ ROUTES = (
 NOWHERE = ("unknown_path", "method_not_allowed")
 """The problems of a request that no route takes."""
 
-_PATHS = tuple((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))), route.method) for route in ROUTES)
+_PATHS = tuple((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))), route.methods) for route in ROUTES)
 
 
 def methods_of(path: str) -> tuple[str, ...]:
     """The methods that a path allows; none if there is nothing at it."""
-    return tuple(method for pattern, method in _PATHS if pattern.fullmatch(path))
+    return tuple(method for pattern, methods in _PATHS if pattern.fullmatch(path) for method in methods)

@@ -103,7 +103,7 @@ def open_original(original: bytes, limits: Limits) -> Original:
     """Opens the picture in `original`, if its header is within `limits`.
 
     Raises Rejected: `file_too_large`, `unsupported_format`, `truncated`, `undecodable`, `too_many_pixels`,
-    `side_too_long`, `aspect_too_extreme`, `too_many_frames` or `too_many_scans`.
+    `side_too_long`, `aspect_too_extreme` or `too_many_scans`.
     """
     if len(original) > limits.max_bytes:
         raise _too_large(len(original), limits.max_bytes)
@@ -172,8 +172,6 @@ def check_limits(header: Header, limits: Limits) -> None:
             "aspect_too_extreme",
             f"The image is {width}×{height} pixels; its longer side exceeds {limits.max_aspect} times the shorter.",
         )
-    if header.frames > limits.max_frames:
-        raise Rejected("too_many_frames", f"The animation has {header.frames} frames; at most {limits.max_frames}.")
     if header.scans > limits.max_scans or header.scan_samples > limits.max_scan_samples:
         raise Rejected(
             "too_many_scans",

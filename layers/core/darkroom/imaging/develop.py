@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyvips
@@ -131,7 +132,8 @@ def develop(
 
     `effort` applies to variants that name none, and `overlay_of` returns the file of an overlay's image. The same
     files, recipe, effort and library versions give the same bytes. Raises Rejected if the bytes are no image that can
-    be developed; the codes are those of `open_original`, `animation_too_large` and `overlay_undecodable`.
+    be developed; the codes are those of `open_original`, `too_many_frames`, `animation_too_large` and
+    `overlay_undecodable`.
     """
     with developing(original, recipe, limits=limits, effort=effort, overlay_of=overlay_of) as picture:
         return picture.developed()
@@ -240,15 +242,9 @@ def _opened(
     for kind in ("keep", "first", "poster"):
         if variants := tuple(spec for spec in recipe.variants if spec.animation == kind):
             parts[kind] = recipe.model_copy(update={"variants": variants})
-    timeline: Timeline | None = None
+    timeline, sought = None, 0
     if source.frames > 1 and set(parts) != {"first"}:
-        from darkroom.imaging.animation import require_little_work, timeline_of  # noqa: PLC0415  few recipes need it
-
-        timeline = timeline_of(original)
-        if timeline is not None:
-            is_turned = turned(source.orientation, recipe.rotate, recipe.flip) >= 5
-            size = _turned((source.width, source.height), is_turned)
-            require_little_work(timeline, recipe, [(spec, place(spec, *size)) for spec in recipe.variants])
+        timeline, sought = _timeline(original, source, recipe, limits)
     carriers, of_rights = _carriers(original, recipe)
     moving: dict[str, Encoded] = {}
     pictures: list[_Picture] = []
@@ -259,7 +255,7 @@ def _opened(
         # What is measured on a picture is measured once: on the poster if there is one, as a first frame may be blank.
         poster = None
         if "poster" in parts:
-            still = _poster(source, timeline, limits)
+            still = _poster(source, timeline, limits, sought)
             poster = _picture(still, parts["poster"], limits, for_others=_asks_for_attention(recipe))
         first = _picture(source, parts["first"], limits, like=poster) if "first" in parts else None
         stills = [picture for picture in (first, poster) if picture is not None]  # the placeholder is the last one's
@@ -290,6 +286,26 @@ def _opened(
         notices=tuple(notices),
         attention=next((picture.attention for picture in pictures if picture.attention is not None), None),
     )
+
+
+def _timeline(original: bytes, source: Original, recipe: Recipe, limits: Limits) -> tuple[Timeline | None, int]:
+    """The animation if it is one, and in how many of its frames a poster is sought. Whether it is too long or too much
+    work is asked only for variants that keep it: a poster is then sought in fewer frames."""
+    from darkroom.imaging.animation import require_little_work, timeline_of  # noqa: PLC0415  few recipes need it
+
+    timeline = timeline_of(original, most=limits.max_frames + 1)
+    if timeline is None:
+        return None, 0
+    if len(timeline.frames) > limits.max_frames and any(spec.animation == "keep" for spec in recipe.variants):
+        raise Rejected(
+            "too_many_frames",
+            f"The animation has more than {limits.max_frames} frames, too many to keep. Send a shorter one, or ask for "
+            "animation first or poster.",
+        )
+    is_turned = turned(source.orientation, recipe.rotate, recipe.flip) >= 5
+    size = _turned((source.width, source.height), is_turned)
+    affordable = require_little_work(timeline, recipe, [(spec, place(spec, *size)) for spec in recipe.variants])
+    return timeline, min(affordable, limits.max_frames)
 
 
 def _carriers(original: bytes, recipe: Recipe) -> tuple[dict[str, Carriers], list[str]]:
@@ -380,12 +396,12 @@ def _moving_format(spec: VariantSpec) -> OutputFormat:
     return "gif" if spec.format == "gif" else "webp"
 
 
-def _poster(source: Original, timeline: Timeline, limits: Limits) -> Original:
-    """The first frame that is not one colour, or the first one if all are."""
+def _poster(source: Original, timeline: Timeline, limits: Limits, sought: int) -> Original:
+    """The first frame that is not one colour, or the first one if the `sought` ones all are."""
     from darkroom.imaging.animation import composed, is_uniform  # noqa: PLC0415  as above
 
     first = None
-    for canvas in composed(timeline, limits):
+    for canvas in islice(composed(timeline, limits), sought):
         if not is_uniform(canvas):
             return _still_of(canvas, source)
         first = first or _still_of(canvas, source)

@@ -52,8 +52,9 @@ def read_image(ports: Ports, image_id: str, *, tenant_id: str) -> Image:
     return _owned(ports, image_id, tenant_id)
 
 
-def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str) -> str:
-    """The URL of one variant, valid for 15 minutes; while an image is developed again, that of the earlier variant.
+def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str, for_head: bool = False) -> str:
+    """The URL of one variant, valid for 15 minutes, for GET or `for_head`; while an image is developed again, that of
+    the earlier variant.
 
     Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable if the table cannot answer. If
     the store cannot answer, the URL is returned all the same.
@@ -66,7 +67,7 @@ def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str) -> st
         raise UnknownVariant(tuple(variant.name for variant in image.variants))
     if _is_known_to_be_missing(ports, variant):
         raise VariantMissing(image, variant) if image.status.is_terminal else VariantNotReady(image)
-    return ports.outputs.url_of(variant)
+    return ports.outputs.url_of(variant, for_head=for_head)
 
 
 def _is_known_to_be_missing(ports: Ports, variant: Variant) -> bool:

@@ -15,8 +15,8 @@ _DISPOSALS: dict[int, Disposal] = {2: "background", 3: "previous", 4: "previous"
 _LOOPS = (b"\x0bNETSCAPE2.0\x03\x01", b"\x0bANIMEXTS1.0\x03\x01")
 
 
-def gif_timeline(body: bytes) -> Timeline:
-    """The timeline of a GIF. One that only lacks what comes after its last frame is whole.
+def gif_timeline(body: bytes, most: int) -> Timeline:
+    """The timeline of a GIF, up to `most` frames. One that only lacks what comes after its last frame is whole.
 
     Frames keep their own colour tables.
     """
@@ -50,6 +50,8 @@ def gif_timeline(body: bytes) -> Timeline:
                 )
             )
             flags, delay, transparent = 0, 0, 0
+            if len(frames) == most:
+                break
     return Timeline(width=header.width, height=header.height, plays=plays, frames=tuple(frames))
 
 

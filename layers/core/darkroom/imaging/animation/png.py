@@ -17,8 +17,8 @@ _DISPOSALS: tuple[Disposal, ...] = ("none", "background", "previous")
 _OF_FRAMES = (b"fcTL", b"IDAT", b"fdAT")
 
 
-def png_timeline(body: bytes) -> Timeline:
-    """The timeline of an APNG. One that only lacks what comes after its last frame is whole."""
+def png_timeline(body: bytes, most: int) -> Timeline:
+    """The timeline of an APNG, up to `most` frames. One that only lacks what comes after its last frame is whole."""
     width, height = struct.unpack_from(">II", body, 16)
     view = memoryview(body)
     found, ended = FrameChunks(), False
@@ -26,13 +26,13 @@ def png_timeline(body: bytes) -> Timeline:
         if name in _OF_FRAMES and at + length > len(body):
             raise truncated()
         found.take(name, view[at : at + length], length)
-        if name == b"IEND" or found.is_read:
+        if name == b"IEND" or found.is_read or found.count > most:
             ended = True
             break
     if not ended and found.count < found.claimed:
         raise truncated()
     shared = shared_chunks(body)
-    pictures = [found.frame(index, (width, height)) for index in range(found.count)]
+    pictures = [found.frame(index, (width, height)) for index in range(min(found.count, most))]
     ends = _ends([control for control, _ in pictures])
     frames = []
     for number, (control, picture) in enumerate(pictures, start=1):

@@ -11,18 +11,19 @@ from darkroom.imaging.animation.webp import webp_timeline
 from darkroom.imaging.headers import truncated
 
 
-def timeline_of(original: bytes) -> Timeline | None:
-    """The timeline of an animated GIF, WebP or PNG; None if the file is another one, or has fewer than two frames.
+def timeline_of(original: bytes, *, most: int) -> Timeline | None:
+    """The timeline of an animated GIF, WebP or PNG; None if the file is another one, or has fewer than two frames. Of
+    more frames than `most` it has only so many.
 
     Raises Rejected: `truncated` if a frame is not all there, `undecodable` if one breaks its format's rules.
     """
     try:
         if original.startswith(b"GIF8"):
-            timeline = gif_timeline(original)
+            timeline = gif_timeline(original, most)
         elif original.startswith(b"\x89PNG"):
-            timeline = png_timeline(original)
+            timeline = png_timeline(original, most)
         elif original[8:12] == b"WEBP":
-            timeline = webp_timeline(original)
+            timeline = webp_timeline(original, most)
         else:
             return None
     except (struct.error, IndexError) as error:  # the file is too short for a field

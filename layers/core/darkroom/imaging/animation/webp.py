@@ -12,8 +12,8 @@ from darkroom.imaging.headers.webp import lacks_frames, picture_at, uint24
 _DISPOSES, _REPLACES = 0x01, 0x02
 
 
-def webp_timeline(body: bytes) -> Timeline:
-    """The timeline of a WebP. One that only lacks metadata is whole.
+def webp_timeline(body: bytes, most: int) -> Timeline:
+    """The timeline of a WebP, up to `most` frames. One that only lacks metadata is whole.
 
     The background colour in the file is ignored, as browsers do: it is transparent.
     """
@@ -23,7 +23,7 @@ def webp_timeline(body: bytes) -> Timeline:
     width = height = plays = 0
     frames: list[Frame] = []
     for name, at, length in chunks(body, 12, "<4sI", trailer=0):
-        if at > riff_size + 8:  # the rest does not belong to the file
+        if at > riff_size + 8 or len(frames) == most:  # the rest does not belong to the file, or is not asked for
             break
         if name == b"VP8X" and width == 0 and length >= 10:
             width, height = uint24(body, at + 4) + 1, uint24(body, at + 7) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.recipes import MAX_WORK_PIXELS, WORK_OF_OVERLAY, Recipe, VariantSpec
@@ -42,21 +42,23 @@ _SHARE_OF_FILTER, _SHARE_OF_PASS, _SHARE_OF_REGION = 1 / 8, 1 / 25, 1 / 100
 `Recipe.work_pixels` counts for them, for as many pixels as a still may have."""
 
 
-def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Iterable[tuple[VariantSpec, Placement]]) -> None:
-    """Raises Rejected (`animation_too_large`) if the animation or its variants are too large, or too many frames.
+def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple[VariantSpec, Placement]]) -> int:
+    """Raises Rejected (`animation_too_large`) if the canvas is too large, or what moves is or takes too much work.
 
     The work of all variants, in the measure of `VariantSpec.work_pixels`, is limited as that of a recipe is. A frame
-    counts by the pixels that it has in the variant, and by those of the canvas, or its own if it has more.
+    counts by the pixels that it has in the variant, and by those of the canvas, or its own if it has more. Returns how
+    many frames, the first ones, the work that is left suffices to look at for a poster: one at least.
     """
     frames, canvas = len(timeline.frames), timeline.width * timeline.height
     areas = [max(canvas, frame.width * frame.height) for frame in timeline.frames]
-    if max(areas) > MAX_CANVAS_PIXELS:
+    moves = any(spec.animation == "keep" for spec, _ in jobs)
+    largest = max(areas) if moves else canvas
+    if largest > MAX_CANVAS_PIXELS:
         raise _too_large(
-            f"The animation has frames of {max(areas) / 1e6:.1f} megapixels; at most {MAX_CANVAS_PIXELS / 1e6:.1f} are "
+            f"The animation has frames of {largest / 1e6:.1f} megapixels; at most {MAX_CANVAS_PIXELS / 1e6:.1f} are "
             "developed as an animation or a poster. Send a smaller one"
         )
     work = 0.0
-    passes = set()
     for spec, placement in jobs:
         width, height = placement.size
         if spec.animation == "keep":
@@ -71,18 +73,25 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Iterable[tuple
             work += frames * max(width * height, _LEAST_PIXELS) * share
         else:
             work += spec.work_of(width, height)
-        passes.add(spec.animation)
     share_of_edits = bool(recipe.regions or recipe.trim) * _SHARE_OF_PASS + len(recipe.regions) * _SHARE_OF_REGION
-    work += len(passes - {"first"}) * sum(
+    reading = [
         max(area * (_SHARE_OF_SOURCE + share_of_edits), frame.lossless_bytes * _SHARE_OF_LOSSLESS_BYTE)
         for area, frame in zip(areas, timeline.frames, strict=True)
-    )
-    if work > MAX_WORK_PIXELS:
+    ]
+    work += moves * sum(reading)
+    if moves and work > MAX_WORK_PIXELS:
         raise _too_large(
             f"The animation has {frames} frames of {timeline.width}×{timeline.height} pixels, and its variants take "
             f"{work / 1e6:.1f} megapixels of work; at most {MAX_WORK_PIXELS / 1e6:.1f} are allowed. Ask for fewer or "
             "smaller variants that keep the animation, or send a shorter one"
         )
+    affordable = 0
+    for area, share in zip(areas, reading, strict=True):
+        work += share
+        if affordable and (work > MAX_WORK_PIXELS or area > MAX_CANVAS_PIXELS):
+            break
+        affordable += 1
+    return affordable
 
 
 def _too_large(told: str) -> Rejected:

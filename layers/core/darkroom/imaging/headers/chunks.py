@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from darkroom.imaging.headers.header import MAX_PIECES
-from darkroom.imaging.headers.refusals import in_pieces
+from darkroom.imaging.headers.refusals import InPieces
 
 
 def chunks(body: bytes, start: int, layout: str, *, trailer: int) -> Iterator[tuple[bytes, int, int]]:
@@ -22,4 +22,4 @@ def chunks(body: bytes, start: int, layout: str, *, trailer: int) -> Iterator[tu
         name, length = (first, second) if isinstance(first, bytes) else (second, first)
         yield name, at + 8, length
         at += 8 + length + (trailer or length % 2)
-    raise in_pieces()
+    raise InPieces

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from darkroom.imaging.headers.header import MAX_PIECES, Header
-from darkroom.imaging.headers.refusals import in_pieces, truncated, undecodable
+from darkroom.imaging.headers.refusals import InPieces, truncated, undecodable, walked
 
 EXTENSION, IMAGE, TRAILER = 0x21, 0x2C, 0x3B
 GRAPHIC_CONTROL = 0xF9
@@ -21,7 +21,8 @@ def gif_header(body: bytes) -> Header:
     frames, complete = 0, False
     frame, offset = (0, 0), (0, 0)
     control: memoryview | None = None
-    for kind, start, end in gif_blocks(body):
+    blocks = walked(gif_blocks(body), has_enough=lambda: frames > 1)
+    for kind, start, end in blocks:
         if kind == TRAILER:
             complete = True
         elif kind == EXTENSION:
@@ -69,7 +70,7 @@ def gif_blocks(body: bytes) -> Iterator[tuple[int, int, int]]:
         else:
             return
         yield kind, start, at
-    raise in_pieces()
+    raise InPieces
 
 
 def colour_table_bytes(flags: int) -> int:
@@ -83,4 +84,4 @@ def _after_sub_blocks(body: bytes, at: int, budget: int) -> tuple[int, int]:
         if at >= len(body) or body[at] == 0:
             return at + 1, budget - steps
         at += body[at] + 1
-    raise in_pieces()
+    raise InPieces

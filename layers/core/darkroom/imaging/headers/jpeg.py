@@ -11,7 +11,7 @@ from functools import cached_property
 from darkroom.domain.errors import Rejected
 from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PIECES, MAX_PROFILE_BYTES, Header
-from darkroom.imaging.headers.refusals import in_pieces, truncated, undecodable, unsupported
+from darkroom.imaging.headers.refusals import InPieces, truncated, undecodable, unsupported
 
 _SOF0, _SOF1, _SOF2, _DHT, _DAC, _JPG = 0xC0, 0xC1, 0xC2, 0xC4, 0xCC, 0xC8
 _SOI, _EOI, _SOS, _DQT, _DRI = 0xD8, 0xD9, 0xDA, 0xDB, 0xDD
@@ -150,7 +150,7 @@ def segments(body: bytes) -> Iterator[tuple[int, int, int]]:
             return
         yield marker, at, end
         at = end if marker != _SOS else _end_of_scan(body, end)
-    raise in_pieces()
+    raise InPieces
 
 
 def _end_of_image(body: bytes, at: int) -> int | None:

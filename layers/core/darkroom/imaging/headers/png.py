@@ -9,7 +9,7 @@ from darkroom.imaging.headers.apng import FrameChunks, shared_chunks, still_png
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
-from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.refusals import truncated, undecodable, walked
 
 _PALETTE = 3
 _CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
@@ -29,7 +29,7 @@ def png_header(body: bytes) -> Header:
     orientation: int | None = None  # PNG allows one eXIf and one iCCP: the first counts
     profile: bytes | None = None
     frames = FrameChunks()
-    for name, at, length in chunks(body, 8, ">I4s", trailer=4):
+    for name, at, length in walked(chunks(body, 8, ">I4s", trailer=4), has_enough=lambda: frames.count > 1):
         frames.take(name, view[at : at + length], length)
         if name not in _PNG_KEPT:
             if kept_from < at - 8:
@@ -47,14 +47,15 @@ def png_header(body: bytes) -> Header:
             break
     else:
         parts.append(view[kept_from:])
+    goes_on = not complete and at + length + 12 <= len(body)  # with more frames than were walked
     if frames.claimed and not frames.count and not complete:
         raise truncated()  # the frames may be what is missing, and what is there none of them
     size, offset, frame = (width, height), (0, 0), None
-    if frames.hides_default:
+    if frames.hides_default or goes_on:
         control, picture = frames.frame(0, size)
         size = frame = control.width, control.height
         offset = control.left, control.top
-        parts = [still_png(body, control, shared_chunks(body), picture, ended=complete)]
+        parts = [still_png(body, control, shared_chunks(body), picture, ended=complete or goes_on)]
     # With a colour key or a palette's alphas the picture is decoded as RGBA.
     pixel_bytes = (4 if keyed else _CHANNELS.get(colour, 4)) * max(depth, 8) // 8
     pixels = size[0] * size[1]

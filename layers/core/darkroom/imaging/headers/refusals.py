@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from darkroom.domain.errors import Rejected
 
 
@@ -20,6 +22,18 @@ def unsupported(why: str) -> Rejected:
     return Rejected("unsupported_format", f"The file cannot be developed: {why}. Save it as an ordinary JPEG or PNG.")
 
 
-def in_pieces() -> Rejected:
+class InPieces(Rejected):
     """The refusal of a file whose structure has too many parts, which may be sound."""
-    return unsupported("it is cut into more pieces than cameras and editors make")
+
+    def __init__(self) -> None:
+        refusal = unsupported("it is cut into more pieces than cameras and editors make")
+        super().__init__(refusal.code, refusal.message)
+
+
+def walked[Piece](pieces: Iterator[Piece], *, has_enough: Callable[[], bool]) -> Iterator[Piece]:
+    """The pieces, up to the limit of a walk: beyond it a file is refused only if what is needed has not been found."""
+    try:
+        yield from pieces
+    except InPieces:
+        if not has_enough():
+            raise

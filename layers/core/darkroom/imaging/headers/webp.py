@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
-from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.refusals import truncated, undecodable, walked
 
 WEBP_ALPHA = 0x10
 """The flag of the VP8X chunk that says that something is transparent."""
@@ -37,7 +37,8 @@ def webp_header(body: bytes) -> Header:
     picture: Picture | None = None
     offset, frames, profile = (0, 0), 0, None
     orientation: int | None = None  # of several EXIF chunks the first counts
-    for name, at, length in chunks(body, 12, "<4sI", trailer=0):
+    found = walked(chunks(body, 12, "<4sI", trailer=0), has_enough=lambda: frames > 1)
+    for name, at, length in found:
         if at > riff_size + 8:  # the rest does not belong to the file
             break
         if name == b"VP8X" and canvas is None and length >= 10:

@@ -54,7 +54,7 @@ const REMEDIES = {
     too_many_pixels: ["Save it with fewer pixels, and choose that file.", null],
     side_too_long: ["Crop it or make it smaller, and choose that file.", null],
     aspect_too_extreme: ["Crop it to a less narrow shape, and choose that file.", null],
-    too_many_frames: ["Save one frame of the animation, and choose that file.", null],
+    too_many_frames: ["Choose variants that do not keep the animation, or a shorter animation.", null],
     animation_too_large: ["Choose fewer or smaller variants that keep the animation, or a shorter animation.", null],
     too_many_scans: ["Save it as an ordinary (baseline) JPEG, and choose that file.", null],
     checksum_mismatch: ["It was changed or damaged on its way.", "again"],
