@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,14 @@ def test_times_are_no_goals_of_a_change_and_are_judged_on_an_idle_machine_alone(
 
 
 def test_a_machine_is_idle_unless_others_use_a_tenth_of_it_for_a_while(tmp_path: Path) -> None:
-    class Stat(type(tmp_path)):  # type: ignore[misc]
+    class Stat(Path):
         """Ticks of processors: each look finds that so many more were used, of a hundred."""
 
-        def read_text(self) -> str:  # type: ignore[override]
+        used: int
+        idle: int
+        shares: Iterator[int]
+
+        def read_text(self, *_: object, **__: object) -> str:
             told = f"cpu {self.used} 0 0 {self.idle} 0 0 0 0\ncpu0 …\n"
             used = next(self.shares)
             self.used, self.idle = self.used + used, self.idle + 100 - used

@@ -55,7 +55,7 @@ def command(
             param_hint="--config-env",
         )
     parameters = {} if architecture is None else {"Architecture": architecture.value}
-    out, state, step = display.output(), State.current(), pages.Steps(display.output())
+    out, state, step = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     with Interrupts() as interrupts:
         try:
             with pages.failures_explained(state), deploying(state, interrupts.pause):
