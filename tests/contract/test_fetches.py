@@ -17,6 +17,7 @@ from botocore.credentials import Credentials
 from darkroom.aws.queues import SqsFetchQueue
 from darkroom.domain.errors import Retryable
 from darkroom.domain.fetch import Fetched, Unfetched
+from darkroom.domain.fingerprint import fingerprint
 from darkroom.domain.image import Status, message_for
 from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.domain.message import read_message
@@ -216,6 +217,21 @@ def test_a_bug_brings_the_message_back_until_it_is_a_dead_letter(
     assert len(fetch(functions)["batchItemFailures"]) == 1
     line = next(json.loads(line) for line in log.getvalue().splitlines() if "fetch failed" in line)
     assert (line["level"], line["errorType"]) == ("ERROR", "ZeroDivisionError"), "the alarm of errors counts such lines"
+
+
+def test_a_wrong_bucket_is_a_defect_of_its_own_and_nothing_of_the_url_is_told(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functions.fetch_original.ports.originals, "_bucket_name", "no-such-bucket")
+    with serving(answering(FOUND)) as server:
+        answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}")
+        assert len(fetch(functions)["batchItemFailures"]) == 1
+    cause = functions.row(told(answer)["id"]).attempts[-1].cause
+    assert cause is not None and cause.message == "[AWS call: PutObject, NoSuchBucket, bucket no-such-bucket]"
+    assert fingerprint(cause.error_type, cause.stack) == (
+        "NoSuchBucket@aws/objects.py:_put_if_absent/PutObject/NoSuchBucket/no-such-bucket"
+    )
+    assert "S3cr3t" not in cause.stack
 
 
 def test_while_the_table_does_not_answer_the_message_may_go_because_the_row_is_due(

@@ -11,7 +11,8 @@ from darkroom.domain.dead_letter import Verdict, verdict_of, why_not_replayable
 from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.event import EventType, event_of, events_of
 from darkroom.domain.fetch import MAX_FETCH_CLAIMS, MAX_FETCHES, Unfetched
-from darkroom.domain.image import Cause, Image, Provenance, Status, message_for
+from darkroom.domain.fingerprint import fingerprint
+from darkroom.domain.image import Image, Provenance, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES
 from darkroom.domain.schedule import Timetable
@@ -283,7 +284,9 @@ def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then() -> None:
             fetch(world, image)
         row = world.row(image.image_id)
         assert (row.status, row.attempt, row.url) == (Status.FETCHING, attempt + 1, URL)
-        assert row.attempts[-1].cause == Cause(error_type="ZeroDivisionError", message="", stack="")
+        cause = row.attempts[-1].cause
+        assert cause is not None and cause.message == "" and URL not in cause.stack
+        assert fingerprint(cause.error_type, cause.stack) == "ZeroDivisionError@operations/fetch_original.py:_stored"
         assert row.not_before is not None and row.due_at == row.not_before
         world.now = row.not_before
     assert world.now - began > 4800_000

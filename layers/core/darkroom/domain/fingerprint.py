@@ -52,6 +52,11 @@ def call_note(operation: str, failure: str, resource: str | None) -> str:
     return ", ".join([f"AWS call: {operation}", failure, *([resource] if resource else [])])
 
 
+def calls_of(error: BaseException) -> list[str]:
+    """The notes of AWS calls that an exception has."""
+    return [note for note in getattr(error, "__notes__", ()) if _CALL.search(note)]
+
+
 def own_frames(stack: str) -> list[Frame]:
     """The frames of our own code in a traceback as Python prints it, the innermost first, without wrappers of AWS calls
     unless there is nothing else."""
@@ -75,7 +80,11 @@ def _all_own_frames(stack: str) -> list[Frame]:
     return found[::-1]
 
 
-def shortened(stack: str, characters: int) -> str:
+STACK_CHARACTERS = 2000
+"""How much of a stack a row keeps per attempt."""
+
+
+def shortened(stack: str, characters: int = STACK_CHARACTERS) -> str:
     """The end of a traceback. If it is too long, frames of others go first, the outermost before the inner ones and the
     last one never: a dozen of a library's would leave none of ours."""
     others = [frame[0] for frame in _BLOCK.finditer(stack) if not _is_ours(frame[1])][:-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from darkroom.domain.fetch import (
     fetched,
     not_fetched,
 )
+from darkroom.domain.fingerprint import calls_of, shortened
 from darkroom.domain.image import Cause, Image, Provenance, Source, Status, has_expired
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type, input_format_of
 from darkroom.domain.message import Message
@@ -100,7 +102,7 @@ def fetch_original(
         # Until it is mended, its claims last as long as may be: nobody but its client could fetch it after the last.
         # What the exception says may name the URL.
         with suppress(Exception):
-            _put_back(ports, claimed, Cause(error_type=type(bug).__name__, message="", stack=""))
+            _put_back(ports, claimed, _cause_of(bug, ""))
         raise
 
 
@@ -134,12 +136,19 @@ def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
         after = reject(claimed, code=refusal.code, message=refusal.message, now=ports.clock())
         return _change(ports, claimed, after, "failed")
     except Retryable as outage:
-        cause = Cause(error_type=type(outage).__name__, message=str(outage), stack="")
-        return _put_back(ports, claimed, cause, seconds=outage.retry_after_seconds)
+        return _put_back(ports, claimed, _cause_of(outage, str(outage)), seconds=outage.retry_after_seconds)
     arrived = _change(ports, claimed, fetched(claimed, source, provenance, now=ports.clock()), "accepted")
     if arrived.outcome == "accepted" and arrived.image is not None:
         enqueue_in_time(ports, arrived.image)
     return arrived
+
+
+def _cause_of(error: Exception, message: str) -> Cause:
+    """Why an attempt failed: where it was raised, and the AWS call if it was one, without what exceptions say."""
+    calls = calls_of(error)
+    stack = "".join([*traceback.format_tb(error.__traceback__), *(f"{call}\n" for call in calls)])
+    told = " ".join(filter(None, [message, *(f"[{call}]" for call in calls)]))
+    return Cause(error_type=type(error).__name__, message=told, stack=shortened(stack))
 
 
 def _put_back(ports: Ports, claimed: Image, cause: Cause, *, seconds: int = 0) -> Fetching:

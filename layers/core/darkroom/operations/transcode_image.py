@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable
-from darkroom.domain.fingerprint import shortened
+from darkroom.domain.fingerprint import calls_of, shortened
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Cause, Image, Source, Status, Variant, run_key
 from darkroom.domain.instants import Milliseconds
@@ -50,7 +50,7 @@ OWN_MESSAGE_MARGIN_SECONDS = 1
 """A failed attempt's own message comes back this long after the backoff: a copy that came a few milliseconds before it,
 because clocks differ, could not begin, and the image would wait for the sweeper."""
 
-MESSAGE_CHARACTERS, STACK_CHARACTERS = 500, 2000
+MESSAGE_CHARACTERS = 500
 """What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
 
 
@@ -434,9 +434,9 @@ def _failed_attempt(
 
 def _cause_of(error: BaseException) -> Cause:
     stack = "".join(traceback.format_exception(error))
-    notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
+    notes = "".join(f" [{note}]" for note in calls_of(error))
     return Cause(
         error_type=type(error).__name__,
         message=f"{str(error)[:MESSAGE_CHARACTERS]}{notes}",
-        stack=shortened(stack, STACK_CHARACTERS),
+        stack=shortened(stack),
     )
