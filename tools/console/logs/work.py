@@ -21,7 +21,7 @@ from console.terminal.instants import milliseconds
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from darkroom.aws.errors import pages_of
 from darkroom.domain.errors import Retryable
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.instants import Milliseconds, rfc3339
 
 LOCAL_SECONDS, DEPLOYED_SECONDS = 0.5, 5.0
 """How often following looks: FilterLogEvents takes some requests per second of an account."""
@@ -122,12 +122,16 @@ def show(stack: Stack, wanted: Wanted, *, follow: bool, as_json: bool) -> None:
             with stack.explained(), interrupts.raised_at_once():  # only read: nothing is lost, wherever it is cut short
                 reader = Reader(stack, wanted)
                 while True:
-                    _print(out, _read(reader, is_patient=follow), as_json=as_json)
+                    found = _read(reader, is_patient=follow)
+                    _print(out, found, as_json=as_json)
                     if not follow:
                         break
                     interrupts.wait(seconds)
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
+    if not found:
+        since = rfc3339(wanted.begins(stack.clock()))
+        display.line(display.errors(), f"No such line since {since}.", style="green")
     if reader.incomplete:
         told = f"Of {', '.join(reader.incomplete)} only the first {MOST_LINES:,} lines were read."
         display.line(display.errors(), f"{told} Narrow it by --since, --text or --level.", style="yellow")

@@ -79,6 +79,9 @@ def test_all_logs_are_shown_in_time_or_those_that_are_named(run: Run, stack: Fak
     assert shown(run, "--since", "2026-11-21T08:59:15Z") == ["transcode_image run"]
     said = run("logs").stdout
     assert "203.0.113.7" not in said and f"image_id={ID}" in said
+    none = run("logs", "--text", "nonsense")
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert none.stderr == "No such line since 2026-11-21T08:50:00.000Z.\n"
     unknown = run("logs", "nonsense")
     assert unknown.exit_code == 1 and "There are: api, submit_image, transcode_image." in unknown.stderr
 
