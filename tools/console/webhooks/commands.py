@@ -140,6 +140,7 @@ def show(
 
     After three deliveries in a row whose first attempts failed, a webhook rests:
     one of them tries it at the times of its own retries, and most others wait for it.
+    After three that found no connection, all webhooks at that host wait for one.
     """
     from console.webhooks import work  # noqa: PLC0415
 

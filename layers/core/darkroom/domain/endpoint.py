@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from darkroom.domain.base32 import ALPHABET, DIGIT, digits_of
 from darkroom.domain.instants import Milliseconds
@@ -31,6 +30,8 @@ ENDPOINT_ID_PATTERN = rf"{_PREFIX}[0-9]{DIGIT}{{{_RANDOM_DIGITS}}}"
 """The pattern of every endpoint's id. Its first digit is the endpoint's place."""
 
 _ENDPOINT_ID = re.compile(ENDPOINT_ID_PATTERN)
+
+_HOST = re.compile(r"([^:/?#]+)://(\[[^\]]*\]|[^:/?#]*)(?::([0-9]+))?")
 
 RANDOM_BYTES = 10
 """How many random bytes an id is made from."""
@@ -188,9 +189,11 @@ class Endpoint:
     @property
     def host(self) -> str:
         """The scheme, host and port of its URL, in one spelling: what is reached or not, whatever the path."""
-        url = urlsplit(self.url)
-        name = (url.hostname or "").rstrip(".")  # in lower case
-        return f"{url.scheme}://{name}:{url.port or (443 if url.scheme == 'https' else 80)}"
+        written = _HOST.match(self.url.lower())
+        if written is None:  # no request ever leaves for it
+            return self.url
+        scheme, name, port = written.groups()
+        return f"{scheme}://{name.rstrip('.')}:{port or ('443' if scheme == 'https' else '80')}"
 
     @property
     def limit(self) -> int:
