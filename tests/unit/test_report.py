@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,28 +64,17 @@ def test_times_are_no_goals_of_a_change_and_are_judged_on_an_idle_machine_alone(
 
 
 def test_a_machine_is_idle_unless_others_use_a_tenth_of_it_for_a_while(tmp_path: Path) -> None:
-    class Stat(Path):
-        """Ticks of processors: each look finds that so many more were used, of a hundred."""
-
-        used: int
-        idle: int
-        shares: Iterator[int]
-
-        def read_text(self, *_: object, **__: object) -> str:
-            told = f"cpu {self.used} 0 0 {self.idle} 0 0 0 0\ncpu0 …\n"
-            used = next(self.shares)
-            self.used, self.idle = self.used + used, self.idle + 100 - used
-            return told
-
     def reason(*shares: int) -> str:
-        stat = Stat("stat")
-        stat.used, stat.idle, stat.shares = 0, 0, iter([each for share in shares for each in (share, 0)])
-        return why_not_idle(stat, pause=0)
+        # Ticks of processors: between the two looks of a pair, so many more of a hundred were used.
+        told = (
+            f"cpu {used} 0 0 {idle} 0 0 0 0\ncpu0" for share in shares for used, idle in ((0, 0), (share, 100 - share))
+        )
+        return why_not_idle(lambda: next(told), pause=0)
 
     assert reason(10) == ""
     assert reason(90, 40, 5) == "", "what had ended was still stopping"
     assert reason(90, 40, 11, 12) == "the machine was busy: other programs used 12% of its processors"
-    assert why_not_idle(tmp_path / "none") == "this machine does not say how busy it is"
+    assert why_not_idle((tmp_path / "none").read_text) == "this machine does not say how busy it is"
 
 
 def test_the_commit_tells_whether_files_were_changed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 BUSY_SHARE = 0.1
@@ -17,16 +18,16 @@ BUSY_SHARE = 0.1
 _SECONDS, _LOOKS = 0.5, 4
 
 
-def why_not_idle(stat: Path = Path("/proc/stat"), *, pause: float = _SECONDS) -> str:
+def why_not_idle(read: Callable[[], str] = Path("/proc/stat").read_text, *, pause: float = _SECONDS) -> str:
     """Looks how much of the processors others use while this process sleeps; returns why that is too much, or "".
 
     It looks again for a while, as what has just ended may still be stopping.
     """
     for _ in range(_LOOKS):
         try:
-            before = _times(stat)
+            before = _times(read())
             time.sleep(pause)
-            after = _times(stat)
+            after = _times(read())
         except (OSError, ValueError):
             return "this machine does not say how busy it is"
         passed = sum(after) - sum(before)
@@ -37,9 +38,9 @@ def why_not_idle(stat: Path = Path("/proc/stat"), *, pause: float = _SECONDS) ->
     return f"the machine was busy: other programs used {share:.0%} of its processors"
 
 
-def _times(stat: Path) -> list[int]:
+def _times(stat: str) -> list[int]:
     """The ticks since the start of the machine: user, nice, system, idle, iowait, irq, softirq, steal."""
-    return [int(number) for number in stat.read_text().split("\n", 1)[0].split()[1:9]]
+    return [int(number) for number in stat.split("\n", 1)[0].split()[1:9]]
 
 
 if __name__ == "__main__":
