@@ -225,7 +225,7 @@ def configured_parameters(environment: str) -> dict[str, str]:
 
 def sam_environment(state: State) -> dict[str, str]:
     """The environment of SAM CLI on the local stack: a clean one, with frequent deployment polls."""
-    return child_environment(state, **_sam_settings(state), SAM_CLI_POLL_DELAY="0.25")
+    return {**child_environment(state), **_sam_settings(state), "SAM_CLI_POLL_DELAY": "0.25"}
 
 
 def _sam_settings(state: State) -> dict[str, str]:

@@ -41,9 +41,9 @@ def command(
 ) -> None:
     """Build the stack for AWS, for `sam deploy`.
 
-    It needs no Python but the one that started it, and no AWS account: it
-    installs SAM CLI and Python 3.13 under .darkroom/, and downloads the packages
-    for the processor of the functions. Nothing is deployed.
+    Any Python 3 will do, and it needs no AWS account: it installs SAM CLI with
+    Python 3.13 under .darkroom/, and downloads the packages for the processor of
+    the functions. Nothing is deployed.
     """
     # Imported here because they import boto3, which other commands should not wait for.
     from embedded_aws.build import build_for_aws, configured_parameters, environments_of_aws  # noqa: PLC0415
