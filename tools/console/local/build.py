@@ -65,6 +65,11 @@ def command(
                     build_for_aws(state, environment, parameters=parameters, interrupts=interrupts, show=show)
         except Interrupted as interrupt:
             raise typer.Exit(interrupt.exit_status) from None
-    built_for = (configured_parameters(environment) | parameters)["Architecture"]
-    display.line(out, f"Built for {built_for} into .aws-sam/build. Deploy it with the same Architecture:")
-    display.line(out, f"{os.path.relpath(paths.SAM)} deploy --config-env {environment} --parameter-overrides …")
+    # The first is the template's own.
+    used = {"Architecture": Architecture.ARM64.value, **configured_parameters(environment), **parameters}
+    display.line(out, f"Built for {used['Architecture']} into .aws-sam/build. Deploy it with the same Architecture:")
+    display.line(
+        out,
+        f"{os.path.relpath(paths.SAM)} deploy --config-env {environment} "
+        f"--parameter-overrides {' '.join(f'{name}={value}' for name, value in used.items())} …",
+    )
