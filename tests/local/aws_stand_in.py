@@ -19,10 +19,10 @@ from botocore import xform_name
 def main(service: str, operation: str, *arguments: str) -> None:
     """Runs one command."""
     given = dict(_options(arguments))
-    client_of: Any = boto3.client
-    client = client_of(service, region_name=given.pop("region", None))
+    session: Any = boto3.session.Session()
+    client = session.client(service, region_name=given.pop("region", None))
     if (service, operation) == ("s3", "rb"):
-        bucket = boto3.resource("s3").Bucket(arguments[0].removeprefix("s3://"))
+        bucket = session.resource("s3").Bucket(arguments[0].removeprefix("s3://"))
         if "force" in given:
             bucket.objects.delete()
         bucket.delete()

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
-from checks.expand_template import raw_template, resources
+from checks.expand_template import expanded_template, raw_template, resources
 from checks.report import ROOT
 from checks.test_tiers import TIERS
 from console.main import app
@@ -107,6 +108,16 @@ def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
         assert set(re.findall(r"\s(--[a-z][a-z-]+)", given)) <= names | {"--help"}, command
 
 
+@pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
+def test_every_program_that_it_runs_is_one_that_a_checkout_has(page: Path) -> None:
+    ours = "PYTHONPATH=tools:layers/core:. .darkroom/venvs/dev/bin/python -m "
+    for line in (line.strip() for text in code(page) for line in text.splitlines()):
+        assert not re.match(r"sam \w+ +-", line), f"{line}: its SAM CLI is .darkroom/venvs/sam/bin/sam"
+        if re.search(r"\bpython3? -m ", line):
+            assert line.startswith(ours), line
+            assert find_spec(line.removeprefix(ours).split()[0]), line
+
+
 def test_the_page_of_the_command_line_names_every_command() -> None:
     def leaves(command: Any, path: str) -> Iterator[str]:
         for name, sub in command.commands.items():
@@ -173,6 +184,20 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
     of_lanes = {f"{lane.capitalize()}Concurrency" for lane in LANES}
     assert "| `<Lane>Concurrency` |" in page
     assert sorted(listed) == sorted(raw_template()["Parameters"].keys() - of_lanes)
+
+
+def test_the_page_of_the_deployment_names_every_service_in_which_a_deployer_creates_something() -> None:
+    called_otherwise = {"StepFunctions": "states"}
+    kinds = {one["Type"].split("::")[1] for one in expanded_template()["Resources"].values()}
+    services = {called_otherwise.get(kind, kind.lower().removesuffix("v2")) for kind in kinds} | {"cloudformation"}
+    section = (DOCS / "deploy.md").read_text().partition("## Who may deploy")[2].partition("\n## ")[0]
+    told = set(re.findall(r"`([a-z0-9]+)`", section.partition("Less is enough")[2]))
+    assert told == services - {"iam"}
+
+
+def test_the_page_of_the_deployment_names_the_sam_cli_that_is_installed() -> None:
+    (version,) = re.findall(r"^aws-sam-cli==(\S+)", (ROOT / "requirements" / "sam.txt").read_text(), re.MULTILINE)
+    assert f"the one that we test with, {version}," in " ".join((DOCS / "deploy.md").read_text().split())
 
 
 def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deployer_may_pass() -> None:

@@ -219,9 +219,11 @@ def sam_options(environment: str, **parameters: str) -> list[str]:
 
 
 def configured_parameters(environment: str) -> dict[str, str]:
-    """The template parameters of an environment of samconfig.toml."""
-    configured = tomllib.loads(paths.SAMCONFIG.read_text())[environment]["global"]["parameters"]["parameter_overrides"]
-    return dict(parameter.split("=", 1) for parameter in configured)
+    """The template parameters of an environment of samconfig.toml, which may have them as a list or as a text."""
+    of_all = tomllib.loads(paths.SAMCONFIG.read_text())[environment].get("global", {}).get("parameters", {})
+    configured = of_all.get("parameter_overrides", [])
+    pairs = configured.split() if isinstance(configured, str) else configured
+    return dict(parameter.split("=", 1) for parameter in pairs)
 
 
 def sam_environment(state: State) -> dict[str, str]:

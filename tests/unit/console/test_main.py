@@ -31,3 +31,10 @@ def test_the_version_names_the_commit(run: Run) -> None:
     result = run("--version")
     assert result.exit_code == 0
     assert re.fullmatch(r"darkroom \d+\.\d+\.\d+ \((unknown commit|[\w.-]+)\)\n", result.stdout)
+
+
+@pytest.mark.parametrize("environment", ["local", "production"])
+def test_a_build_for_aws_names_the_environments_that_there_are(run: Run, environment: str) -> None:
+    result = run("build", "--config-env", environment)
+    assert result.exit_code == 2
+    assert "staging, prod" in " ".join(result.stderr.replace("│", " ").split())

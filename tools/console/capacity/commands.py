@@ -26,12 +26,13 @@ WORKER_MEMORY_MB = 1769
 """`MemorySize` of the transcoder in template.yaml."""
 
 _DEPLOY = (
-    "./darkroom build --config-env prod && .darkroom/venvs/sam/bin/sam deploy --config-env prod "
-    "--parameter-overrides Environment=prod"
+    "./darkroom build --config-env prod --architecture arm64 && .darkroom/venvs/sam/bin/sam deploy --config-env prod "
+    "--parameter-overrides Environment=prod Architecture=arm64"
 )
-"""What is named replaces the parameters in samconfig.toml, and a stack keeps those that are not named."""
+"""What is named replaces the parameters in samconfig.toml, and a stack keeps those that are not named. The processor is
+named twice: what is built must be what is deployed."""
 
-_OF_A_NEW_STACK = "Access=keys Architecture=arm64 AlarmEmail=you@example.com"
+_OF_A_NEW_STACK = "Access=keys AlarmEmail=you@example.com"
 
 EPILOG = """[bold]Examples[/bold]
 

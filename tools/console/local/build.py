@@ -41,9 +41,9 @@ def command(
 ) -> None:
     """Build the stack for AWS, for `sam deploy`.
 
-    It needs no Python but the one that started it, and no AWS account: it
-    installs SAM CLI and Python 3.13 under .darkroom/, and downloads the packages
-    for the processor of the functions. Nothing is deployed.
+    Any Python 3 will do, and it needs no AWS account: it installs SAM CLI with
+    Python 3.13 under .darkroom/, and downloads the packages for the processor of
+    the functions. Nothing is deployed.
     """
     # Imported here because they import boto3, which other commands should not wait for.
     from embedded_aws.build import build_for_aws, configured_parameters, environments_of_aws  # noqa: PLC0415
@@ -65,6 +65,11 @@ def command(
                     build_for_aws(state, environment, parameters=parameters, interrupts=interrupts, show=show)
         except Interrupted as interrupt:
             raise typer.Exit(interrupt.exit_status) from None
-    built_for = (configured_parameters(environment) | parameters)["Architecture"]
-    display.line(out, f"Built for {built_for} into .aws-sam/build. Deploy it with the same Architecture:")
-    display.line(out, f"{os.path.relpath(paths.SAM)} deploy --config-env {environment} --parameter-overrides …")
+    # The first is the template's own.
+    used = {"Architecture": Architecture.ARM64.value, **configured_parameters(environment), **parameters}
+    display.line(out, f"Built for {used['Architecture']} into .aws-sam/build. Deploy it with the same Architecture:")
+    display.line(
+        out,
+        f"{os.path.relpath(paths.SAM)} deploy --config-env {environment} "
+        f"--parameter-overrides {' '.join(f'{name}={value}' for name, value in used.items())} …",
+    )

@@ -108,9 +108,10 @@ def test_the_command_prints_the_parameters_to_set(run: Run) -> None:
     result = run("capacity", "--rate", "200", "--seconds", "3")
     assert result.exit_code == 0
     deploy, of_a_new_stack = result.stdout.splitlines()[-2:]
-    assert "--parameter-overrides Environment=prod FastConcurrency=375 SlowConcurrency=375" in deploy
+    assert "--parameter-overrides Environment=prod Architecture=arm64 FastConcurrency=375 SlowConcurrency=375" in deploy
+    assert "build --config-env prod --architecture arm64 " in deploy, "what is deployed"
     assert "Access=" not in deploy and "AlarmEmail=" not in deploy, "an existing stack keeps its own"
-    assert of_a_new_stack.endswith("Access=keys Architecture=arm64 AlarmEmail=you@example.com")
+    assert of_a_new_stack.endswith("Access=keys AlarmEmail=you@example.com")
     for text in ("3,750", "75,000", "360 s (6 × timeout + window)", "518,400,000 images", "November 2026"):
         assert text in result.stdout
     assert "template.yaml" not in result.stdout, "nothing else is to be changed"
