@@ -97,13 +97,13 @@ def have_role(server: EmulatorServer) -> None:
 
 
 def http_api(function_arn: str) -> dict[str, Any]:
-    """An API whose only route is GET /, for pages of the friend."""
+    """An API whose only path is /, for pages of the friend."""
     uri = f"arn:aws:apigateway:{REGION}:lambda:path/2015-03-31/functions/{function_arn}/invocations"
     integration = {"type": "aws_proxy", "httpMethod": "POST", "payloadFormatVersion": "2.0", "uri": uri}
     body = {
         "openapi": "3.0.1",
         "info": {"title": "api", "version": "1"},
-        "paths": {"/": {method: {"x-amazon-apigateway-integration": integration} for method in ("get", "post")}},
+        "paths": {"/": {name: {"x-amazon-apigateway-integration": integration} for name in ("get", "head", "post")}},
         "x-amazon-apigateway-cors": {"allowOrigins": [FRIEND], "allowMethods": ["GET", "POST"]},
     }
     stage = {"ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True}
@@ -399,6 +399,21 @@ def test_pictures_and_downloads_by_a_signed_link_are_served(guarded: Guarded) ->
     assert Asked(method="PUT", path=upload, body=b"x", headers=by_image).answered_by(url)[0] == 403
     assert Asked(method="PUT", path=upload, body=b"x").answered_by(url)[0] == 200
     s3.delete_object(Bucket=BUCKET, Key="put")
+
+
+def test_head_tells_the_length_of_a_body_that_it_does_not_send_and_has_a_link_of_its_own(guarded: Guarded) -> None:
+    links = {
+        method: guarded.server.client("s3").generate_presigned_url(call, {"Bucket": BUCKET, "Key": KEY})
+        for method, call in (("GET", "get_object"), ("HEAD", "head_object"))
+    }
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        for url, length in ((guarded.server.front_url, len(b"served")), (links["HEAD"], len(CONTENT))):
+            answer = client.head(url)
+            assert (answer.status_code, answer.content, answer.headers["content-length"]) == (200, b"", str(length))
+        statuses = {
+            (method, signed): client.request(method, links[signed]).status_code for method in links for signed in links
+        }
+    assert statuses == {(method, signed): 200 if method == signed else 403 for method, signed in statuses}
 
 
 def test_a_preflight_is_answered_for_a_named_page_alone(guarded: Guarded) -> None:
