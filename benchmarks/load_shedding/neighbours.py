@@ -57,7 +57,7 @@ def measure(stack: Stack, seconds: float) -> tuple[list[dict[str, Any]], list[Go
         print(f"stretch {number + 1}: {row}", flush=True)
     alone, in_company_too = p99(waits[False]), p99(waits[True])
     print(
-        f"quiet tenants' waits, p50 and p99: {median(waits[False]):.2f} and {alone:.2f} s alone, "
+        f"quiet tenants' waits, p50 and p99: {median(waits[False] or [math.nan]):.2f} and {alone:.2f} s alone, "
         f"{median(waits[True] or [math.nan]):.2f} and {in_company_too:.2f} s in company",
         flush=True,
     )
