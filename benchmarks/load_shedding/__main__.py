@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--sla-seconds",
         type=int,
-        default=by_form(short=10, usual=SLOW.sla_seconds),
+        default=by_form(short=20, usual=SLOW.sla_seconds),
         help=f"the slow lane's service level ({SLOW.sla_seconds}, the product's; a shorter one makes a short run)",
     )
     parser.add_argument(

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import httpx
 
+from benchmarks.forms import by_form
 from benchmarks.load_shedding.stage import Work, now
 
-CLIENTS = 8
+CLIENTS = by_form(short=4, usual=8)
 """Concurrent requests of one tenant: more would only wait for this machine's processors."""
 
 PATIENCE_SECONDS = 30.0

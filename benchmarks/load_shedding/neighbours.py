@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -56,8 +57,8 @@ def measure(stack: Stack, seconds: float) -> tuple[list[dict[str, Any]], list[Go
         print(f"stretch {number + 1}: {row}", flush=True)
     alone, in_company_too = p99(waits[False]), p99(waits[True])
     print(
-        f"quiet tenants' waits, p50 and p99: {median(waits[False]):.2f} and {alone:.2f} s alone, "
-        f"{median(waits[True]):.2f} and {in_company_too:.2f} s in company",
+        f"quiet tenants' waits, p50 and p99: {median(waits[False] or [math.nan]):.2f} and {alone:.2f} s alone, "
+        f"{median(waits[True] or [math.nan]):.2f} and {in_company_too:.2f} s in company",
         flush=True,
     )
     noise = [row for row in rows if row["in_company"]]
@@ -103,7 +104,7 @@ def _stretch(
         "seconds": round(took_seconds, 1),
         "quiet_sent": len(answers),
         "quiet_refused": len(answers) - len(accepted(answers)),
-        "quiet_p50_seconds": round(median(waits), 3),
+        "quiet_p50_seconds": round(median(waits or [math.nan]), 3),
         "quiet_p99_seconds": round(p99(waits), 3),
         "noisy_sent": len(noise),
         "noisy_accepted": len(accepted(noise)),
