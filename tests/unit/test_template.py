@@ -874,8 +874,8 @@ def test_no_website_may_call_the_api_unless_it_is_named() -> None:
     assert not any(map(pattern.search, ["app.example.com", "https://*.example.com", "https://a.example/", "https://"]))
 
 
-PAGES_BUCKETS = {"UploadsBucket": "POST", "OutputsBucket": "GET"}
-"""The buckets that the page's scripts call, with what they send: a form, and a presigned URL's request."""
+PAGES_BUCKETS = {"UploadsBucket": ["POST"], "OutputsBucket": ["GET", "HEAD"]}
+"""The buckets that the page's scripts call, with the methods of a form and of a presigned URL."""
 
 
 def cors_rules(bucket: str) -> list[dict[str, Any]]:
@@ -897,7 +897,7 @@ def test_a_bucket_answers_the_page_and_on_no_other_machine_one_of_this_machine(b
     deployed = {"Fn::Sub": "https://*.execute-api.${AWS::Region}.${AWS::URLSuffix}"}
     assert own["AllowedOrigins"] == [deployed, *locally]
     for rule in (own, named["Fn::If"][1]):
-        assert rule["AllowedMethods"] == [PAGES_BUCKETS[bucket]]
+        assert rule["AllowedMethods"] == PAGES_BUCKETS[bucket]
     assert expanded_template()["Outputs"]["ApiUrl"]["Value"] == {"Fn::Sub": deployed["Fn::Sub"].replace("*", "${Api}")}
 
 
