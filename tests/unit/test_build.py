@@ -181,7 +181,7 @@ def test_a_build_for_aws_has_a_python_with_pip_the_callers_credentials_and_no_va
 
 @pytest.mark.parametrize(
     ("parameters", "overrides"),
-    [({}, []), ({"Architecture": "x86_64"}, ["--parameter-overrides", "Environment=prod", "Architecture=x86_64"])],
+    [({}, []), ({"Architecture": "x86_64"}, ["--parameter-overrides", 'Environment="prod"', 'Architecture="x86_64"'])],
 )
 def test_a_build_for_aws_takes_its_parameters_from_the_configuration_but_those_that_are_chosen(
     checkout: Checkout, for_aws: list[dict[str, Any]], parameters: dict[str, str], overrides: list[str]

@@ -198,13 +198,14 @@ def deploy(*, settings: _Set = None) -> None:
     """
     out, state = display.output(), State.current()
     began = time.monotonic()
+    with _as_option():
+        parameters = template_parameters.read(settings or ())
     with Interrupts() as interrupts:
         from embedded_aws.supervisor import redeploy  # noqa: PLC0415
 
         environment.enter(state)
         try:
             with pages.failures_explained(state), _as_option():
-                parameters = template_parameters.read(settings or ())
                 stack = redeploy(
                     state, parameters=parameters, interrupts=interrupts, step=pages.Steps(out, pages.command_began())
                 )
