@@ -23,6 +23,7 @@ from darkroom.aws.alarms import CloudWatchAlarms
 from darkroom.aws.measurements import CloudWatchMeasurements
 from darkroom.aws.queue_counts import SqsQueueCounts
 from darkroom.domain.errors import Retryable
+from darkroom.domain.image import DUE_SHARD_NAMES
 from darkroom.domain.lanes import LANES
 from darkroom.domain.observation import HISTORY_MINUTES, Flow, Measured
 from darkroom.domain.service_level import Budget
@@ -379,7 +380,7 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     each = clients.calls.copy()
     now_and_then = first - each
     assert each.keys() == {"DescribeAlarms", "GetQueueAttributes", "Query"}
-    assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES))
+    assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES) + len(DUE_SHARD_NAMES))
     of_budgets, of_minutes, of_functions = sorted(clients.metrics)
     assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 1)
     assert of_functions == len(resources("AWS::Lambda::Function"))
