@@ -273,7 +273,9 @@ def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None
             code = "unknown_webhook" if is_about_webhooks(route) else "unknown_image"
             told = None if route.method == "HEAD" else unknown.body["code"]
             assert (unknown.status, told) == (404, None if route.method == "HEAD" else code), name_of(route)
-            for image_id in (*other.ids_for(route), *MALFORMED):
+            # What answers to HEAD is what answers to GET, and tries the malformed ones there.
+            malformed = MALFORMED[:1] if route.method == "HEAD" else MALFORMED
+            for image_id in (*other.ids_for(route), *malformed):
                 assert sent(city, route, image_id, me.bearer) == unknown, (name_of(route), image_id)
                 tagged = me.bearer | {"if-none-match": "*"}
                 assert sent(city, route, image_id, tagged) == unknown, "nor does a validator tell"

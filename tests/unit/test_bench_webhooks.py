@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from benchmarks.webhooks import rest
 from benchmarks.webhooks.fan_out import CHUNK_BYTES, EVENTS, FanOut, chunks, counted
 from benchmarks.webhooks.load import endpoints, events
 from benchmarks.webhooks.local import Receivers, asked
@@ -117,7 +118,9 @@ def test_a_load_is_delivered_whole_beside_two_that_do_not_answer() -> None:
     assert run.row["dollars"].keys() == run.row["billed"].keys()
 
 
-def test_what_a_disabled_endpoint_waits_for_is_counted() -> None:
+def test_what_a_disabled_endpoint_waits_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "PER_SECOND", 0.5)
+    monkeypatch.setattr(rest, "LATER", 0.2)
     row, broken = disabled_for_an_hour(seed=1)
     assert broken == {}
     assert row["waited"] > 0

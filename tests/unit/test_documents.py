@@ -96,8 +96,9 @@ def test_every_make_target_that_it_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
 def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
+    whole = typer.main.get_command(app)
     for command in commands(page, r"\./darkroom"):
-        known: Any = typer.main.get_command(app)
+        known: Any = whole
         for word in command.split()[1:]:
             if not hasattr(known, "commands") or word.startswith("-"):
                 break

@@ -259,6 +259,7 @@ def sections() -> dict[str, str]:
 
 
 def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section() -> None:
+    whole = typer.main.get_command(app)
     for name, alarm in {**ALARMS, **COMPOSITES}.items():
         text = written_out(alarm["AlarmDescription"])
         found = re.fullmatch(r"(.+)\. First: \./darkroom (.+) --stack STACK\. See docs/runbook\.md#([a-z-]+)\.", text)
@@ -269,7 +270,7 @@ def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section
         shown = f"{told.effect} First: {told.command} --stack STACK. See {told.section}."
         assert shown == text, "darkroom top shows the parts of it"
         words = iter(found[2].split())
-        known: Any = typer.main.get_command(app)
+        known: Any = whole
         while hasattr(known, "commands"):
             known = known.commands[next(words)]
         options = {option for parameter in known.params for option in parameter.opts}
