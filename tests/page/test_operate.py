@@ -263,7 +263,7 @@ def of_a_bad_hour(route: Route) -> None:
     late, _ = seen["lanes"]
     late["late"]["number"] = 4
     seen["queues"][late["lane"]]["waiting"] = 100
-    seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": []}
+    seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": [], "coming": {"number": 0, "is_all": True}}
     seen["function_errors"]["functions"] = {"TranscodeImageFunction": 3, "SubmitImageFunction": 1}
     route.fulfill(json=seen)
 
