@@ -29,7 +29,9 @@ from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.stage import stack_of
 from checks.initialise_functions import Function, Initialisation, built_functions, initialise, unpacked_layers
 from checks.report import ROOT, Goal, write_report
+from embedded_aws.build import build as whole_build
 from embedded_aws.paths import State
+from embedded_aws.processes import Interrupts
 from stacks.clients import of_account
 
 STATE = ROOT / "build" / "bench-cold"
@@ -92,11 +94,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def template_of(tree: Path, folder: Path) -> Path:
-    """The template that is built in a tree; in the short form that of the stack, which is built already."""
+    """The template that is built in a tree; in the short form with the packages that the stack has downloaded."""
     if not IS_SHORT:
         return build(tree, folder)
-    with stack_of(STATE / "stack") as stack:
-        return State(folder=stack.state).sam / "build" / "template.yaml"
+    with stack_of(STATE / "stack") as stack, Interrupts() as interrupts:
+        return whole_build(State(folder=stack.state), interrupts=interrupts, show=lambda _: None)
 
 
 def initialisations(builds: dict[str, Build], runs: int) -> dict[str, dict[str, list[float]]]:
