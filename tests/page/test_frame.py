@@ -11,10 +11,9 @@ from playwright.sync_api import Page, expect
 
 from browser import axe
 from browser.layout import settle, what_sticks_out
-from browser.tabs import NARROW, WIDE
 from checks.report import ROOT
 from darkroom.domain.sizes import limit_in_words, size_in_words
-from tests.page.visitor import Visitor
+from tests.page.visitor import LOOKS, Visitor
 
 WEB = ROOT / "layers" / "page" / "web"
 MODULES = sorted(str(path.relative_to(WEB)) for path in WEB.rglob("*.js"))
@@ -146,8 +145,7 @@ def test_what_the_policy_forbids_is_blocked(visitor: Visitor) -> None:
     assert blocked.count("require-trusted-types-for") == 3
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_everybody_can_give_their_key(visitor: Visitor, width: int, dark: bool) -> None:
     page = visitor.tab(is_signed_in=False, width=width, dark=dark)
     expect(page.get_by_label("API key")).to_be_focused()

@@ -23,7 +23,7 @@ from proof.page.planted import clock, image, plant
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.local.morgue import Morgue
 from tests.page.hostile import MARKUP
-from tests.page.visitor import Visitor
+from tests.page.visitor import LOOKS, Visitor
 
 pytestmark = pytest.mark.long
 
@@ -308,8 +308,7 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
         page.unroute_all(behavior="ignoreErrors")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: Morgue, width: int, dark: bool) -> None:
     given_up = morgue.give_up()
     with operating(visitor, "--write") as address:

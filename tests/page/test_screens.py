@@ -9,11 +9,10 @@ from playwright.sync_api import Page, expect
 
 from browser import axe
 from browser.layout import settle, what_sticks_out
-from browser.tabs import NARROW, WIDE
 from darkroom.domain.image import Status
 from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
 from tests.page.uploads import choose, photo
-from tests.page.visitor import Visitor
+from tests.page.visitor import LOOKS, Visitor
 
 pytestmark = pytest.mark.long
 
@@ -24,8 +23,7 @@ def wrong_with(page: Page) -> list[str]:
     return [*axe.findings(page), *what_sticks_out(page)]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_every_screen_is_accessible_and_fits(visitor: Visitor, width: int, dark: bool) -> None:
     tenant = visitor.account.tenant_id
     scheduled = image(

@@ -7,13 +7,16 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from browser.tabs import new_context, sign_in
+from browser.tabs import NARROW, WIDE, new_context, sign_in
 from browser.watch import Watch
 from proof.page.planted import Account
 from tests.local.local_stack import LocalStack
 
 PATIENCE_SECONDS = 30
 """How long a tab may take for what a test waits for, on a busy machine."""
+
+LOOKS = [(NARROW, True), (WIDE, False)]
+"""Widths, and whether a tab is dark. What fits depends on the one, what can be read on the other: each comes once."""
 
 
 @dataclass
