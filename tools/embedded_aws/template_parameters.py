@@ -44,6 +44,8 @@ def read(values: Iterable[str]) -> dict[str, str]:
     known, found = _section("Parameters"), dict[str, str]()
     for text in values:
         name, equals, value = text.partition("=")
+        if not known:
+            raise InvalidParameter("The parameters in template.yaml cannot be read: without --set, the build says why.")
         if name not in known:
             raise InvalidParameter(f"The template has no parameter {name!r}. It has {', '.join(_choosable(known))}.")
         if not equals:
@@ -78,11 +80,16 @@ def _choosable(known: Mapping[str, Any]) -> list[str]:
 
 
 def _section(name: str) -> dict[str, Any]:
-    """One section of the template: to read all of it takes a second."""
+    """One section of the template: to read all of it takes a second. Empty if it cannot be read: the build says why."""
     lines = paths.TEMPLATE.read_text().splitlines()
+    if f"{name}:" not in lines:
+        return {}
     begin = lines.index(f"{name}:") + 1
     end = next((number for number in range(begin, len(lines)) if re.match(r"[A-Za-z]", lines[number])), len(lines))
-    section: dict[str, Any] = yaml.load("\n".join(lines[begin:end]), _Loader)  # noqa: S506 - it is a SafeLoader
+    try:
+        section: dict[str, Any] = yaml.load("\n".join(lines[begin:end]), _Loader)  # noqa: S506 - it is a SafeLoader
+    except yaml.YAMLError:
+        return {}
     return section
 
 

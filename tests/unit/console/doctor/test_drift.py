@@ -53,11 +53,12 @@ def test_what_was_changed_by_hand_is_never_answered_by_deploying_again(case: str
 
 
 CHANGED = one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "another"})
+RESERVED = SOUND.functions["CountUsageFunction"].reserved
 FUNCTION = {"Timeout": 60, "Environment": {"Variables": {"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "counted"}}}
 
 
 def test_a_variable_that_was_changed_by_hand_is_set_back_by_a_command() -> None:
-    facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": 20})
+    facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": RESERVED})
     (drift,) = [one for one in drifts(facts) if one.resource == "CountUsageFunction"]
     assert drift.words("it was deployed as") == (
         "its variable COUNTED_EVENTS_TABLE is another, and it was deployed as counted"
@@ -68,7 +69,7 @@ def test_a_variable_that_was_changed_by_hand_is_set_back_by_a_command() -> None:
 
 
 def test_what_only_this_checkout_says_is_deployed_and_what_was_changed_beside_it_is_set_back() -> None:
-    facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": 20})
+    facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": RESERVED})
     newer = {**facts.checkout.resources, "UsageQueue": {"VisibilityTimeout": 720}}
     facts = replace(facts, checkout=replace(facts.checkout, resources=newer))
     check = BY_NAME["settings"]

@@ -85,6 +85,18 @@ def test_a_deployment_keeps_the_parameters_that_the_template_still_has() -> None
     assert still_known(deployed) == {"MaxUploadBytes": "5000000", "ExtraInputFormats": ""}
 
 
+@pytest.mark.parametrize("template", ["Resources: [", "Parameters: {", "Parameters:\n  - [\nRules:\n  - [\n"])
+def test_a_template_that_cannot_be_read_is_left_to_the_build_unless_a_parameter_is_chosen(
+    template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "template.yaml").write_text(template)
+    monkeypatch.setattr(paths, "TEMPLATE", tmp_path / "template.yaml")
+    assert read([]) == {}
+    check_rules({"Access": "anonymous"})
+    with pytest.raises(InvalidParameter, match="the build says why"):
+        read(["Access=keys"])
+
+
 def test_sam_gets_empty_values_and_blanks_as_they_are() -> None:
     options = local_options(ExtraInputFormats="", JwtAudience="one, another")
     assert options[options.index("--parameter-overrides") :][-2:] == [
