@@ -34,7 +34,7 @@ invoke: ## sam local invoke FN=<function> with its sample event, against the run
 test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, page, in their short form; 8 minutes
 	@exec $(DEV)/python -m checks.test_tiers
 
-test-all: setup ## Every tier in its long form, including removed guards and the emulator's own tests; 40 minutes
+test-all: setup ## Every tier in its long form, including removed guards and the emulator's own tests; 45 minutes
 	@exec $(DEV)/python -m checks.test_tiers --all
 
 test-rest: setup ## What test-all runs and test does not
