@@ -11,12 +11,13 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.bookkeeping import bookkeeping
+from darkroom.domain.due import ENDPOINTS, behind
 from darkroom.domain.errors import Retryable
 from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweep_due_endpoints import Sweep as EndpointsSweep
 from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
-from darkroom.operations.sweep_due_images import Sweep, behind, sweep_due_images
+from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 from darkroom.wiring.runtime import at_once, within
 from darkroom.wiring.sweep_due_endpoints import wire as wire_endpoints
@@ -103,7 +104,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         count(sweep)
         with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
             followers.remove_left_behind(ports.clock())
-    tell_behind(sweep.late_seconds | {"endpoints": looked_at.late_seconds})
+    tell_behind(sweep.late_seconds | {ENDPOINTS: looked_at.late_seconds})
     report_unreadable([*sweep.unreadable, *looked_at.unreadable])
     for image_id, error in sweep.errors.items():
         logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})

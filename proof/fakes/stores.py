@@ -124,9 +124,12 @@ class FakeImages:
         ]
         yield from sorted(due, reverse=latest_first)[:limit]
 
-    def oldest_waiting(self, lane: str) -> Milliseconds | None:
+    def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
+        wanted = waiting_shard_of(lane, shard)
         waiting = [
-            row.waiting_since for row in self.rows.values() if row.lane == lane and row.waiting_since is not None
+            row.waiting_since
+            for row in self.rows.values()
+            if row.waiting_shard == wanted and row.waiting_since is not None
         ]
         return min(waiting, default=None)
 

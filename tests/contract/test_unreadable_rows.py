@@ -224,9 +224,9 @@ def test_unreadable_rows_hide_no_older_image_of_their_lane(kind: str, aws: Aws) 
     ids = [image_id for n in range(300) if due_shard_of(image_id := f"{n:026d}") == "07"]
     bad = [pending(image_id=image_id, waiting_since=NOW - 99) for image_id in ids[:7]]
     images = images_with(kind, aws, *bad)
-    assert images.oldest_waiting("slow") is None
+    assert images.oldest_waiting("slow", "07") is None
     images.create(pending(image_id=ids[7], waiting_since=NOW - 5))
-    assert images.oldest_waiting("slow") == NOW - 5
+    assert images.oldest_waiting("slow", "07") == NOW - 5
 
 
 def test_where_too_many_unreadable_rows_come_first_the_oldest_is_told_as_older_than_it_is(
@@ -237,7 +237,7 @@ def test_where_too_many_unreadable_rows_come_first_the_oldest_is_told_as_older_t
     bad = [pending(image_id=image_id, waiting_since=NOW - 99 + n) for n, image_id in enumerate(ids[:3])]
     images = images_with("aws", aws, *bad)
     images.create(pending(image_id=ids[7], waiting_since=NOW - 5))
-    assert images.oldest_waiting("slow") == NOW - 97
+    assert images.oldest_waiting("slow", "07") == NOW - 97
 
 
 # ── The functions ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,7 +278,7 @@ def test_a_sweep_handles_all_others_and_reports_it(
 def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(functions.sweep_due_images.ports.images, "oldest_waiting", lambda lane: 1 / 0)
+    monkeypatch.setattr(functions.sweep_due_images.ports.images, "oldest_waiting", lambda lane, shard: 1 / 0)
     due_image_of(functions)
     capsys.readouterr()
     assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1}

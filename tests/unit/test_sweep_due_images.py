@@ -13,7 +13,7 @@ import pytest
 
 from console.terminal.at_once import at_once
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
-from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
+from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS, behind
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import body_of, events_of
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
@@ -21,7 +21,7 @@ from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.transitions import delete
 from darkroom.operations import sweep_due_images as operation
-from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, behind, sweep_due_images
+from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.ports import Due, UnreadableRow
 from proof.fakes import World
@@ -195,18 +195,18 @@ def test_no_tenants_pile_keeps_anothers_image_waiting(limit: int, monkeypatch: p
     world.images.get_all = read
     sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: bool(looked_at))
     assert {image.image_id for image in others} < set(looked_at)
-    assert len(looked_at) == 100
+    assert len(looked_at) == operation.ROWS_IN_TURN
 
 
 def test_where_tenants_cannot_be_read_the_oldest_come_first() -> None:
     world = World()
-    world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(120))}
+    world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(420))}
 
     def refuses(_: Sequence[str]) -> Any:
         raise Retryable("throttled")
 
     world.images.tenants_of = refuses
-    assert world.sweep().outcomes == Counter(rescued=120)
+    assert world.sweep().outcomes == Counter(rescued=420)
 
 
 def test_kinds_do_not_wait_for_each_other() -> None:
@@ -229,7 +229,7 @@ def test_kinds_do_not_wait_for_each_other() -> None:
 
 
 def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operation, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(operation, "ROWS_IN_TURN", 10)
     world = World()
     world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(50))}
     asked = list[str]()

@@ -182,9 +182,9 @@ class Images(Protocol):
         """The first entries in one partition of the due index whose `due_at` has come, oldest first, or the last ones,
         latest first; read as the caller iterates; perhaps seconds out of date."""
 
-    def oldest_waiting(self, lane: str) -> Milliseconds | None:
-        """The earliest `waiting_since` among the lane's unfinished images, or None if there are none. Unreadable rows
-        do not count; if many come first, it may be the time of the last of these."""
+    def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
+        """The earliest `waiting_since` among the unfinished images in one shard of a lane, or None if there are none.
+        Unreadable rows do not count; if many come first, it may be the time of the last of these."""
 
     def waiting(
         self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int

@@ -40,6 +40,7 @@ def document(
         if observation.function_errors.value is None
         else {"minutes": ERROR_MINUTES, "functions": dict(observation.function_errors.value)},
         "scheduled": _scheduled(observation),
+        "sweeper_late_seconds": None if observation.sweeper.value is None else dict(observation.sweeper.value),
         "webhooks": _webhooks(observation),
         "queues": None
         if observation.queues.value is None

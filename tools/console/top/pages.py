@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from console.terminal.display import age, of, printable
+from darkroom.domain.due import BEHIND_SECONDS
 from darkroom.domain.fingerprint import WORKER, Frame
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
@@ -509,17 +510,28 @@ def _queues(view: View, width: int, rows: int) -> Section:
     return section
 
 
+def _sweeper(view: View, width: int, rows: int) -> Section | None:
+    late = view.observation.sweeper.value
+    if not late and view.observation.sweeper.problem is None:
+        return None
+    section = Section(name="SWEEPER", summary=Text("unknown" if late is None else "is late: ", style=_WARN))
+    worst_first = sorted((late or {}).items(), key=lambda one: -one[1] / BEHIND_SECONDS[one[0]])
+    section.summary.append(", ".join(f"{kind} {age(seconds)}" for kind, seconds in worst_first))
+    section.lines += _unread(view, "sweeper")
+    return section
+
+
 type Draw = Callable[[View, int, int], Section | None]
 """Draws a panel for a width, with so many rows of its list; None if there is nothing to say."""
 
 _ALL: Sequence[Draw] = (
-    *(_alarms, _lanes, _retrying, _dead_letters, _functions),
+    *(_alarms, _lanes, _retrying, _dead_letters, _sweeper, _functions),
     *(_workers, _scheduled, _webhooks, _queues),
 )
 """The panels from top to bottom: what may be wrong comes first."""
 
 _LEFT: Sequence[Draw] = (_alarms, _lanes, _retrying, _workers)
-_RIGHT: Sequence[Draw] = (_dead_letters, _functions, _scheduled, _webhooks, _queues)
+_RIGHT: Sequence[Draw] = (_dead_letters, _sweeper, _functions, _scheduled, _webhooks, _queues)
 
 
 # ── Their parts ──────────────────────────────────────────────────────────────────────────────────────────────────────

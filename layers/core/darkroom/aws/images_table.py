@@ -13,7 +13,7 @@ from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, pages_of, retryable
 from darkroom.aws.row_reader import REASON_CHARACTERS, reader
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, VERSION_FIELDS, Image, Status, due_shard_of, waiting_shard_of
+from darkroom.domain.image import VERSION_FIELDS, Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
@@ -305,10 +305,6 @@ class ImagesTable:
             for item in page["Items"]:
                 yield Due(int(item["due_at"]["N"]), item["image_id"]["S"])
 
-    def oldest_waiting(self, lane: str) -> Milliseconds | None:
-        found = [self._oldest_in(waiting_shard_of(lane, shard)) for shard in DUE_SHARD_NAMES]
-        return min((since for since in found if since is not None), default=None)
-
     def waiting(
         self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int
     ) -> Iterator[Waiting]:
@@ -355,7 +351,8 @@ class ImagesTable:
             entries = _NEWEST_ENTRIES
         return Listed(cursors=tuple(cursors), next=after)
 
-    def _oldest_in(self, waiting_shard: str) -> Milliseconds | None:
+    def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
+        waiting_shard = waiting_shard_of(lane, shard)
         with retryable("reading the waiting index"):
             answer = self._client.query(
                 TableName=self._table_name,

@@ -10,6 +10,7 @@ from darkroom.domain.fetch import FETCH_DRAIN_FLOOR_PER_SECOND, MAX_FETCH_CLAIMS
 from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     DeadLetterState,
+    DutyKind,
     Image,
     Leftovers,
     Status,
@@ -34,6 +35,21 @@ REMOVAL_GRACE_SECONDS = 1800
 
 TOMBSTONE_SECONDS = 60 * 24 * 3600
 """How long a tombstone outlives its image: 4 days in a lane, 14 as a dead letter, and the same again after a replay."""
+
+
+ENDPOINTS = "endpoints"
+"""The kind of looks that another operation of the same sweep does."""
+
+BEHIND_SECONDS: Mapping[str, int] = {
+    DutyKind.RESCUES: 300,
+    DutyKind.DEAD_LETTERS: 300,
+    DutyKind.EXPIRIES: 900,
+    DutyKind.FETCHES: 300,
+    DutyKind.REMOVALS: 1800,
+    ENDPOINTS: 300,
+}
+"""How late a look may come before the sweeper counts as behind: what clients wait for within a few sweeps, what they do
+not within what docs/privacy.md promises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,3 +210,8 @@ def _without_objects(image: Image, now: Milliseconds) -> Image:
     if now < last_look_at:
         return replace(image, due_at=last_look_at, leftovers=None)
     return replace(image, due_at=None, leftovers=None, forget_at=now // 1000 + TOMBSTONE_SECONDS)
+
+
+def behind(late_seconds: Mapping[str, float]) -> float:
+    """How late the worst kind is, as a share of what is allowed: above 1 the sweeper is behind."""
+    return max((late / BEHIND_SECONDS[kind] for kind, late in late_seconds.items()), default=0.0)

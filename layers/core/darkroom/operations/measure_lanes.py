@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
+from darkroom.domain.image import DUE_SHARD_NAMES as SHARDS
 from darkroom.domain.lanes import Lane
 from darkroom.domain.service_level import (
     FAST_MINUTES,
@@ -16,6 +19,9 @@ from darkroom.domain.service_level import (
     needed_since,
 )
 from darkroom.ports import AtOnce, Clock, DeadLetters, FetchQueue, Images, OutcomeCounts
+
+THREADS = 16
+"""How much is measured at the same time: a sweep with nothing to do waits for these calls and for little else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,38 +62,61 @@ def measure_lanes(ports: Ports) -> Measures:
     problems: dict[str, Exception] = {}
     now = ports.clock()
 
-    def each[Value](what: str, names: Iterable[str], call: Callable[[str], Value]) -> dict[str, Value]:
-        measured: dict[str, Value] = {}
-
-        def measure(name: str) -> None:
-            try:
-                measured[name] = call(name)
-            except Exception as error:
-                problems[f"{what} of {name}"] = error
-
-        ports.at_once([partial(measure, name) for name in names])
-        return measured
-
-    def oldest_seconds(lane: str) -> float:
-        since = ports.images.oldest_waiting(lane)
+    def oldest_seconds(lane: str, shard: str) -> float:
+        since = ports.images.oldest_waiting(lane, shard)
         return 0.0 if since is None else max(0.0, (now - since) / 1000)
 
-    def untaken(_: str) -> int:
+    def untaken() -> int:
         depth = ports.fetch_queue.depth()
         return 0 if depth.taken else depth.waiting
 
-    def recent(lane: str) -> Mapping[int, Outcomes]:
-        return ports.outcome_counts.since(lane, needed_since(now))
+    works: list[tuple[str, str, Callable[[], Any]]] = [
+        *(
+            ("the oldest image", lane, partial(oldest_seconds, lane, shard))
+            for lane in ports.service
+            for shard in SHARDS
+        ),
+        *(
+            ("the outcomes", lane, partial(ports.outcome_counts.since, lane, needed_since(now)))
+            for lane in ports.service
+        ),
+        *(("the dead letters", queue, partial(ports.dead_letters.depth, queue)) for queue in ports.dead_letters.queues),
+        *(
+            ("the dead letters", queue, partial(ports.event_dead_letters.depth, queue))
+            for queue in ports.event_dead_letters.queues
+        ),
+        ("what waits", "the fetch queue", untaken),
+    ]
+    measured: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
 
-    oldest = each("the oldest image", ports.service, oldest_seconds)
-    outcomes = each("the outcomes", ports.service, recent)
+    def measure(what: str, name: str, call: Callable[[], Any]) -> None:
+        try:
+            measured[what, name].append(call())
+        except Exception as error:
+            problems[f"{what} of {name}"] = error
+
+    ports.at_once(
+        [partial(_one_by_one, [partial(measure, *work) for work in works[n::THREADS]]) for n in range(THREADS)]
+    )
+
+    def of(what: str, names: Iterable[str]) -> dict[str, Any]:
+        """What was measured of each, the most of it; what could not be measured of one is not told of that one."""
+        told = {name: measured[what, name] for name in names if f"{what} of {name}" not in problems}
+        return {name: values[0] if len(values) == 1 else max(values) for name, values in told.items() if values}
+
+    outcomes: Mapping[str, Mapping[int, Outcomes]] = of("the outcomes", ports.service)
     return Measures(
-        oldest_seconds=oldest,
+        oldest_seconds=of("the oldest image", ports.service),
         failing_percent={lane: failing_percent(minutes, now) for lane, minutes in outcomes.items()},
         fast_burn={lane: burn(minutes, FAST_MINUTES, now) for lane, minutes in outcomes.items()},
         slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
-        dead=each("the dead letters", ports.dead_letters.queues, ports.dead_letters.depth),
-        dead_of_events=each("the dead letters", ports.event_dead_letters.queues, ports.event_dead_letters.depth),
-        untaken_fetches=sum(each("what waits", ("the fetch queue",), untaken).values()),
+        dead=of("the dead letters", ports.dead_letters.queues),
+        dead_of_events=of("the dead letters", ports.event_dead_letters.queues),
+        untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
         problems=problems,
     )
+
+
+def _one_by_one(works: Sequence[Callable[[], None]]) -> None:
+    for work in works:
+        work()

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from darkroom.domain.due import ENDPOINTS
+from darkroom.domain.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.endpoint import Endpoint, as_seen, at_one_host
 from darkroom.domain.fingerprint import Frame, guilty_frame
-from darkroom.domain.image import DUE_SHARD_NAMES, Image
+from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARD_NAMES, DutyKind, Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import drain_per_second
@@ -80,6 +82,9 @@ SKEW = 10_000
 MEASURED_SECONDS, SLOW_SECONDS, SAMPLE_SECONDS, BUDGET_SECONDS = 30, 15, 60, 300
 """How long what was read earlier serves again: measurements, of which there is one per minute; scheduled images,
 webhooks and outcomes; the causes of dead letters whose numbers have not changed; and error budgets of weeks."""
+
+LOOK_LATE_SECONDS = 120
+"""A look that is later than this was not done by the sweep after its time, nor by the next."""
 
 ERRORS_SECONDS = 60
 """The same of functions' errors: CloudWatch takes money for each function."""
@@ -161,7 +166,8 @@ class Webhooks:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What was observed, part by part; a part may be older than the others, and says when it was read."""
+    """What was observed, part by part; a part may be older than the others, and says when it was read. `sweeper` is, by
+    kind, how many seconds late its oldest look is that a sweep should have done; empty if none is."""
 
     observed_at: Milliseconds
     service: Mapping[str, Lane]
@@ -175,6 +181,7 @@ class Observation:
     dead_letters: Panel[DeadLetterCounts]
     alarms: Panel[tuple[Alarm, ...]]
     scheduled: Panel[Upcoming]
+    sweeper: Panel[Mapping[str, float]]
     webhooks: Panel[Webhooks]
 
     @property
@@ -186,7 +193,7 @@ class Observation:
 
 PANELS = (
     *("alarms", "queues", "unfinished", "drains", "outcomes", "budgets", "measured"),
-    *("dead_letters", "function_errors", "scheduled", "webhooks"),
+    *("dead_letters", "function_errors", "scheduled", "sweeper", "webhooks"),
 )
 """The names of an observation's parts."""
 
@@ -237,6 +244,7 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
         ("function_errors", lambda: ports.measurements.function_errors(now), ERRORS_SECONDS),
         ("dead_letters", lambda: _dead_letters(ports, letters_before, now), 0),
         ("scheduled", lambda: _scheduled(ports, now), SLOW_SECONDS),
+        ("sweeper", lambda: _late_looks(ports, now), SLOW_SECONDS),
         ("webhooks", lambda: _webhooks(ports), SLOW_SECONDS),
     )
     panels = ports.at_once([partial(part, *each) for each in parts])
@@ -314,6 +322,25 @@ def _scheduled(ports: Ports, now: Milliseconds) -> Upcoming:
     shards = _shards(ports, since=now + SKEW, until=now + YEAR)
     each = [shard for of_lane in shards.values() for shard in of_lane]
     return upcoming(each, shard_limit=ENTRIES_PER_SHARD, now=now)
+
+
+def _late_looks(ports: Ports, now: Milliseconds) -> Mapping[str, float]:
+    """By kind, how late its oldest look is; one that the next sweep does in time is not late."""
+    until = now - LOOK_LATE_SECONDS * 1000
+
+    def oldest(due: Callable[[str, Milliseconds, int], Iterable[Any]], partition: str) -> Sequence[Milliseconds]:
+        return [entry.due_at for entry in due(partition, until, 1)]
+
+    places: list[tuple[str, Callable[..., Iterable[Any]], str]] = [
+        (kind.value, ports.images.due, name) for kind in DutyKind for name in DUE_PARTITIONS[kind]
+    ]
+    places += [(ENDPOINTS, ports.endpoints.due, name) for name in ENDPOINT_PARTITIONS]
+    read = ports.at_once([partial(oldest, due, name) for _, due, name in places])
+    late: dict[str, float] = {}
+    for (kind, *_), due in zip(places, read, strict=True):
+        for due_at in due:
+            late[kind] = max(late.get(kind, 0.0), (now - due_at) / 1000)
+    return late
 
 
 def _dead_letters(ports: Ports, before: DeadLetterCounts | None, now: Milliseconds) -> DeadLetterCounts:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from darkroom.domain.due import Remove
-from darkroom.ports import Memory, Originals, Outputs, Uploads
+from darkroom.ports import AtOnce, Memory, Originals, Outputs, Uploads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +19,7 @@ class RemovalPorts:
     originals: Originals
     outputs: Outputs
     memory: Memory
+    at_once: AtOnce
 
 
 def remove_leftovers(
@@ -42,13 +44,24 @@ def remove_leftovers(
             versions.extend((image_id, version_id) for version_id in version_ids)
 
     each(name, list(removals))
-    for key, failure in ports.outputs.remove(list(owners)).items():
-        failures[owners[key]] = failure
-    failures |= ports.originals.remove(versions)
-    failures |= ports.uploads.remove(list(removals))
-    remembered = [image_id for image_id, duty in removals.items() if duty.memories]
-    with _noted(failures, *remembered):
-        ports.memory.forget([key for duty in removals.values() for key in duty.memories])
+
+    def forget() -> Mapping[str, Exception]:
+        forgotten: dict[str, Exception] = {}
+        with _noted(forgotten, *(image_id for image_id, duty in removals.items() if duty.memories)):
+            ports.memory.forget([key for duty in removals.values() for key in duty.memories])
+        return forgotten
+
+    variants, *others = ports.at_once(
+        [
+            partial(ports.outputs.remove, list(owners)),
+            partial(ports.originals.remove, versions),
+            partial(ports.uploads.remove, list(removals)),
+            forget,
+        ]
+    )
+    failures |= {owners[key]: failure for key, failure in variants.items()}
+    for of_images in others:
+        failures |= of_images
     return failures
 
 

@@ -35,7 +35,6 @@ from darkroom.operations.blank_deliveries import blank_deliveries
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, mark_due, seconds_until, send_or_mark_due
 from darkroom.operations.remove_leftovers import RemovalPorts, remove_leftovers
 from darkroom.ports import (
-    AtOnce,
     DeadLetter,
     DeadLetters,
     Deliveries,
@@ -58,6 +57,9 @@ behind any pile of another's."""
 ROWS_AT_ONCE = 100
 """How many rows one read brings: DynamoDB's limit for a batch."""
 
+ROWS_IN_TURN = 400
+"""How many rows of a kind are looked at before the next: the slowest call of all keeps the others of a turn waiting."""
+
 MESSAGES_AT_ONCE = 10
 """How many messages one call sends: SQS's limit for a batch."""
 
@@ -66,7 +68,7 @@ THREADS: Mapping[DutyKind, int] = {
     DutyKind.DEAD_LETTERS: 2,
     DutyKind.EXPIRIES: 6,
     DutyKind.FETCHES: 4,
-    DutyKind.REMOVALS: 8,
+    DutyKind.REMOVALS: 30,
 }
 """How many images of a kind are looked at at the same time. This is a kind's share, which no other can take: kinds do
 not wait for each other, and the threads that are ready take turns on the processor."""
@@ -82,18 +84,6 @@ an operator, or hidden by a receive whose answer was lost."""
 POSTPONED_SECONDS = 600
 """How long an image is postponed that cannot be processed because its row is unreadable or hits a bug: it stays due,
 before all others, so that a few hundred of them would keep a shard's sweeps from everything else."""
-
-
-BEHIND_SECONDS: Mapping[str, int] = {
-    DutyKind.RESCUES: 300,
-    DutyKind.DEAD_LETTERS: 300,
-    DutyKind.EXPIRIES: 900,
-    DutyKind.FETCHES: 300,
-    DutyKind.REMOVALS: 1800,
-    "endpoints": 300,
-}
-"""How late a look may come before the sweeper counts as behind: what clients wait for within a few sweeps, what they do
-not within what docs/privacy.md promises."""
 
 
 @dataclass(kw_only=True)
@@ -116,11 +106,6 @@ class Sweep:
     complete: bool = True
 
 
-def behind(late_seconds: Mapping[str, float]) -> float:
-    """How late the worst kind is, as a share of what is allowed: above 1 the sweeper is behind."""
-    return max((late / BEHIND_SECONDS[kind] for kind, late in late_seconds.items()), default=0.0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts, RemovalPorts):
     """What a sweep needs besides the ports of sending messages and removing objects, and each lane's deployed
@@ -131,7 +116,6 @@ class Ports(EnqueueInTimePorts, RemovalPorts):
     fetch_queue: FetchQueue
     reservations: Reservations
     dead_letters: DeadLetters
-    at_once: AtOnce
     service: Mapping[str, Lane]
 
 
@@ -186,7 +170,7 @@ class _Round:
     def sweep(self) -> Sweep:
         """Looks at everything that is listed, and says what came of it."""
         sweep, undone = self._sweep, list[Milliseconds]()
-        for some in batched(self._by_turns(self._listed()), ROWS_AT_ONCE, strict=False):
+        for some in batched(self._by_turns(self._listed()), ROWS_IN_TURN, strict=False):
             due = {entry.image_id: entry for entry in some}
             outcomes = dict.fromkeys(due, "no_time") if self._out_of_time() else self._look_at(list(due))
             undone += [due[image_id].due_at for image_id, outcome in outcomes.items() if outcome in _UNDONE]
@@ -239,7 +223,7 @@ class _Round:
 
     def _by_turns(self, listed: Sequence[Due]) -> Iterator[Due]:
         """What is listed, the oldest first; where it is more than one read, that of each tenant, in turns."""
-        if len(listed) <= ROWS_AT_ONCE:
+        if len(listed) <= ROWS_IN_TURN:
             return iter(listed)
         owners = dict[str, str]()
 
@@ -299,14 +283,19 @@ class _Round:
         return "no_time"  # until it is done
 
     def _read(self, image_ids: Sequence[str]) -> Mapping[str, Image | Exception]:
-        try:
-            return self._ports.images.get_all(image_ids)
-        except Retryable as error:
-            return dict.fromkeys(image_ids, error)
-        except Exception:  # which of them it is about shows when each is read by itself
-            rows: dict[str, Image | Exception] = {}
-            self._each(lambda image_id: rows.update(self._read_one(image_id)), image_ids)
-            return rows
+        rows: dict[str, Image | Exception] = {}
+
+        def read(some: Sequence[str]) -> None:
+            try:
+                rows.update(self._ports.images.get_all(some))
+            except Retryable as error:
+                rows.update(dict.fromkeys(some, error))
+            except Exception:  # which of them it is about shows when each is read by itself
+                for image_id in some:
+                    rows.update(self._read_one(image_id))
+
+        self._ports.at_once([partial(read, some) for some in batched(image_ids, ROWS_AT_ONCE, strict=False)])
+        return rows
 
     def _read_one(self, image_id: str) -> Mapping[str, Image | Exception]:
         try:
