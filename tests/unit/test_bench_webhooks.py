@@ -19,7 +19,7 @@ from benchmarks.webhooks.plane import Plane
 from benchmarks.webhooks.queue import BATCH, Done, Message, Queue
 from benchmarks.webhooks.receivers import ordinary, refusing
 from benchmarks.webhooks.rest import disabled_for_an_hour, failing
-from benchmarks.webhooks.virtual_time import VirtualTime
+from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.delivery import MAX_ATTEMPTS
 
 
