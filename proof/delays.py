@@ -48,6 +48,7 @@ from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from darkroom.ports import Due
+from proof.fakes.at_once import one_after_another
 from proof.fakes.damage import damaged, flipped
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput
 from proof.fakes.messages import KEYS, received
@@ -211,7 +212,7 @@ class Rows(FakeImages):
             self._simulation.look_in_time(changed)
         return changed
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
         yield from [due for due in self.due_now if due_shard_of(due.image_id) == shard]
 
 
@@ -715,6 +716,7 @@ class Simulation:
             reservations=self.reservations,
             dead_letters=FakeDeadLetters(),
             clock=lambda: self.now,
+            at_once=one_after_another,
             service=LANES,
         )
         outcomes = sweep_due_images(ports, out_of_time=lambda: False).outcomes

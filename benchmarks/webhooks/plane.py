@@ -25,6 +25,7 @@ from darkroom.operations.manage_webhooks import Change, change_webhook
 from darkroom.operations.manage_webhooks import Ports as ManagePorts
 from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
 from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
+from proof.fakes.at_once import one_after_another
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeImages
 from proof.fakes.webhooks import FakeEndpoints
@@ -117,6 +118,7 @@ class Plane:
             delivery_queue=queue_by_aws,
             is_suspended=lambda _: False,
             clock=self.time.now,
+            at_once=one_after_another,
         )
         # What an owner does here takes no time.
         self._manage_ports = ManagePorts(

@@ -3,7 +3,9 @@ and removes what followers of events left behind."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -12,10 +14,11 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.errors import Retryable
 from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.measure_lanes import Measures, measure_lanes
+from darkroom.operations.sweep_due_endpoints import Sweep as EndpointsSweep
 from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
-from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
+from darkroom.operations.sweep_due_images import Sweep, behind, sweep_due_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
-from darkroom.wiring.runtime import within
+from darkroom.wiring.runtime import at_once, within
 from darkroom.wiring.sweep_due_endpoints import wire as wire_endpoints
 from darkroom.wiring.sweep_due_images import wire, wire_followers
 
@@ -25,11 +28,11 @@ outcomes = OutcomeCounter()
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
 """One image takes at most a few seconds, retries included: a sweep ends cleanly, and the next one continues."""
 
-KEPT_FOR_ENDPOINTS_MILLISECONDS = 10_000
-"""What a sweep of images leaves for endpoints, however much there is to do."""
-
 MEASURING_SECONDS = 15.0
 """The most that measuring may take of the 50 seconds: if it is slow, there is all the more to sweep."""
+
+KEPT_FOR_THE_REPORT_SECONDS = 4.0
+"""How long before its deadline a sweep makes no further call: what it did and what it did not is always told."""
 
 
 def tell(measures: Measures) -> None:
@@ -55,6 +58,14 @@ def tell(measures: Measures) -> None:
             logger.error("it cannot be measured", exc_info=error, extra={"what": what})
 
 
+def tell_behind(late_seconds: Mapping[str, float]) -> None:
+    """Emits how late each kind is of what this sweep could not do, and what the alarm watches: the kind that is worst
+    by what is allowed."""
+    for kind, seconds in late_seconds.items():
+        _emit("SweepLateSeconds", MetricUnit.Seconds, seconds, kind=kind)
+    _emit("SweepBehind", MetricUnit.NoUnit, behind(late_seconds))
+
+
 def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
     if value == 0:
         return
@@ -77,19 +88,22 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     with within(MEASURING_SECONDS):
         measures = measure_lanes(measuring)
     tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting
-    sweep = sweep_due_images(
-        ports,
-        out_of_time=lambda: (
-            context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS + KEPT_FOR_ENDPOINTS_MILLISECONDS
-        ),
-    )
-    count(sweep)
-    looked_at = sweep_due_endpoints(
-        endpoints_ports,
-        out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
-    )
-    with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
-        followers.remove_left_behind(ports.clock())
+
+    def out_of_time() -> bool:
+        return context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS
+
+    with within(context.get_remaining_time_in_millis() / 1000 - KEPT_FOR_THE_REPORT_SECONDS):
+        swept: Sequence[Any] = at_once(
+            [
+                partial(sweep_due_images, ports, out_of_time=out_of_time),
+                partial(sweep_due_endpoints, endpoints_ports, out_of_time=out_of_time),
+            ]
+        )
+        sweep, looked_at = cast("tuple[Sweep, EndpointsSweep]", swept)
+        count(sweep)
+        with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
+            followers.remove_left_behind(ports.clock())
+    tell_behind(sweep.late_seconds | {"endpoints": looked_at.late_seconds})
     report_unreadable([*sweep.unreadable, *looked_at.unreadable])
     for image_id, error in sweep.errors.items():
         logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})
@@ -99,6 +113,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         "outcomes": dict(sweep.outcomes),
         "endpoints": dict(looked_at.outcomes),
         "complete": sweep.complete and looked_at.complete,
+        "late_seconds": sweep.late_seconds,
     }
     logger.info("swept", extra=summary)
     unlisted = sweep.unlisted | {f"endpoints {shard}": error for shard, error in looked_at.unlisted.items()}

@@ -6,7 +6,7 @@ import importlib.util
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -19,6 +19,7 @@ from botocore.session import get_session
 
 from darkroom.domain.instants import Milliseconds
 from darkroom.egress.request import Response
+from proof.fakes.at_once import one_after_another
 
 _STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "darkroom.ports", "darkroom.settings")
 """Modules that all processes may share because they are stateless; the others are loaded again for each process."""
@@ -89,7 +90,7 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
         if spec is None or spec.loader is None:
             raise FileNotFoundError(path)
         # A history is told by its calls in their order, and threads have none. The SDK's models are loaded once.
-        vars(importlib.import_module("darkroom.wiring.runtime"))["at_once"] = _one_after_another
+        vars(importlib.import_module("darkroom.wiring.runtime"))["at_once"] = one_after_another
         vars(importlib.import_module("darkroom.aws.clients"))["_session"] = _session
         vars(importlib.import_module("darkroom.egress.images"))["send"] = _sent
         # In no history is a key replaced, so that nothing depends on when one was read.
@@ -110,10 +111,6 @@ def _sent(_method: str, _url: object, **_: object) -> Response:
     if on_request is None:
         raise ConnectionRefusedError("there is no web server in this history")
     return on_request()
-
-
-def _one_after_another(works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
-    return [work() for work in works]
 
 
 @contextmanager

@@ -51,8 +51,8 @@ class FakeVersionedOriginals:
         assert body is not None
         return body
 
-    def delete(self, image_id: str) -> None:
-        self.kept.pop(f"originals/{image_id}", None)
+    def versions_of(self, image_id: str) -> Sequence[str]:
+        return [version.version_id for version in self.kept.get(f"originals/{image_id}", [])]
 
     def page(self, after: tuple[str, str] | None) -> VersionPage:
         listed = [
@@ -80,12 +80,13 @@ class FakeVersionedOriginals:
     def hide(self, image_ids: Sequence[str]) -> Mapping[str, str]:
         return {image_id: self.lie_down(f"originals/{image_id}", None).version_id for image_id in image_ids}
 
-    def remove(self, versions: Sequence[tuple[str, str]]) -> None:
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
         for image_id, version_id in versions:
             key = f"originals/{image_id}"
             self.kept[key] = [one for one in self.kept.get(key, []) if one.version_id != version_id]
             if not self.kept[key]:
                 del self.kept[key]
+        return {}
 
     def lie_down(self, key: str, body: bytes | None) -> _Version:
         """Adds a version of `key`, whatever is there."""

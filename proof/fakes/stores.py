@@ -111,13 +111,18 @@ class FakeImages:
                 return True
         return False
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+    def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        assert len(image_ids) <= 100
+        rows = self.rows | self.unreadable
+        return {image_id: rows[image_id].tenant_id for image_id in image_ids if image_id in rows}
+
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
         due = [
             Due(row.due_at, row.image_id)
             for row in self._indexed
             if row.due_shard == shard and row.due_at is not None and row.due_at <= now
         ]
-        yield from sorted(due)[:limit]
+        yield from sorted(due, reverse=latest_first)[:limit]
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         waiting = [
@@ -179,8 +184,14 @@ class FakeOriginals:
             raise OriginalMissing(f"there is no original of {image_id}")
         return self.objects[image_id]
 
-    def delete(self, image_id: str) -> None:
-        self.objects.pop(image_id, None)
+    def versions_of(self, image_id: str) -> Sequence[str]:
+        return ["v1"] if image_id in self.objects else []
+
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+        for image_id, version_id in versions:
+            if version_id == "v1":
+                self.objects.pop(image_id, None)
+        return {}
 
 
 @dataclass
@@ -215,8 +226,10 @@ class FakeUploads:
     def get(self, image_id: str) -> bytes | None:
         return self.objects.get(image_id)
 
-    def delete(self, image_id: str) -> None:
-        self.objects.pop(image_id, None)
+    def remove(self, image_ids: Sequence[str]) -> Mapping[str, Exception]:
+        for image_id in image_ids:
+            self.objects.pop(image_id, None)
+        return {}
 
 
 @dataclass
@@ -291,12 +304,13 @@ class FakeOutputs:
         stored = self.objects.get(variant.key)
         return stored is not None and hashlib.sha256(stored).hexdigest() == variant.sha256
 
-    def delete(self, keys: tuple[str, ...]) -> None:
+    def keys_of(self, image_id: str) -> Sequence[str]:
+        return [key for key in self.objects if key.startswith(f"outputs/{image_id}/")]
+
+    def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
         for key in keys:
             self.objects.pop(key, None)
-
-    def delete_all(self, image_id: str) -> None:
-        self.delete(tuple(key for key in self.objects if key.startswith(f"outputs/{image_id}/")))
+        return {}
 
     def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
         return f"https://outputs.example/{variant.key}" + "?method=HEAD" * for_head

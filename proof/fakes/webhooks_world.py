@@ -16,6 +16,7 @@ from darkroom.operations.deliver_event import Delivered, deliver_event
 from darkroom.operations.deliver_event import Ports as DeliverPorts
 from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
 from darkroom.operations.sweep_due_endpoints import Sweep, sweep_due_endpoints
+from proof.fakes.at_once import one_after_another
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeImages
 from proof.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoints, FakeReceiver
@@ -59,6 +60,8 @@ class WebhooksWorld:
 
     def clock(self) -> int:
         return self.now
+
+    at_once = staticmethod(one_after_another)
 
     def jitter(self) -> float:
         return self.random()

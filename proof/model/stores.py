@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -126,10 +126,11 @@ class WatchedImages(FakeImages):
                 self.endings[new.image_id, new.run] += 1
                 must(self.endings[new.image_id, new.run] == 1, "doubled", "a run ends once")
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
         rows = self.rows if self.lagging is None else self.lagging
+        index = FakeImages(rows=rows, unreadable=self.unreadable)
         # Read when the call is made, not when its answer is checked.
-        return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, min(limit, LISTED))))
+        return iter(list(index.due(shard, now, min(limit, LISTED), latest_first=latest_first)))
 
 
 def _check_stored(old: Image | None, new: Image) -> None:
@@ -160,10 +161,10 @@ class WatchedOutputs(FakeOutputs):
         must(before in (None, self.objects[key]), "differing", "an output never changes")
         return stored
 
-    def delete(self, keys: tuple[str, ...]) -> None:
+    def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
         for key in keys:
             must(self.is_deleted(key.split("/")[1]), "lost", "only outputs of what was withdrawn are removed")
-        super().delete(keys)
+        return super().remove(keys)
 
 
 @dataclass

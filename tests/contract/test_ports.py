@@ -465,7 +465,8 @@ def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: 
     for key in keys:
         outputs.put_if_absent(key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
     for _ in range(2):
-        outputs.delete_all("0" * 26)
+        assert outputs.remove(outputs.keys_of("0" * 26)) == {}
+    assert outputs.keys_of("0" * 26) == []
     puts = [outputs.put_if_absent(key, b"cc", sha256=sha256(b"cc"), media_type="image/jpeg") for key in keys]
     assert [put.size_bytes for put in puts] == [2, 2, 1, 1]
 
@@ -476,13 +477,14 @@ def test_an_original_goes_with_every_version(kind: str, aws: Aws) -> None:
     one = originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     other = originals.put_if_absent("1" * 26, b"two", sha256=sha256(b"two"), media_type="image/jpeg")
     for _ in range(2):
-        originals.delete("0" * 26)
+        versions = originals.versions_of("0" * 26)
+        assert originals.remove([("0" * 26, version) for version in versions]) == {}
     assert originals.get("1" * 26, other.version_id) == b"two"
     with pytest.raises(OriginalMissing):
         originals.get("0" * 26, one.version_id)
     if kind == "aws":
-        versions = boto3.client("s3").list_object_versions(Bucket=aws.originals_bucket)
-        assert [v["Key"] for v in versions["Versions"]] == ["originals/" + "1" * 26]
+        left = boto3.client("s3").list_object_versions(Bucket=aws.originals_bucket)
+        assert [v["Key"] for v in left["Versions"]] == ["originals/" + "1" * 26]
         assert "DeleteMarkers" not in versions
 
 
@@ -608,7 +610,7 @@ def test_an_object_of_which_s3_has_no_sha256_is_not_held(aws: Aws) -> None:
 def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)
     outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")
-    outputs.delete(("outputs/k.jpg", "outputs/missing.jpg"))
+    assert outputs.remove(["outputs/k.jpg", "outputs/missing.jpg", "outputs/k.jpg"]) == {}
     again = outputs.put_if_absent("outputs/k.jpg", b"new", sha256=sha256(b"new"), media_type="image/jpeg")
     assert again.sha256 == sha256(b"new")
 

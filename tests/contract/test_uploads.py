@@ -50,12 +50,12 @@ BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 def test_an_upload_is_there_from_when_it_came_until_it_is_removed(kind: str, aws: Aws) -> None:
     fake = FakeUploads()
     uploads: Uploads = fake if kind == "fake" else UploadsBucket(boto3.client("s3"), aws.uploads_bucket)
-    uploads.delete(ID)
+    assert uploads.remove([ID]) == {}
     assert (uploads.size_bytes(ID), uploads.get(ID)) == (None, None)
     fake.objects[ID] = PHOTO
     boto3.client("s3").put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{ID}", Body=PHOTO)
     assert (uploads.size_bytes(ID), uploads.get(ID)) == (len(PHOTO), PHOTO)
-    uploads.delete(ID)
+    assert uploads.remove([ID]) == {}
     assert (uploads.size_bytes(ID), uploads.get(ID)) == (None, None)
 
 

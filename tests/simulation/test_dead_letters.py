@@ -32,6 +32,7 @@ from darkroom.operations.replay_dead_letters import (
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from proof.fakes.at_once import one_after_another
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import lease
@@ -142,6 +143,7 @@ class Night:
             reservations=FakeReservations(),
             dead_letters=self.letters,
             clock=lambda: self.now,
+            at_once=one_after_another,
             service=LANES,
         )
         sweep = sweep_due_images(ports, out_of_time=lambda: False)

@@ -183,17 +183,13 @@ def test_a_queue_that_does_not_answer_makes_the_image_due_now() -> None:
 def test_what_cannot_be_removed_now_is_removed_when_the_notification_returns() -> None:
     world = World()
     image_id = uploaded(world)
-    delete = world.uploads.delete
-
-    def fails(_: str) -> None:
-        raise Retryable("timeout")
-
-    world.uploads.delete = fails
+    remove = world.uploads.remove
+    world.uploads.remove = lambda image_ids: dict.fromkeys(image_ids, Retryable("timeout"))
     with pytest.raises(Retryable):
         world.accept_upload(image_id)
     accepted = world.row(image_id)
     assert (accepted.status, len(world.lanes.sent)) == (Status.PENDING, 1), "its work has begun all the same"
-    world.uploads.delete = delete
+    world.uploads.remove = remove
     assert world.accept_upload(image_id).outcome == "late"
     assert (world.row(image_id), world.uploads.objects) == (accepted, {})
 

@@ -126,7 +126,7 @@ def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter(
     world = World()
     logo = done(world)
     image = submit(world, logo.image_id)
-    world.originals.delete(logo.image_id)
+    world.originals.objects.pop(logo.image_id)
     outcome = world.deliver(world.lanes.sent[-1])
     assert isinstance(outcome, Finished) and outcome.cause is None
     row = world.row(image.image_id)

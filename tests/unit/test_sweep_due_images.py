@@ -1,8 +1,9 @@
 """The sweeper: sends accepted images again whose message got lost."""
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
@@ -10,15 +11,17 @@ from typing import Any, cast
 
 import pytest
 
+from console.terminal.at_once import at_once
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import body_of, events_of
-from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Status, due_shard_of, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
+from darkroom.domain.transitions import delete
 from darkroom.operations import sweep_due_images as operation
-from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
+from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, behind, sweep_due_images
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.ports import Due, UnreadableRow
 from proof.fakes import World
@@ -117,9 +120,9 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
     # A lagging index listed the image to the second sweep, which read the row before the first postponed it.
     assert stale.due_at is not None
     due = Due(stale.due_at, image_id)
-    world.images.due = lambda *_: iter([due])
-    world.images.get = lambda _: stale
-    assert world.sweep().outcomes == Counter(fenced=16), "every shard listed it, and the row refused each"
+    world.images.due = lambda *_, **__: iter([due])
+    world.images.get_all = lambda _: {image_id: stale}
+    assert world.sweep().outcomes == Counter(fenced=5), "every kind listed it, and the row refused each"
     assert len(world.lanes.sent) == 1
 
 
@@ -129,14 +132,19 @@ def test_a_bug_over_one_image_does_not_keep_the_sweeper_from_the_others() -> Non
     others = {world.submit(PHOTO).image.image_id for _ in range(20)}
     world.lanes.sent.clear()
     world.advance(1200)
-    get = world.images.get
+    get, get_all = world.images.get, world.images.get_all
 
     def trips(image_id: str) -> Any:
         if image_id == cursed:
             raise ZeroDivisionError
         return get(image_id)
 
-    world.images.get = trips
+    def trips_over_all(image_ids: Sequence[str]) -> Any:
+        if cursed in image_ids:
+            raise ZeroDivisionError
+        return get_all(image_ids)
+
+    world.images.get, world.images.get_all = trips, trips_over_all
     sweep = world.sweep()
     assert sweep.outcomes == Counter(rescued=20, error=1)
     assert list(sweep.errors) == [cursed]
@@ -149,11 +157,111 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
         world.submit(PHOTO)
     world.lanes.sent.clear()
     world.advance(1200)
-    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: len(world.lanes.sent) == 4)
-    assert not sweep.complete
-    assert len(world.lanes.sent) == 4
+    looks = count()
+    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: next(looks) > 4)
+    assert (sweep.complete, sweep.outcomes) == (False, Counter(rescued=4))
     assert world.sweep().outcomes == Counter(rescued=6)
     assert len({message.image_id for message in world.lanes.sent}) == 10
+
+
+def test_what_a_sweep_could_not_do_shows_how_late_it_is() -> None:
+    world = World()
+    world.images.rows["0" * 26] = pending(due_at=world.now - 450_000)
+    world.images.rows["1" * 26] = delete(pending(image_id="1" * 26), now=world.now - 60_000)
+    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: True)
+    assert sweep.late_seconds == {"rescues": 450.0, "removals": 60.0}
+    assert behind(sweep.late_seconds) == 1.5, "a rescue has five minutes, a removal thirty"
+    assert world.sweep().late_seconds == {}
+
+
+def of_tenant(tenant_id: str, number: int, **changes: Any) -> Image:
+    return pending(image_id=f"{tenant_id:>13}{number:013d}".replace(" ", "0"), tenant_id=tenant_id, **changes)
+
+
+@pytest.mark.parametrize("limit", [operation.PARTITION_LIMIT, 10])
+def test_no_tenants_pile_keeps_anothers_image_waiting(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operation, "PARTITION_LIMIT", limit)  # 10: the pile is more than is listed
+    world = World()
+    pile = [of_tenant("acme", number, due_at=1 + number) for number in range(1500)]
+    others = [of_tenant(tenant_id, 1, due_at=world.now) for tenant_id in ("globex", "initech")]
+    world.images.rows = {image.image_id: image for image in (*pile, *others)}
+    reads = world.images.get_all
+    looked_at: list[str] = []
+
+    def read(image_ids: Sequence[str]) -> Any:
+        looked_at.extend(image_ids)
+        return reads(image_ids)
+
+    world.images.get_all = read
+    sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: bool(looked_at))
+    assert {image.image_id for image in others} < set(looked_at)
+    assert len(looked_at) == 100
+
+
+def test_where_tenants_cannot_be_read_the_oldest_come_first() -> None:
+    world = World()
+    world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(120))}
+
+    def refuses(_: Sequence[str]) -> Any:
+        raise Retryable("throttled")
+
+    world.images.tenants_of = refuses
+    assert world.sweep().outcomes == Counter(rescued=120)
+
+
+def test_a_removal_that_hangs_keeps_no_message_waiting() -> None:
+    world = World()
+    rescued = threading.Event()
+    send_all = world.lanes.send_all
+
+    def send(lane: str, messages: Any) -> Any:
+        try:
+            return send_all(lane, messages)
+        finally:
+            rescued.set()
+
+    def hangs(_: Sequence[str]) -> Any:
+        assert rescued.wait(60)
+        return {}
+
+    world.lanes.send_all, world.outputs.remove = send, hangs
+    world.images.rows["0" * 26] = pending(due_at=world.now)
+    world.images.rows["1" * 26] = delete(pending(image_id="1" * 26), now=1)
+    ports = replace(world.ports(SweepPorts), at_once=at_once)
+    assert sweep_due_images(ports, out_of_time=lambda: False).outcomes == Counter(rescued=1, removed=1)
+
+
+def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operation, "ROWS_AT_ONCE", 10)
+    world = World()
+    world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(50))}
+    asked = list[str]()
+
+    def dead(lane: str, messages: Sequence[Any]) -> Any:
+        asked.append(lane)
+        return dict.fromkeys(range(len(messages)), Retryable("timeout"))
+
+    world.lanes.send_all = dead
+    sweep = world.sweep()
+    assert (sweep.outcomes, asked) == (Counter(unsent=50), ["slow"])
+    assert sum(row.rescues for row in world.images.rows.values()) == 10, "the others were not postponed"
+    assert all(row.due_at is not None and row.due_at <= world.now for row in world.images.rows.values())
+
+
+def test_messages_are_sent_by_tens_and_rows_read_by_hundreds() -> None:
+    world = World()
+    world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1) for n in range(100))}
+    calls = Counter[str]()
+    for store, method in ((world.images, "get_all"), (world.images, "get"), (world.lanes, "send_all")):
+        call = getattr(store, method)
+
+        def counted(*arguments: Any, name: str = method, call: Any = call) -> Any:
+            calls[name] += 1
+            return call(*arguments)
+
+        setattr(store, method, counted)
+    assert world.sweep().outcomes == Counter(rescued=100)
+    assert calls == Counter(get_all=1, send_all=10)
 
 
 def ids_of_shard(shard: str) -> Iterator[str]:
@@ -196,9 +304,10 @@ def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_ca
 def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operation, "SHARD_LIMIT", 5)
+    monkeypatch.setattr(operation, "PARTITION_LIMIT", 5)
+    monkeypatch.setattr(operation, "LATEST_LIMIT", 1)
     world = World()
-    *hopeless, good = islice(ids_of_shard("07"), 6)
+    *hopeless, good, last = islice(ids_of_shard("07"), 7)
     for image_id in hopeless:
         match kind:
             case "unreadable":
@@ -208,20 +317,24 @@ def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
             case _:
                 world.images.rows[image_id] = pending(image_id=image_id, due_at=1, status=Status.DONE)
     world.images.rows[good] = pending(image_id=good, due_at=2)
-    assert sum(world.sweep().outcomes.values()) == 5 and world.lanes.sent == []
-    assert world.sweep().outcomes == Counter(rescued=1)
+    world.images.rows[last] = pending(image_id=last, due_at=3)
+    outcomes = world.sweep().outcomes
+    is_elsewhere = kind.startswith("ended")  # no rescue: its pile is another kind's
+    expected = (7, 2) if is_elsewhere else (6, 1)
+    assert (sum(outcomes.values()), outcomes["rescued"]) == expected, "the last one is seen behind any pile"
+    assert world.sweep().outcomes["rescued"] == (0 if is_elsewhere else 1)
 
 
 def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed() -> None:
     world = World()
     bad = unreadable(world)
-    get = world.images.get
+    get_all = world.images.get_all
 
-    def moves_on(image_id: str) -> Any:
+    def moves_on(image_ids: Sequence[str]) -> Any:
         world.images.unreadable[bad] = replace(world.images.unreadable[bad], due_at=2)
-        return get(image_id)
+        return get_all(image_ids)
 
-    world.images.get = moves_on
+    world.images.get_all = moves_on
     assert world.sweep().outcomes == Counter(unreadable=1)
     assert world.images.unreadable[bad].due_at == 2
 
@@ -237,32 +350,6 @@ def test_a_row_that_cannot_even_be_postponed_keeps_no_other_waiting() -> None:
 
     world.images.postpone = refuses
     assert world.sweep().outcomes == Counter(unreadable=1, rescued=1)
-
-
-def test_every_shard_has_its_share_of_a_sweep_whose_time_runs_out() -> None:
-    world = World()
-    for shard in DUE_SHARD_NAMES:
-        for image_id in islice(ids_of_shard(shard), 5):
-            world.images.rows[image_id] = pending(image_id=image_id, due_at=1)
-    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: len(world.lanes.sent) == 32)
-    assert not sweep.complete
-    assert Counter(due_shard_of(message.image_id) for message in world.lanes.sent) == dict.fromkeys(DUE_SHARD_NAMES, 2)
-
-
-def test_where_even_listing_takes_all_the_time_each_minute_begins_with_another_shard() -> None:
-    world = World()
-    asked: list[str] = []
-
-    def nothing(shard: str, *_: Any) -> Iterator[Due]:
-        asked.append(shard)
-        return iter(())
-
-    world.images.due = nothing
-    for _ in range(16):
-        world.advance(60)
-        assert not sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: len(asked) % 3 == 2).complete
-        asked.append("-")
-    assert set(asked) == {*DUE_SHARD_NAMES, "-"}
 
 
 @pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
@@ -537,9 +624,9 @@ def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_
 @pytest.mark.parametrize(
     "dies_at",
     [
-        "outputs.delete_all",
-        "originals.delete",
-        "uploads.delete",
+        "outputs.remove",
+        "originals.remove",
+        "uploads.remove",
         "memory.forget",
         "deliveries.of_image",
         "images.change",

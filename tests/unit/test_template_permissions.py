@@ -109,6 +109,7 @@ ACTIONS = {
     "get_object": "s3:GetObject",
     "head_object": "s3:GetObject",
     "delete_object": "s3:DeleteObject",
+    "batch_write_item": "dynamodb:BatchWriteItem",
     "list_objects_v2": "s3:ListBucket",
     "list_object_versions": "s3:ListBucketVersions",
     "send_message": "sqs:SendMessage",
@@ -159,7 +160,11 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
-    "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("dynamodb:GetItem", "${EndpointsTable.Arn}")},
+    "sweep_due_images": {
+        ("s3:ListBucket", "${UploadsBucket.Arn}"),
+        ("dynamodb:GetItem", "${EndpointsTable.Arn}"),
+        ("dynamodb:DeleteItem", "${IdempotencyTable.Arn}"),
+    },
     "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
@@ -242,6 +247,8 @@ def client_calls(path: Path, method: str, members: dict[str, ast.AST], seen: set
                     yield from client_calls(VERSIONED_ROWS, name, members_of(VERSIONED_ROWS, "VersionedRows"), set())
                 elif _last_name(receiver) == "self" and name in members:
                     yield from client_calls(path, name, members, seen)
+            case ast.Call(func=ast.Name(id="remove_objects")):  # aws/removal.py
+                yield "s3:DeleteObjectVersion" if method == "remove_versions" else "s3:DeleteObject"
             case ast.Call(func=ast.Name(id=name)) if name in module(path).definitions:
                 yield from client_calls(path, name, members, seen)
 

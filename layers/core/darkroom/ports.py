@@ -175,9 +175,12 @@ class Images(Protocol):
         """Moves the next look at an image to `until`, if it is still due as `due` says; returns whether it was. Nothing
         else of its row is read or written, not even `version`: it may be unreadable."""
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
-        """The first entries in one shard of the due index whose `due_at` has come, oldest first, read as the caller
-        iterates; perhaps seconds out of date."""
+    def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        """The tenants of those of the images that have a row, by id, readable or not; at most 100 ids."""
+
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
+        """The first entries in one partition of the due index whose `due_at` has come, oldest first, or the last ones,
+        latest first; read as the caller iterates; perhaps seconds out of date."""
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         """The earliest `waiting_since` among the lane's unfinished images, or None if there are none. Unreadable rows
@@ -408,7 +411,7 @@ type IsSuspended = Callable[[str], bool]
 
 
 class Originals(Protocol):
-    """The uploads, one object per image. Every method raises Retryable if the store cannot answer."""
+    """The uploads, one object per image. Every method but `remove` raises Retryable if the store cannot answer."""
 
     def put_if_absent(
         self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
@@ -419,8 +422,12 @@ class Originals(Protocol):
     def get(self, image_id: str, version_id: str) -> bytes:
         """The bytes of that version. Raises OriginalMissing if there is none."""
 
-    def delete(self, image_id: str) -> None:
-        """Removes every version of the image's original; a missing one is not an error."""
+    def versions_of(self, image_id: str) -> Sequence[str]:
+        """The ids of all versions of the image's original, its delete markers' included."""
+
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+        """Removes these versions, each an image's id and the version's; returns, by image id, why one may still be
+        there: Retryable, or the error that refused it. A missing version is not an error."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -460,9 +467,8 @@ class OriginalVersions(Protocol):
         `Originals.put_if_absent` does not find it; a reader that knows its version can read it. At most 1,000 images; a
         repetition puts markers on markers."""
 
-    def remove(self, versions: Sequence[tuple[str, str]]) -> None:
-        """Removes versions (image, version id) permanently, and no others; a missing one is not an error. At most
-        1,000."""
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+        """As `Originals.remove`: these versions permanently, and no others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -477,7 +483,7 @@ class UploadForm:
 
 class Uploads(Protocol):
     """Where clients upload files that are too large for a request, one object per image, until the upload becomes an
-    original. Every method but `form_for` raises Retryable if the store cannot answer."""
+    original. Every method but `form_for` and `remove` raises Retryable if the store cannot answer."""
 
     def form_for(
         self, image_id: str, *, sha256: str, size_bytes: int, media_type: str, seconds: int, now: Milliseconds
@@ -490,8 +496,9 @@ class Uploads(Protocol):
     def get(self, image_id: str) -> bytes | None:
         """The bytes of the stored upload, or None."""
 
-    def delete(self, image_id: str) -> None:
-        """Removes the upload; a missing one is not an error."""
+    def remove(self, image_ids: Sequence[str]) -> Mapping[str, Exception]:
+        """Removes the uploads; returns, by image id, why one may still be there: Retryable, or the error that refused
+        it. A missing upload is not an error."""
 
 
 class UploadQueue(Protocol):
@@ -529,7 +536,7 @@ class RemoteImages(Protocol):
 
 
 class Outputs(Protocol):
-    """The variants. Every method raises Retryable if the store cannot answer."""
+    """The variants. Every method but `remove` raises Retryable if the store cannot answer."""
 
     def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
         """Stores `body` unless `key` has an object; returns the object that it has then."""
@@ -537,11 +544,12 @@ class Outputs(Protocol):
     def holds(self, variant: Variant) -> bool:
         """Whether the variant's object is there, with its size and its checksum."""
 
-    def delete(self, keys: tuple[str, ...]) -> None:
-        """Removes the objects; a missing one is not an error."""
+    def keys_of(self, image_id: str) -> Sequence[str]:
+        """The keys of all variants of the image, of every run."""
 
-    def delete_all(self, image_id: str) -> None:
-        """Removes everything under the image's id, of every run."""
+    def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
+        """Removes the objects; returns, by key, why one may still be there: Retryable, or the error that refused it. A
+        missing object is not an error."""
 
     def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
         """A URL from which anyone can fetch the variant for the next 15 minutes, by GET alone; or by HEAD alone, with

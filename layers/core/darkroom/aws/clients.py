@@ -41,15 +41,20 @@ answered by a 503 or by the queue's redelivery than waited for inside a function
 CONNECT_SECONDS = 1.0
 """A connection inside a region takes milliseconds; one that takes a second will not be made."""
 
+CONNECTIONS = 40
+"""The most connections that a client keeps: a sweep's threads, and each of them is a handshake if it is not kept."""
+
 # Standard mode, not adaptive, which delays calls on the client's side without a limit. Standard mode's jittered pause
 # before the second attempt is at most 50 ms, or a second after throttling.
 _RETRIES: Any = {"mode": "standard", "total_max_attempts": ATTEMPTS}
 
 # An answer takes milliseconds; one that takes this long is lost, and there is still time for a second attempt.
-_DYNAMODB = _SECRETS_MANAGER = Config(connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES)
+_DYNAMODB = _SECRETS_MANAGER = Config(
+    connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES, max_pool_connections=CONNECTIONS
+)
 
 # Longer than the one-second poll for dead letters; Step Functions takes as long.
-_SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES)
+_SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES, max_pool_connections=CONNECTIONS)
 
 # Objects are up to 25 MB, and a put is answered when S3 has stored all of it. SigV4 because newer regions, and buckets
 # with KMS encryption, refuse a presigned URL of the default signature version
@@ -60,6 +65,7 @@ _S3 = Config(
     connect_timeout=CONNECT_SECONDS,
     read_timeout=10,
     retries=_RETRIES,
+    max_pool_connections=CONNECTIONS,
     signature_version="s3v4",
     s3={"addressing_style": "virtual"},
 )

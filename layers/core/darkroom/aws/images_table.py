@@ -37,6 +37,9 @@ _NEWEST_LOOKS, _NEWEST_ENTRIES = 3, 400
 """How many times one call reads the index, and how many entries each time that it continues past deleted images: 40 KB,
 5 read units. With the first time, which reads no more than a page, that is INDEX_UNITS."""
 
+_REMEMBERED_TENANTS = 200_000
+"""Of how many images the tenant is remembered, which never changes: about 40 MB."""
+
 _BATCH_READS = 4
 """How often items that a batch left out are requested again."""
 
@@ -105,6 +108,7 @@ class ImagesTable:
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
         self._table_name = table_name
+        self._tenants: dict[str, str] = {}
 
     def get(self, image_id: str) -> Image | None:
         with retryable("reading the image row"):
@@ -126,13 +130,21 @@ class ImagesTable:
         # Nothing but the id: a row that a newer version wrote may be unreadable here, and exists all the same.
         return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
 
-    def _batch(self, image_ids: Sequence[str], **projection: str) -> list[Item]:
+    def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        if len(self._tenants) > _REMEMBERED_TENANTS:
+            self._tenants.clear()
+        unknown = [image_id for image_id in image_ids if image_id not in self._tenants]
+        found = self._batch(unknown, ProjectionExpression="image_id, tenant_id", is_consistent=False)
+        self._tenants |= {item["image_id"]["S"]: item["tenant_id"]["S"] for item in found}
+        return {image_id: self._tenants[image_id] for image_id in image_ids if image_id in self._tenants}
+
+    def _batch(self, image_ids: Sequence[str], *, is_consistent: bool = True, **projection: str) -> list[Item]:
         keys: Any = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]
         found: list[Item] = []
         for _ in range(_BATCH_READS):
             if not keys:
                 break
-            wanted: Any = {"Keys": keys, "ConsistentRead": True, **projection}
+            wanted: Any = {"Keys": keys, "ConsistentRead": is_consistent, **projection}
             with retryable("reading image rows"):
                 answer = self._client.batch_get_item(RequestItems={self._table_name: wanted})
             found += answer["Responses"].get(self._table_name, [])
@@ -280,12 +292,13 @@ class ImagesTable:
             return False  # somebody has moved it; if that was this call's own first attempt, it is done
         return True
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table_name,
             IndexName=DUE_INDEX,
             KeyConditionExpression="due_shard = :shard AND due_at <= :now",
             ExpressionAttributeValues={":shard": {"S": shard}, ":now": {"N": str(now)}},
+            ScanIndexForward=not latest_first,
             PaginationConfig={"MaxItems": limit},
         )
         for page in pages_of(pages, "reading the due index"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
 from darkroom.aws.missing import FORBIDDEN, MISSING, is_missing
+from darkroom.aws.removal import remove_objects
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Variant
 from darkroom.ports import OriginalMissing, StoredOriginal, StoredOutput
@@ -62,16 +64,28 @@ class OriginalsBucket:
                 raise OriginalMissing(f"{key} has no version {version_id}") from error
             return answer["Body"].read()
 
-    def delete(self, image_id: str) -> None:
-        with retryable("removing the original"):
+    def versions_of(self, image_id: str) -> Sequence[str]:
+        with retryable("listing the original's versions"):
             pages = self._client.get_paginator("list_object_versions").paginate(
                 Bucket=self._bucket_name, Prefix=original_key(image_id)
             )
-            for page in pages:
-                for version in [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]:
-                    self._client.delete_object(
-                        Bucket=self._bucket_name, Key=version["Key"], VersionId=version["VersionId"]
-                    )
+            return [
+                version["VersionId"]
+                for page in pages
+                for version in [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+                if version["Key"] == original_key(image_id)
+            ]
+
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+        return remove_versions(self._client, self._bucket_name, versions)
+
+
+def remove_versions(client: S3Client, bucket_name: str, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+    """Removes versions of originals, each an image's id and the version's; returns, by image id, why one may still be
+    there."""
+    targets = [(original_key(image_id), version_id) for image_id, version_id in versions]
+    failures = remove_objects(client, bucket_name, targets, "removing originals")
+    return {key.removeprefix(original_key("")): failure for (key, _), failure in failures.items()}
 
 
 class OutputsBucket:
@@ -110,18 +124,17 @@ class OutputsBucket:
         checksum = head.get("ChecksumSHA256")
         return (head["ContentLength"], checksum) == (variant.size_bytes, _base64_of(variant.sha256))
 
-    def delete(self, keys: tuple[str, ...]) -> None:
-        with retryable("removing variants"):
-            for key in keys:
-                self._client.delete_object(Bucket=self._bucket_name, Key=key)
-
-    def delete_all(self, image_id: str) -> None:
-        with retryable("removing variants"):
+    def keys_of(self, image_id: str) -> Sequence[str]:
+        with retryable("listing variants"):
             pages = self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self._bucket_name, Prefix=f"outputs/{image_id}/"
             )
-            for page in pages:
-                self.delete(tuple(item["Key"] for item in page.get("Contents", ())))
+            return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
+        targets = [(key, "") for key in keys]
+        failures = remove_objects(self._client, self._bucket_name, targets, "removing variants")
+        return {key: failure for (key, _), failure in failures.items()}
 
     def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
         # The method is signed (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).

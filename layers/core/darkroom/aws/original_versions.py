@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from darkroom.aws.errors import retryable
-from darkroom.aws.objects import original_key
+from darkroom.aws.objects import original_key, remove_versions
+from darkroom.aws.removal import failure_of
 from darkroom.domain.ids import is_image_id
 from darkroom.ports import StoredVersion, VersionPage
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _PREFIX = original_key("")
-
-_OF_THE_SERVICE = {"InternalError": 500, "ServiceUnavailable": 503}
-"""S3's error codes for one object in a batch answer that is 200 as a whole, and the statuses that they have
-elsewhere."""
 
 
 class OriginalVersionsBucket:
@@ -46,29 +41,21 @@ class OriginalVersionsBucket:
         )
 
     def hide(self, image_ids: Sequence[str]) -> Mapping[str, str]:
-        answer = self._delete([{"Key": original_key(image_id)} for image_id in image_ids], "hiding originals")
+        if not image_ids:
+            return {}
+        objects: Any = [{"Key": original_key(image_id)} for image_id in image_ids]
+        with retryable("hiding originals"):
+            answer: Any = self._client.delete_objects(Bucket=self._bucket_name, Delete={"Objects": objects})
+        for error in answer.get("Errors", ()):
+            raise failure_of(error, "hiding originals")
         return {
             deleted["Key"].removeprefix(_PREFIX): deleted["DeleteMarkerVersionId"]
             for deleted in answer.get("Deleted", ())
             if deleted.get("DeleteMarker")
         }
 
-    def remove(self, versions: Sequence[tuple[str, str]]) -> None:
-        self._delete(
-            [{"Key": original_key(image_id), "VersionId": version_id} for image_id, version_id in versions],
-            "removing originals",
-        )
-
-    def _delete(self, objects: Any, doing: str) -> Any:
-        if not objects:
-            return {}
-        with retryable(doing):
-            answer = self._client.delete_objects(Bucket=self._bucket_name, Delete={"Objects": objects})
-            for error in answer.get("Errors", ()):
-                status = _OF_THE_SERVICE.get(error.get("Code", ""), 200)
-                refusal: Any = {"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}
-                raise ClientError(refusal, "DeleteObjects")
-        return answer
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+        return remove_versions(self._client, self._bucket_name, versions)
 
 
 def _versions(listed: Iterable[Any], *, is_marker: bool) -> Iterator[StoredVersion]:

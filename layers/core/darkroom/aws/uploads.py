@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import retryable
 from darkroom.aws.missing import is_missing
+from darkroom.aws.removal import remove_objects
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.upload_notification import upload_key
 from darkroom.ports import UploadForm
@@ -69,7 +71,7 @@ class UploadsBucket:
                     raise
                 return None
 
-    def delete(self, image_id: str) -> None:
-        key = upload_key(image_id)
-        with retryable(f"removing {key}"):
-            self._client.delete_object(Bucket=self._bucket_name, Key=key)
+    def remove(self, image_ids: Sequence[str]) -> Mapping[str, Exception]:
+        targets = [(upload_key(image_id), "") for image_id in image_ids]
+        failures = remove_objects(self._client, self._bucket_name, targets, "removing uploads")
+        return {key.removeprefix(upload_key("")): failure for (key, _), failure in failures.items()}

@@ -11,6 +11,7 @@ from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     DeadLetterState,
     Image,
+    Leftovers,
     Status,
     has_expired,
     lease_lapsed,
@@ -59,10 +60,12 @@ class PlaceDeadLetter:
 @dataclass(frozen=True, kw_only=True)
 class Remove:
     """Whatever else there is of it must be removed: its objects, and what is remembered under `memories` of the work on
-    its runs. `image` is the row after that, with one more look or none."""
+    its runs. `leftovers` names the objects, None if they must be listed. `image` is the row after that, with one more
+    look or none."""
 
     image: Image
     memories: tuple[str, ...]
+    leftovers: Leftovers | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +106,7 @@ def look_at_due(
         return NothingToDo(reason="too_early")
     if image.is_deleted:
         memories = tuple(run_key(image.image_id, run) for run in range(1, image.run + 1))
-        return Remove(image=_without_objects(image, now), memories=memories)
+        return Remove(image=_without_objects(image, now), memories=memories, leftovers=image.leftovers)
     if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
         return PlaceDeadLetter(image=_pushed_out(image, now))
     if image.status.is_terminal:
@@ -189,5 +192,5 @@ def _wait_explained(image: Image, now: Milliseconds, backlog: int, drain_floor_p
 def _without_objects(image: Image, now: Milliseconds) -> Image:
     last_look_at = (image.deleted_at or now) + REMOVAL_GRACE_SECONDS * 1000
     if now < last_look_at:
-        return replace(image, due_at=last_look_at)
-    return replace(image, due_at=None, forget_at=now // 1000 + TOMBSTONE_SECONDS)
+        return replace(image, due_at=last_look_at, leftovers=None)
+    return replace(image, due_at=None, leftovers=None, forget_at=now // 1000 + TOMBSTONE_SECONDS)

@@ -14,8 +14,19 @@ if TYPE_CHECKING:
     from darkroom.domain.recipes import Recipe
 
 DUE_SHARDS = 16
-"""Partitions of the due index: each takes 1,000 writes per second, so 16 suffice for any rate that one account
-reaches."""
+"""Partitions of the due index for what every image owes: each takes 1,000 writes per second, so 16 suffice for any rate
+that one account reaches."""
+
+
+class DutyKind(StrEnum):
+    """What an image is listed for in the due index: each kind has partitions of its own, so that a pile of one hides no
+    other. Those of RESCUES are older than the kinds and may list rows of any."""
+
+    RESCUES = "rescues"
+    DEAD_LETTERS = "dead_letters"
+    EXPIRIES = "expiries"
+    FETCHES = "fetches"
+    REMOVALS = "removals"
 
 
 class Status(StrEnum):
@@ -49,6 +60,14 @@ class Source:
     sha256: str
     size_bytes: int
     media_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leftovers:
+    """What is to be removed of a deleted image: the versions of its original, and the keys of its variants."""
+
+    version_ids: tuple[str, ...]
+    keys: tuple[str, ...]
 
 
 UNKNOWN_SOURCE = Source(version_id="", sha256="", size_bytes=0, media_type="")
@@ -146,8 +165,9 @@ class Image:
     variants, by id, as they were when it was accepted; None if there are none. `url` is where an image is fetched from,
     only until it is here or has ended, and `fetched` what that source said of it: until then the claims, attempts and
     times above are those of fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so
-    `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The table deletes it by itself at `forget_at`,
-    in seconds because DynamoDB's TTL requires them.
+    `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are
+    removed for the first time, None if they must be listed. The table deletes it by itself at `forget_at`, in seconds
+    because DynamoDB's TTL requires them.
     """
 
     image_id: str
@@ -191,6 +211,7 @@ class Image:
     earlier_ends: tuple[RunEnd, ...] = ()
     deleted_at: Milliseconds | None = None
     deleted_version: int | None = None
+    leftovers: Leftovers | None = None
     forget_at: int | None = None
 
     @property
@@ -216,7 +237,7 @@ class Image:
     @property
     def due_shard(self) -> str | None:
         """The partition of the due index that lists this image, or None if it needs no further look."""
-        return None if self.due_at is None else due_shard_of(self.image_id)
+        return None if self.due_at is None else due_shard_of(self.image_id, duty_kind_of(self))
 
 
 VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "deleted_version"})
@@ -228,19 +249,50 @@ TOMBSTONE_FIELDS = frozenset(
         *("image_id", "tenant_id", "lane", "preset", "notify", "status", "run", "attempt", "schedule", "version"),
         *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
         *("earlier_ends", *VERSION_FIELDS),  # for events
-        *("due_at", "rescues"),  # for the removal of its objects
+        *("due_at", "rescues", "leftovers"),  # for the removal of its objects
     }
 )
 """The fields of an image that its tombstone keeps: they answer a repeated request, void the messages that are still
 under way, and date what happened and was told in events."""
 
 
-def due_shard_of(image_id: str) -> str:
-    """The partition of the due index for an id: "00" to "15", spread evenly by CRC-32."""
-    return f"{zlib.crc32(image_id.encode()) % DUE_SHARDS:02d}"
+def duty_kind_of(image: Image) -> DutyKind:
+    """What a row with `due_at` is listed for."""
+    if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
+        return DutyKind.DEAD_LETTERS
+    if image.is_deleted:
+        return DutyKind.REMOVALS
+    if image.status.is_terminal:  # what fetching may have left
+        return DutyKind.FETCHES
+    if image.status is Status.AWAITING_UPLOAD:
+        return DutyKind.EXPIRIES
+    if image.status is not Status.PROCESSING and image.due_at == image.expires_at:
+        return DutyKind.EXPIRIES
+    return DutyKind.FETCHES if image.status is Status.FETCHING else DutyKind.RESCUES
 
 
-DUE_SHARD_NAMES = tuple(f"{shard:02d}" for shard in range(DUE_SHARDS))
+DUE_PARTITIONS: dict[DutyKind, tuple[str, ...]] = {
+    DutyKind.RESCUES: tuple(f"{shard:02d}" for shard in range(DUE_SHARDS)),
+    **{
+        kind: tuple(f"{kind.value}#{shard:02d}" for shard in range(shards))
+        for kind, shards in (
+            (DutyKind.DEAD_LETTERS, 2),
+            (DutyKind.EXPIRIES, 4),
+            (DutyKind.FETCHES, 4),
+            (DutyKind.REMOVALS, 4),
+        )
+    },
+}
+"""The partitions of the due index by kind. Of all kinds but the first, rows are written and moved once or twice each: a
+partition takes 1,000 writes per second, and every sweep asks each of them."""
+
+DUE_SHARD_NAMES = DUE_PARTITIONS[DutyKind.RESCUES]
+
+
+def due_shard_of(image_id: str, kind: DutyKind = DutyKind.RESCUES) -> str:
+    """The partition of the due index for an id, spread evenly by CRC-32."""
+    partitions = DUE_PARTITIONS[kind]
+    return partitions[zlib.crc32(image_id.encode()) % len(partitions)]
 
 
 def waiting_shard_of(lane: str, shard: str) -> str:

@@ -13,6 +13,7 @@ from darkroom.domain.image import (
     DeadLetterState,
     Failure,
     Image,
+    Leftovers,
     RunEnd,
     Source,
     Status,
@@ -402,10 +403,18 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "error": None,
         "attempts": (),
         "dead_letter": None,
+        "leftovers": _leftovers_of(image),
     }
     if image.status.is_terminal:
         return replace(image, **changes)
     return transition(image, Status.CANCELLED, completed_at=now, **changes)
+
+
+def _leftovers_of(image: Image) -> Leftovers | None:
+    """Its objects where the row names them all: an earlier run, and a worker that has not ended, leave others."""
+    if image.status is not Status.DONE or image.run != 1:
+        return None
+    return Leftovers(version_ids=(image.source.version_id,), keys=tuple(variant.key for variant in image.variants))
 
 
 def due_now(image: Image, *, now: Milliseconds) -> Image:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -101,8 +101,14 @@ def _clear(ports: Ports, image: Image) -> None:
     image is fine, but clients' uploads must not be left behind."""
     if not image.has_original and image.status.is_terminal:
         # Another process may have stored it while the row was ended.
-        ports.originals.delete(image.image_id)
-    ports.uploads.delete(image.image_id)
+        versions = ports.originals.versions_of(image.image_id)
+        _demand(ports.originals.remove([(image.image_id, version) for version in versions]))
+    _demand(ports.uploads.remove([image.image_id]))
+
+
+def _demand(failures: Mapping[str, Exception]) -> None:
+    for failure in failures.values():
+        raise failure
 
 
 def _body(ports: Ports, image: Image) -> bytes | None:

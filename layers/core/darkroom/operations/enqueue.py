@@ -59,10 +59,15 @@ def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]
     with bookkeeping("message not sent", image_id=image.image_id):
         send()
         return True
-    # If that fails too, the row keeps its present due_at, or another process has already taken the image up.
+    mark_due(ports, image)
+    return False
+
+
+def mark_due(ports: EnqueuePorts, image: Image) -> None:
+    """Makes an image due whose message could not be sent. If that fails too, the row keeps its present due_at, or
+    another process has already taken the image up."""
     with bookkeeping("image not made due", image_id=image.image_id), suppress(Fenced):
         ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
-    return False
 
 
 def seconds_until(instant: Milliseconds | None, now: Milliseconds) -> int:

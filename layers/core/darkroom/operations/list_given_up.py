@@ -9,12 +9,16 @@ from itertools import batched, islice
 
 from darkroom.domain.dead_letter import explanation_of, verdict_of
 from darkroom.domain.fetch import is_given_up_fetch
-from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, message_for
+from darkroom.domain.image import DUE_PARTITIONS, DeadLetterState, DutyKind, Image, message_for
 from darkroom.operations.list_dead_letters import Case
 from darkroom.ports import AtOnce, Clock, Due, Images
 
 _PAGE = 100
 """How many rows one look reads: DynamoDB's limit for a batch."""
+
+
+_KINDS = (DutyKind.DEAD_LETTERS, DutyKind.FETCHES, DutyKind.RESCUES)
+"""Where what was given up is listed; the last has rows that were written before there were kinds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +45,18 @@ def list_given_up(ports: Ports, *, ahead_seconds: int, limit: int) -> GivenUp:
     once. Raises Retryable if the table cannot answer."""
     now = ports.clock()
     until = now + ahead_seconds * 1000
-    shards = ports.at_once([partial(_due, ports, shard, until, limit + 1) for shard in DUE_SHARD_NAMES])
-    due = list(islice(heapq.merge(*shards), limit + 1))
+    shards = [shard for kind in _KINDS for shard in DUE_PARTITIONS[kind]]
+    listed = iter(ports.at_once([partial(_due, ports, shard, until, limit + 1) for shard in shards]))
+    # Each kind by itself, so that no pile of one hides another.
+    of_kinds = [list(islice(heapq.merge(*islice(listed, len(DUE_PARTITIONS[kind]))), limit + 1)) for kind in _KINDS]
     found: list[Image] = []
-    for batch in batched(due[:limit], _PAGE, strict=False):
+    for batch in batched(heapq.merge(*(due[:limit] for due in of_kinds)), _PAGE, strict=False):
         rows = ports.images.get_all([entry.image_id for entry in batch])
         found += [row for entry in batch if isinstance(row := rows.get(entry.image_id), Image)]
     return GivenUp(
         coming=tuple(case for case in map(coming_case, found) if case is not None),
         unfetched=tuple(filter(is_given_up_fetch, found)),
-        is_all=len(due) <= limit or due[limit].due_at > now,
+        is_all=all(len(due) <= limit or due[limit].due_at > now for due in of_kinds),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import batched, chain
 
-from darkroom.domain.image import DUE_SHARD_NAMES, Image
+from darkroom.domain.image import DUE_PARTITIONS, Image
 from darkroom.ports import Endpoints, Images, UnreadableRow
 
 ROWS_AT_ONCE = 100
@@ -53,6 +53,6 @@ def list_unreadable_rows(
 
 
 def _unfinished(ports: Ports) -> Iterator[Image | UnreadableRow]:
-    due = chain.from_iterable(ports.images.due(shard, _EVER, _ALL) for shard in DUE_SHARD_NAMES)
+    due = chain.from_iterable(ports.images.due(shard, _EVER, _ALL) for shard in chain(*DUE_PARTITIONS.values()))
     for chunk in batched(due, ROWS_AT_ONCE, strict=False):
         yield from ports.images.get_all([entry.image_id for entry in chunk]).values()

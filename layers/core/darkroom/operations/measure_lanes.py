@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from darkroom.domain.lanes import Lane
 from darkroom.domain.service_level import (
@@ -14,7 +15,7 @@ from darkroom.domain.service_level import (
     failing_percent,
     needed_since,
 )
-from darkroom.ports import Clock, DeadLetters, FetchQueue, Images, OutcomeCounts
+from darkroom.ports import AtOnce, Clock, DeadLetters, FetchQueue, Images, OutcomeCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class Ports:
     event_dead_letters: DeadLetters
     fetch_queue: FetchQueue
     clock: Clock
+    at_once: AtOnce
     service: Mapping[str, Lane]
 
 
@@ -55,12 +57,15 @@ def measure_lanes(ports: Ports) -> Measures:
     now = ports.clock()
 
     def each[Value](what: str, names: Iterable[str], call: Callable[[str], Value]) -> dict[str, Value]:
-        measured = {}
-        for name in names:
+        measured: dict[str, Value] = {}
+
+        def measure(name: str) -> None:
             try:
                 measured[name] = call(name)
             except Exception as error:
                 problems[f"{what} of {name}"] = error
+
+        ports.at_once([partial(measure, name) for name in names])
         return measured
 
     def oldest_seconds(lane: str) -> float:

@@ -18,7 +18,7 @@ crash anywhere leaves hidden orphans; a repetition finds them and continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import batched
 
@@ -117,7 +117,7 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
         doomed = [(one.image_id, version.version_id) for one in gone for version in one.versions]
         for group in (doomed, _markers_on(chunk, markers)):
             for some in batched(group, 1000, strict=False):
-                ports.patience(ports.originals.remove, some)
+                ports.patience(_remove_versions, ports, some)
         for one in gone:
             deeds.add(one.image_id, "removed")
         removed += len(gone)
@@ -125,6 +125,11 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
         vouched_for += len(chunk) - len(gone)
         on_progress("removing", removed + vouched_for, len(look.held))
     return removal(complete=True)
+
+
+def _remove_versions(ports: Ports, versions: Sequence[tuple[str, str]]) -> None:
+    for failure in ports.originals.remove(versions).values():
+        raise failure
 
 
 def _markers_on(orphans: tuple[Orphan, ...], put: dict[str, str]) -> list[tuple[str, str]]:

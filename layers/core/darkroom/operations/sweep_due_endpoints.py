@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, zip_longest
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import Delivery, DeliveryMessage, DeliveryStatus, reopen
@@ -27,6 +29,7 @@ from darkroom.operations.change_endpoint import TRIES
 from darkroom.operations.read_delivery import read_delivery
 from darkroom.operations.read_host import read_host
 from darkroom.ports import (
+    AtOnce,
     Clock,
     Deliveries,
     DeliveryQueue,
@@ -37,8 +40,11 @@ from darkroom.ports import (
     UnreadableRow,
 )
 
-SHARD_LIMIT = 500
-"""The most endpoints of a shard that one sweep looks at; the oldest come first, and the next sweep continues."""
+PARTITION_LIMIT = 5000
+"""How many of the oldest endpoints of a partition one sweep lists: one page of an answer."""
+
+THREADS = 4
+"""How many endpoints are looked at at the same time."""
 
 LISTED = 8
 """How many deliveries of an endpoint one look lists. It sends as many as may be on their way at a time; each of these
@@ -55,16 +61,22 @@ POSTPONED_SECONDS = 600
 @dataclass(kw_only=True)
 class Sweep:
     """What one sweep of endpoints did, by outcome: `sent`, `quiet`, `resting`, `suspended`, `unsent` or the reason why
-    there was nothing to do; `recovered` counts failed deliveries that were opened again. `errors` holds unexpected
+    there was nothing to do; `opened` are the failed deliveries that were opened again. `errors` holds unexpected
     errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran
-    out."""
+    out; `late_seconds` is how late the oldest look is that could not be done."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
-    recovered: int = 0
+    opened: list[str] = field(default_factory=list)
     unreadable: list[UnreadableRow] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
     unlisted: dict[str, Exception] = field(default_factory=dict)
+    late_seconds: float = 0.0
     complete: bool = True
+
+    @property
+    def recovered(self) -> int:
+        """How many deliveries were opened again."""
+        return len(self.opened)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,27 +88,44 @@ class Ports:
     delivery_queue: DeliveryQueue
     is_suspended: IsSuspended
     clock: Clock
+    at_once: AtOnce
 
 
 def sweep_due_endpoints(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
-    """Looks at what is due in every shard until done or `out_of_time`. An endpoint that cannot be served now stays due;
-    one that is unreadable or hits a bug is looked at again later and does not stop the others."""
+    """Looks at what is due until done or `out_of_time`, the oldest of each tenant first, in turns. An endpoint that
+    cannot be served now stays due; one that is unreadable or hits a bug is looked at again later and does not stop the
+    others."""
     sweep = Sweep()
-    for shard in DUE_SHARD_NAMES:
-        try:
-            listed = list(ports.endpoints.due(shard, ports.clock(), SHARD_LIMIT))
-        except Exception as error:
-            sweep.unlisted[shard] = error
-            continue
-        for due in listed:
+    of_tenants = defaultdict[str, list[DueEndpoint]](list)
+    for due in sorted(chain(*ports.at_once([partial(_list, ports, sweep, shard) for shard in DUE_SHARD_NAMES]))):
+        of_tenants[due.tenant_id].append(due)
+    listed = [due for turn in zip_longest(*of_tenants.values()) for due in turn if due is not None]
+    outcomes: dict[DueEndpoint, str] = {}
+
+    def look(some: Sequence[DueEndpoint]) -> None:
+        for due in some:
             if out_of_time():
-                sweep.complete = False
-                return sweep
-            _look_safely(ports, sweep, due)
+                return
+            outcomes[due] = _look_safely(ports, sweep, due)
+
+    if listed:
+        ports.at_once([partial(look, listed[first::THREADS]) for first in range(min(THREADS, len(listed)))])
+    sweep.outcomes.update(outcomes.values())
+    sweep.complete = len(outcomes) == len(listed)
+    undone = [due.due_at for due in listed if outcomes.get(due, "unreachable") in ("unreachable", "unsent")]
+    sweep.late_seconds = (ports.clock() - min(undone)) / 1000 if undone else 0.0
     return sweep
 
 
-def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> None:
+def _list(ports: Ports, sweep: Sweep, shard: str) -> Sequence[DueEndpoint]:
+    try:
+        return list(ports.endpoints.due(shard, ports.clock(), PARTITION_LIMIT))
+    except Exception as error:
+        sweep.unlisted[shard] = error
+        return ()
+
+
+def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
     try:
         outcome = _look_at(ports, sweep, due)
     except UnreadableRow as error:
@@ -107,10 +136,10 @@ def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> None:
     except Exception as error:  # an endpoint that trips a bug must not keep the sweeper from all the others
         outcome = "error"
         sweep.errors[due.endpoint_id] = error
-    sweep.outcomes[outcome] += 1
     if outcome in ("unreadable", "error"):
         with bookkeeping("look not postponed", webhook_id=due.endpoint_id):  # the next sweep meets it again
             ports.endpoints.postpone(due, ports.clock() + POSTPONED_SECONDS * SECOND)
+    return outcome
 
 
 def _look_at(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
@@ -204,7 +233,8 @@ def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) 
         if isinstance(delivery, UnreadableRow):
             sweep.unreadable.append(delivery)
             continue
-        sweep.recovered += _reopen(ports, delivery, now)
+        if _reopen(ports, delivery, now):
+            sweep.opened.append(delivery.delivery_id)
     after = None if page.next is None else replace(recovery, after=page.next, pages=recovery.pages + 1)
     # The index does not show yet what was opened.
     return ports.endpoints.change(endpoint, replace(endpoint, recovery=after, woken_at=now))

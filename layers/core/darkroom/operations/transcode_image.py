@@ -391,7 +391,8 @@ def _finish(ports: Ports, before: Image, after: Image) -> Finished:
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client deleted the image while it was developed: what was written for it is deleted.
-            ports.outputs.delete(tuple(variant.key for variant in after.variants))
+            for failure in ports.outputs.remove([variant.key for variant in after.variants]).values():
+                raise failure from lost
         return Finished(image=lost.current, reason="fenced")
 
 

@@ -11,7 +11,7 @@ from darkroom.aws.tenants_table import TenantsTable
 from darkroom.operations.sweep_due_endpoints import Ports
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.message_keys import message_keys_of, signer_of
-from darkroom.wiring.runtime import clock
+from darkroom.wiring.runtime import at_once, clock
 
 
 def wire() -> Ports:
@@ -26,4 +26,5 @@ def wire() -> Ports:
         ),
         is_suspended=Suspensions(TenantsTable(dynamodb, settings.tenants_table), clock),
         clock=clock,
+        at_once=at_once,
     )

@@ -19,7 +19,7 @@ from darkroom.operations.sweep_due_images import Ports
 from darkroom.ports import Followers
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.message_keys import message_keys_of, signer_of
-from darkroom.wiring.runtime import clock
+from darkroom.wiring.runtime import at_once, clock
 
 
 def wire_followers() -> Followers:
@@ -49,6 +49,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         reservations=ReservationsTable(dynamodb, settings.reservations_table),
         dead_letters=DeadLetterQueues(sqs, once_client, settings.dead_letter_queues, signer),
         clock=clock,
+        at_once=at_once,
         service=settings.service,
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
@@ -59,6 +60,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         fetch_queue=ports.fetch_queue,
         event_dead_letters=DeadLetterQueues(sqs, once_client, settings.event_dead_letter_queues),
         clock=clock,
+        at_once=at_once,
         service=settings.service,
     )
     return ports, measuring, OutcomePorts(outcome_counts=outcome_counts, clock=clock)

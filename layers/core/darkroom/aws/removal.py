@@ -1,0 +1,61 @@
+"""Removes objects by the thousand: each is confirmed or fails by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import retryable
+from darkroom.domain.errors import Retryable
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MOST_OBJECTS = 1000
+"""How many objects one call removes (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
+
+_OF_THE_SERVICE = {"InternalError": 500, "ServiceUnavailable": 503, "SlowDown": 503}
+"""S3's error codes for one object in a batch answer that is 200 as a whole, and the statuses that they have
+elsewhere."""
+
+type Target = tuple[str, str]
+"""An object's key, and its version; "" for an object in a bucket without versions."""
+
+
+def remove_objects(
+    client: S3Client, bucket_name: str, targets: Sequence[Target], doing: str
+) -> Mapping[Target, Exception]:
+    """Removes the objects; returns, by target, those that may still be there: each with Retryable, or with the error
+    that refused it. A missing object is not an error."""
+    failures: dict[Target, Exception] = {}
+    for some in batched(dict.fromkeys(targets), MOST_OBJECTS, strict=False):
+        try:
+            failures |= _remove(client, bucket_name, some, doing)
+        except Exception as error:
+            failures |= dict.fromkeys(some, error)
+    return failures
+
+
+def _remove(client: S3Client, bucket_name: str, targets: Sequence[Target], doing: str) -> dict[Target, Exception]:
+    objects: Any = [{"Key": key} | ({"VersionId": version} if version else {}) for key, version in targets]
+    with retryable(doing):
+        answer: Any = client.delete_objects(Bucket=bucket_name, Delete={"Objects": objects})
+    gone = {(one["Key"], one.get("VersionId", "")) for one in answer.get("Deleted", ())}
+    refused = {(error["Key"], error.get("VersionId", "")): error for error in answer.get("Errors", ())}
+    unsaid = {"Code": "ServiceUnavailable", "Message": "the answer does not say what became of it"}
+    # What is not confirmed may still be there.
+    return {target: failure_of(refused.get(target, unsaid), doing) for target in targets if target not in gone}
+
+
+def failure_of(error: Any, doing: str) -> Exception:
+    """What S3 says of one object in a batch's answer, as the exception that the call for it alone would have raised."""
+    status = _OF_THE_SERVICE.get(error.get("Code", ""), 200)
+    refusal: Any = {"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}
+    try:
+        with retryable(doing):
+            raise ClientError(refusal, "DeleteObjects")
+    except (ClientError, Retryable) as failure:
+        return failure
