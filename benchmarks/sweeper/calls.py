@@ -6,15 +6,16 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import batched
 from typing import Any
 
-from benchmarks.sweeper.processor_time import MEASURED
+from benchmarks.sweeper.processor_time import MEASURED, OLDEST_LOOKS
 from benchmarks.virtual.latencies import Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
 
 VARIANTS = 4
-"""The objects of a developed image's outputs; its original has one version."""
+"""The outputs of a developed image; its original has one version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +77,12 @@ QUERY = always(_dynamodb("Query", reads=0.5))
 # The row, and an entry of the due index that goes and one that comes.
 _CHANGE = _dynamodb("images.change", writes=3)
 _SEND, _LOOK = always(_sqs("SendMessage")), always(_sqs("GetQueueAttributes"))
-_REMOVE, _LIST = _s3("DeleteObject"), _s3("ListObjects", unit="S3 puts")  # a list is billed like a put
+_LIST = always(_s3("ListObjects", unit="S3 puts"))  # billed like a put
 _OF_ROW = 1.0
 """Read units of a row that is read consistently: rows have less than 4 KB."""
 
-OLDEST_LOOKS = 16
-"""The partitions of the waiting index of one lane."""
+MOST_OBJECTS, BATCH_WRITES = 1000, 25
+"""How many objects one call removes, and how many items one call writes."""
 
 
 def _of_rows(image_ids: Sequence[str]) -> Sequence[Call]:
@@ -89,10 +90,41 @@ def _of_rows(image_ids: Sequence[str]) -> Sequence[Call]:
     return [_dynamodb("images.get", reads=_OF_ROW * len(image_ids), items=len(image_ids), more=more)]
 
 
+def _removals(objects: Sequence[object]) -> Sequence[Call]:
+    return [_s3("DeleteObjects", items=len(some)) for some in batched(objects, MOST_OBJECTS, strict=False)]
+
+
+def _forgetting(keys: Sequence[str]) -> Sequence[Call]:
+    return [
+        _dynamodb("BatchWriteItem", writes=len(some), items=len(some), more=len(some) * MEASURED["an item that is deleted"])
+        for some in batched(keys, BATCH_WRITES, strict=False)
+    ]
+
+
+def _messages(lane: str, messages: Sequence[object]) -> Sequence[Call]:
+    more = (len(messages) - 1) * MEASURED["a message that is sent"]
+    return [
+        Call(
+            service="SQS",
+            processor=MEASURED["SendMessage"] + more,
+            items=len(messages),
+            billed={"SQS requests": 1},
+        )
+    ]
+
+
 def listed(entries: int) -> Sequence[Call]:
     """A look at an index that lists so many entries of 100 bytes."""
     reads = 0.5 * max(1, -(-entries * 100 // 4096))
     return [_dynamodb("Query", reads=reads, items=max(1, entries), more=entries * MEASURED["an entry that is listed"])]
+
+
+def learning(images: int) -> Sequence[Call]:
+    """The tenants of so many rows, read without the rest."""
+    if not images:
+        return ()
+    more = images * MEASURED["an entry that is listed"]
+    return [_dynamodb("Query", reads=_OF_ROW / 2 * images, items=images, more=more)]
 
 
 PLANS: Mapping[str, Mapping[str, Plan]] = {
@@ -103,15 +135,15 @@ PLANS: Mapping[str, Mapping[str, Plan]] = {
         "postpone": always(_dynamodb("images.postpone", writes=3)),
         "oldest_waiting": always(*[_dynamodb("Query", reads=0.5)] * OLDEST_LOOKS),
     },
-    "outputs": {"delete_all": always(_LIST, *[_REMOVE] * VARIANTS)},
-    "originals": {"delete": always(_LIST, _REMOVE)},
-    "uploads": {"delete": always(_REMOVE), "size_bytes": always(_s3("HeadObject", unit="S3 gets"))},
-    "once": {"forget": lambda keys: [_dynamodb("DeleteItem", writes=1)] * len(keys)},
+    "outputs": {"keys_of": _LIST, "remove": _removals},
+    "originals": {"versions_of": _LIST, "remove": _removals},
+    "uploads": {"remove": _removals, "size_bytes": always(_s3("HeadObject", unit="S3 gets"))},
+    "once": {"forget": _forgetting},
     "deliveries": {"of_image": QUERY, "due": QUERY},
     "endpoints": {"due": QUERY},
     "outcome_counts": {"since": QUERY, "add": always(_dynamodb("images.postpone", writes=1))},
     "reservations": {"busy_until": always(_dynamodb("images.get", reads=1))},
-    "lanes": {"send": _SEND, "backlog": _LOOK},
+    "lanes": {"send": _SEND, "send_all": _messages, "backlog": _LOOK},
     "hold_queue": {"put": _SEND},
     "upload_queue": {"put": _SEND},
     "fetch_queue": {"put": _SEND, "depth": _LOOK},

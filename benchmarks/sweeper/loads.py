@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
+from benchmarks.sweeper.calls import VARIANTS
 from benchmarks.virtual.virtual_time import START
 from darkroom.domain.fetch import await_fetch, claim_fetch, fetch_later, fetch_lease
 from darkroom.domain.claim import Claim
 from darkroom.domain.ids import image_id_from_bits
-from darkroom.domain.image import Cause, Image, message_for
+from darkroom.domain.due import Remove, look_at_due
+from darkroom.domain.fetch import FAILED, Unfetched
+from darkroom.domain.image import Cause, Image, Status, Variant, message_for
+from darkroom.domain.lanes import LANES
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.transitions import await_upload, delete, due_now
 from proof.fakes.rows import accepted_image
@@ -23,61 +26,93 @@ NOISY = TENANTS[0]
 DAY = 24 * 60 * MINUTE
 """How old a developed image is that is deleted."""
 
+URL = "https://pictures.example/1.jpg"
+UNREACHABLE = Unfetched(code=FAILED, message="The server refuses the connection.", may_pass=True)
+"""What its server answers."""
+
+_VARIANT = Variant(name="v0", width=320, height=240, format="webp", size_bytes=1, sha256="s", key="")
+
 
 class Load:
     """Makes rows; the same seed makes the same ones."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(f"load {seed}")
-        self._made = 0
+        self._accepted = {lane: accepted_image(now=START, lane=lane) for lane in LANES}
 
     def image(self, tenant_id: str, *, accepted_at: Milliseconds, lane: str = "slow") -> Image:
         """An image that has just been accepted."""
-        image_id = image_id_from_bits(self._chance.randbytes(16))
-        return accepted_image(now=accepted_at, image_id=image_id, tenant_id=tenant_id, lane=lane)
+        model = self._accepted[lane]
+        assert model.due_at is not None
+        return replace(
+            model,
+            image_id=image_id_from_bits(self._chance.randbytes(16)),
+            tenant_id=tenant_id,
+            created_at=accepted_at,
+            accepted_at=accepted_at,
+            waiting_since=accepted_at,
+            enqueued_at=accepted_at,
+            due_at=model.due_at - START + accepted_at,
+        )
 
-    def spread(self, count: int, minutes: float) -> list[Milliseconds]:
-        """As many instants, evenly over so long before the beginning."""
-        return [START - round((count - number) * minutes * MINUTE / count) for number in range(count)]
+    def developed(self, tenant_id: str, *, at: Milliseconds) -> Image:
+        """An image that is done, with its variants."""
+        accepted = self.image(tenant_id, accepted_at=at)
+        variants = tuple(
+            replace(_VARIANT, name=f"v{number}", key=f"outputs/{accepted.image_id}/1/v{number}.webp")
+            for number in range(VARIANTS)
+        )
+        return replace(
+            accepted,
+            status=Status.DONE,
+            attempt=1,
+            variants=variants,
+            completed_at=at,
+            waiting_since=None,
+            enqueued_at=None,
+            due_at=None,
+        )
 
-    def deletions(self, tenant_id: str, instants: Sequence[Milliseconds]) -> list[Image]:
-        """Images that were deleted at these instants, each due for its removal since then."""
-        return [delete(self.image(tenant_id, accepted_at=at - DAY), now=at) for at in instants]
+    def deleted(self, tenant_id: str, at: Milliseconds) -> Image:
+        """An image that was deleted then, due for the removal of its objects since."""
+        return delete(self.developed(tenant_id, at=at - DAY), now=at)
 
-    def announcements(self, tenant_id: str, instants: Sequence[Milliseconds]) -> list[Image]:
-        """Announced uploads that never came, due since these instants."""
-        made = [await_upload(self.image(tenant_id, accepted_at=at - 60 * MINUTE), now=at - 60 * MINUTE) for at in instants]
-        return [replace(row, due_at=at) for row, at in zip(made, instants, strict=True)]
+    def removed(self, tenant_id: str, at: Milliseconds) -> Image:
+        """An image that was deleted then, and whose objects were removed at once: it is due for the last look."""
+        tombstone = self.deleted(tenant_id, at)
+        duty = look_at_due(tombstone, now=at, backlog=0, releasing_until=0, service=LANES)
+        assert isinstance(duty, Remove)
+        return duty.image
 
-    def fetches(self, tenant_id: str, instants: Sequence[Milliseconds], url: str) -> list[Image]:
-        """Images whose source did not answer once, to be asked again since these instants."""
-        return [self._failed(self.image(tenant_id, accepted_at=at - MINUTE), url, at) for at in instants]
+    def announced(self, tenant_id: str, at: Milliseconds) -> Image:
+        """An announced upload that never came, due since then."""
+        accepted = self.image(tenant_id, accepted_at=at - 60 * MINUTE)
+        return replace(await_upload(accepted, now=at - 60 * MINUTE), due_at=at)
 
-    def _failed(self, accepted: Image, url: str, at: Milliseconds) -> Image:
-        waiting = await_fetch(accepted, url, now=at - MINUTE)
-        lease = fetch_lease(claimed_by="receipt", request_id="r", now=at - MINUTE)
+    def unfetched(self, tenant_id: str, at: Milliseconds) -> Image:
+        """An image whose source did not answer once, to be asked again since then."""
+        begun_at = at - MINUTE
+        waiting = await_fetch(self.image(tenant_id, accepted_at=begun_at), URL, now=begun_at)
+        lease = fetch_lease(claimed_by="receipt", request_id="r", now=begun_at)
         claimed = claim_fetch(waiting, message_for(waiting), lease)
         assert isinstance(claimed, Claim)
-        cause = Cause(error_type="fetch_failed", message="The server refuses the connection.", stack="")
-        return fetch_later(claimed.image, delay_seconds=60, cause=cause, now=at - MINUTE)
+        cause = Cause(error_type=UNREACHABLE.code, message=UNREACHABLE.message, stack="")
+        return fetch_later(claimed.image, delay_seconds=60, cause=cause, now=begun_at)
 
     def lost(self, tenant_id: str, due_at: Milliseconds, *, lane: str = "slow") -> Image:
         """An image whose message was lost: it is looked at for the first time at `due_at`."""
-        image = self.image(tenant_id, accepted_at=due_at, lane=lane)
-        early = due_at - (image.due_at or due_at)
-        return replace(
-            image,
-            due_at=due_at,
-            created_at=image.created_at + early,
-            accepted_at=due_at + early,
-            waiting_since=due_at + early,
-            enqueued_at=due_at + early,
-        )
+        first_look = LANES[lane].first_look_at(0)
+        return self.image(tenant_id, accepted_at=due_at - first_look, lane=lane)
 
     def unsent(self, tenant_id: str, at: Milliseconds, *, lane: str = "slow") -> Image:
         """An image whose message could not be sent when it was accepted."""
         return due_now(self.image(tenant_id, accepted_at=at, lane=lane), now=at)
 
-    def random_minutes(self, count: int, minutes: float) -> list[Milliseconds]:
-        """Instants within so long after the beginning."""
-        return sorted(START + round(self._chance.uniform(1, minutes) * MINUTE) for _ in range(count))
+    def tenant(self) -> str:
+        """Any tenant but the noisy one."""
+        return self._chance.choice(TENANTS[1:])
+
+    def instants(self, count: int, *, since_minute: float, until_minute: float) -> list[Milliseconds]:
+        """So many random instants in between, in minutes after the beginning."""
+        chosen = (self._chance.uniform(since_minute, until_minute) for _ in range(count))
+        return sorted(START + round(minute * MINUTE) for minute in chosen)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from benchmarks.sweeper.calls import PLANS, Cloud, Plan, Remote, listed
+from benchmarks.sweeper.calls import PLANS, Cloud, Plan, Remote, learning, listed
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
-from darkroom.domain.fetch import FAILED, FETCH_WORKERS, Unfetched
-from darkroom.domain.image import Image, Status
+from benchmarks.sweeper.loads import UNREACHABLE, URL
+from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, USUAL_PHOTO_SECONDS
 from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
@@ -25,20 +26,17 @@ from darkroom.operations.sweep_due_endpoints import Ports as EndpointsPorts
 from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
-from proof.fakes.stores import FakeDeadLetters
+from proof.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from proof.fakes.world import World
 
-MEGABYTES = 512
+MEGABYTES = 1769
 """The memory of the sweeper's function, as in the template."""
-
-THREADS = 10
-"""How many works it does at once: more than the connections of a client of botocore would wait for one."""
 
 SWEEP_SECONDS, TIMEOUT_SECONDS = 60, 50
 """The period of sweeps, and the function's timeout, as in the template."""
 
-STOP_SECONDS, FOR_ENDPOINTS_SECONDS = 10, 10
-"""How long before its timeout a sweep ends, and what it keeps for endpoints, as in its handler."""
+STOP_SECONDS = 10
+"""How long before its timeout a sweep ends, as in its handler."""
 
 START_MILLISECONDS = 15.0
 """The processor's part in an invocation besides the calls: the event, the log lines and the metrics."""
@@ -49,8 +47,6 @@ FETCH_MILLISECONDS = 200.0
 DEAD_LETTER_QUEUES = ("fast", "slow", "hold", "upload", "fetch")
 EVENT_DEAD_LETTER_QUEUES = ("usage", "webhooks", "delivery", "unpublished")
 """The queues that it measures, as in the template."""
-
-UNREACHABLE = Unfetched(code=FAILED, message="The server refuses the connection.", may_pass=True)
 
 
 class NoFollowers:
@@ -73,7 +69,7 @@ class VirtualWorld(World):
         return self.time.now()
 
     def at_once(self, works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
-        return self.time.at_once(works, most=THREADS)
+        return self.time.at_once(works)
 
     def is_suspended(self, tenant_id: str) -> bool:
         """No tenant is."""
@@ -109,15 +105,20 @@ class Plane:
             ),
             dead_letters=FakeDeadLetters(lying={queue: [] for queue in DEAD_LETTER_QUEUES}),
             event_dead_letters=FakeDeadLetters(lying={queue: [] for queue in EVENT_DEAD_LETTER_QUEUES}),
+            remote_images=FakeRemoteImages(answers={URL: [UNREACHABLE]}),
             jitter=self.chance.random,
         )
         latencies = DAYS[day] if isinstance(day, str) else day
         self.cloud = Cloud(self.time, Processor(self.time, megabytes=megabytes), latencies, self.chance)
-        due: dict[str, Plan] = {"due": lambda *place, **_: listed(self.images.count_due(*place))}
-        plans = {**PLANS, "images": PLANS["images"] | due}
+        own: dict[str, Plan] = {
+            "due": lambda *place, **_: listed(self.images.count_due(*place)),
+            "tenants_of": lambda image_ids: learning(self._unknown(image_ids)),
+        }
+        plans = {**PLANS, "images": PLANS["images"] | own}
         stores = {name: Remote(self.cloud, name, getattr(self.inside, name), plans[name]) for name in plans}
         self._swept = VirtualWorld(time=self.time, **stores)
         self._outcomes = OutcomeCounter()
+        self._known: set[str] = set()
 
     def sweep_every_minute(self) -> None:
         """Begins to sweep."""
@@ -131,18 +132,22 @@ class Plane:
     def sweep(self) -> None:
         """One invocation, as the function's handler composes it."""
         world, began = self._swept, self.time.elapsed()
+        until = began + (TIMEOUT_SECONDS - STOP_SECONDS) * 1000
 
-        def is_over(kept_seconds: float) -> Callable[[], bool]:
-            until = began + (TIMEOUT_SECONDS - kept_seconds) * 1000
-            return lambda: self.time.elapsed() > until
+        def out_of_time() -> bool:
+            return self.time.elapsed() > until
 
         self.time.pause(self.cloud.processor.take(START_MILLISECONDS))
         measures = measure_lanes(world.ports(MeasurePorts))
-        swept = sweep_due_images(world.ports(SweepPorts), out_of_time=is_over(STOP_SECONDS + FOR_ENDPOINTS_SECONDS))
+        swept, looked_at = world.at_once(
+            [
+                partial(sweep_due_images, world.ports(SweepPorts), out_of_time=out_of_time),
+                partial(sweep_due_endpoints, world.ports(EndpointsPorts), out_of_time=out_of_time),
+            ]
+        )
         for lane, ended in swept.ended.items():
             self._outcomes.count(lane, ended, self.time.now())
         report_outcomes(world.ports(OutcomePorts), self._outcomes)
-        looked_at = sweep_due_endpoints(world.ports(EndpointsPorts), out_of_time=is_over(STOP_SECONDS))
         world.followers.remove_left_behind(self.time.now())
         self.outcomes.update(swept.outcomes)
         self.problems += [
@@ -151,15 +156,17 @@ class Plane:
         ]
         self.sweeps.append(self.time.elapsed() - began)
 
-    def oldest_overdue_seconds(self, of: Callable[[Image], bool] = lambda _: True) -> float:
-        """For how long the row has been due that has been so for the longest."""
-        due_at = self.images.oldest_due(self.time.now(), of=of)
-        return 0.0 if due_at is None else (self.time.now() - due_at) / 1000
+    def _unknown(self, image_ids: Sequence[str]) -> int:
+        """How many images there are whose tenant its process does not remember; it does now."""
+        unknown = set(image_ids) - self._known
+        self._known |= unknown
+        return len(unknown)
 
-    def due(self, of: Callable[[Image], bool]) -> int:
-        """How many of some rows are due."""
-        now = self.time.now()
-        return sum(row.due_at is not None and row.due_at <= now and of(row) for row in self.images.rows.values())
+    def overdue_seconds(self, image_ids: Iterable[str]) -> list[float]:
+        """For how long those of these images have been due that are."""
+        now, rows = self.time.now(), self.images.rows
+        instants = (rows[image_id].due_at for image_id in image_ids)
+        return [(now - due_at) / 1000 for due_at in instants if due_at is not None and due_at <= now]
 
     def counted(self) -> dict[str, Any]:
         """What the sweeps took until now."""
@@ -181,12 +188,3 @@ class Plane:
         for problem in self.problems[:1]:
             raise problem
 
-
-def is_removal(row: Image) -> bool:
-    """Whether a row is due for the removal of its objects."""
-    return row.is_deleted
-
-
-def is_unfinished(row: Image) -> bool:
-    """Whether a row waits for its message."""
-    return row.status in (Status.PENDING, Status.SCHEDULED)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.virtual.virtual_time import VirtualTime
@@ -51,6 +51,9 @@ class IndexedImages(FakeImages):
         for entries in (*self._due.values(), *self._waiting.values()):
             entries.sort()
 
+    def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        return {image_id: self.rows[image_id].tenant_id for image_id in image_ids if image_id in self.rows}
+
     def create(self, image: Image) -> Image:
         kept = super().create(image)
         if kept is image:
@@ -70,22 +73,14 @@ class IndexedImages(FakeImages):
             self._note(was, self.rows[due.image_id])
         return is_postponed
 
-    def due(self, shard: str, now: Milliseconds, limit: int, *, newest_first: bool = False) -> Iterator[Due]:
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
         entries, until = self._shown(shard, now)
-        listed = entries[max(0, until - limit) : until][::-1] if newest_first else entries[: min(until, limit)]
+        listed = entries[max(0, until - limit) : until][::-1] if latest_first else entries[: min(until, limit)]
         yield from listed
 
     def count_due(self, shard: str, now: Milliseconds, limit: int) -> int:
         """How many `due` would list."""
         return min(self._shown(shard, now)[1], limit)
-
-    def oldest_due(self, now: Milliseconds, *, of: Callable[[Image], bool]) -> Milliseconds | None:
-        """The due time of the row that has been due for the longest, among some."""
-        found = [
-            next((entry.due_at for entry in entries if of(self.rows[entry.image_id])), None)
-            for entries in self._due.values()
-        ]
-        return min((due_at for due_at in found if due_at is not None and due_at <= now), default=None)
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         waiting = self._waiting[lane]
@@ -140,13 +135,15 @@ class Workers:
 @dataclass
 class WorkedLanes(FakeLanes):
     """The lanes with workers, which end each image some time after its message; `sent_at` says when each image's first
-    one was sent."""
+    one was sent, and `sendings` how many were."""
 
     images: IndexedImages = field(kw_only=True)
     workers: dict[str, Workers] = field(kw_only=True)
     sent_at: dict[str, float] = field(default_factory=dict)
+    sendings: Counter[str] = field(default_factory=Counter)
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        self.sendings[message.image_id] += 1
         workers = self.workers[message.lane]
         self.sent_at.setdefault(message.image_id, workers.time.elapsed())
         workers.come(lambda: self._end(message.image_id))
