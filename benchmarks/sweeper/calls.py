@@ -96,7 +96,9 @@ def _removals(objects: Sequence[object]) -> Sequence[Call]:
 
 def _forgetting(keys: Sequence[str]) -> Sequence[Call]:
     return [
-        _dynamodb("BatchWriteItem", writes=len(some), items=len(some), more=len(some) * MEASURED["an item that is deleted"])
+        _dynamodb(
+            "BatchWriteItem", writes=len(some), items=len(some), more=len(some) * MEASURED["an item that is deleted"]
+        )
         for some in batched(keys, BATCH_WRITES, strict=False)
     ]
 

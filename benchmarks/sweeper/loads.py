@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from benchmarks.sweeper.calls import VARIANTS
 from benchmarks.virtual.virtual_time import START
-from darkroom.domain.fetch import await_fetch, claim_fetch, fetch_later, fetch_lease
-from darkroom.domain.claim import Claim
+from darkroom.domain.due import look_at_due
+from darkroom.domain.fetch import FAILED, Unfetched, await_fetch, claim_fetch, fetch_later, fetch_lease
 from darkroom.domain.ids import image_id_from_bits
-from darkroom.domain.due import Remove, look_at_due
-from darkroom.domain.fetch import FAILED, Unfetched
 from darkroom.domain.image import Cause, Image, Status, Variant, message_for
-from darkroom.domain.lanes import LANES
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES
 from darkroom.domain.transitions import await_upload, delete, due_now
 from proof.fakes.rows import accepted_image
 
@@ -42,17 +41,15 @@ class Load:
 
     def image(self, tenant_id: str, *, accepted_at: Milliseconds, lane: str = "slow") -> Image:
         """An image that has just been accepted."""
-        model = self._accepted[lane]
-        assert model.due_at is not None
         return replace(
-            model,
+            self._accepted[lane],
             image_id=image_id_from_bits(self._chance.randbytes(16)),
             tenant_id=tenant_id,
             created_at=accepted_at,
             accepted_at=accepted_at,
             waiting_since=accepted_at,
             enqueued_at=accepted_at,
-            due_at=model.due_at - START + accepted_at,
+            due_at=LANES[lane].first_look_at(accepted_at),
         )
 
     def developed(self, tenant_id: str, *, at: Milliseconds) -> Image:
@@ -80,9 +77,9 @@ class Load:
     def removed(self, tenant_id: str, at: Milliseconds) -> Image:
         """An image that was deleted then, and whose objects were removed at once: it is due for the last look."""
         tombstone = self.deleted(tenant_id, at)
-        duty = look_at_due(tombstone, now=at, backlog=0, releasing_until=0, service=LANES)
-        assert isinstance(duty, Remove)
-        return duty.image
+        duty: Any = look_at_due(tombstone, now=at, backlog=0, releasing_until=0, service=LANES)
+        removed: Image = duty.image
+        return removed
 
     def announced(self, tenant_id: str, at: Milliseconds) -> Image:
         """An announced upload that never came, due since then."""
@@ -94,10 +91,9 @@ class Load:
         begun_at = at - MINUTE
         waiting = await_fetch(self.image(tenant_id, accepted_at=begun_at), URL, now=begun_at)
         lease = fetch_lease(claimed_by="receipt", request_id="r", now=begun_at)
-        claimed = claim_fetch(waiting, message_for(waiting), lease)
-        assert isinstance(claimed, Claim)
+        claim: Any = claim_fetch(waiting, message_for(waiting), lease)
         cause = Cause(error_type=UNREACHABLE.code, message=UNREACHABLE.message, stack="")
-        return fetch_later(claimed.image, delay_seconds=60, cause=cause, now=begun_at)
+        return fetch_later(claim.image, delay_seconds=60, cause=cause, now=begun_at)
 
     def lost(self, tenant_id: str, due_at: Milliseconds, *, lane: str = "slow") -> Image:
         """An image whose message was lost: it is looked at for the first time at `due_at`."""

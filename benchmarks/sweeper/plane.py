@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from benchmarks.sweeper.calls import PLANS, Cloud, Plan, Remote, learning, listed
+from benchmarks.sweeper.loads import UNREACHABLE, URL
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
-from benchmarks.sweeper.loads import UNREACHABLE, URL
 from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, USUAL_PHOTO_SECONDS
@@ -114,8 +114,10 @@ class Plane:
             "due": lambda *place, **_: listed(self.images.count_due(*place)),
             "tenants_of": lambda image_ids: learning(self._unknown(image_ids)),
         }
-        plans = {**PLANS, "images": PLANS["images"] | own}
-        stores = {name: Remote(self.cloud, name, getattr(self.inside, name), plans[name]) for name in plans}
+        plans = {**PLANS, "images": {**PLANS["images"], **own}}
+        stores: dict[str, Any] = {
+            name: Remote(self.cloud, name, getattr(self.inside, name), plans[name]) for name in plans
+        }
         self._swept = VirtualWorld(time=self.time, **stores)
         self._outcomes = OutcomeCounter()
         self._known: set[str] = set()
@@ -187,4 +189,3 @@ class Plane:
         self.time.close()
         for problem in self.problems[:1]:
             raise problem
-

@@ -19,6 +19,13 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.virtual.virtual_time import START
+from darkroom.aws import clients
+from darkroom.aws.images_table import ImagesTable, to_item
+from darkroom.aws.memory_table import MemoryTable
+from darkroom.aws.objects import OutputsBucket
+from darkroom.aws.queues import LaneQueues
+from darkroom.aws.signing import MessageSigner
+from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.ids import image_id_from_bits
 from darkroom.domain.image import Image, message_for
 from darkroom.domain.transitions import due_now
@@ -67,20 +74,21 @@ class _Answers(BaseHTTPRequestHandler):
     protocol_version, wbufsize = "HTTP/1.1", 1 << 20
     items: list[dict[str, Any]]
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, *_: Any) -> None:
         """Says nothing."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         target = self.headers.get("X-Amz-Target")
         if target is None:
-            gone = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in re.findall("<Key>(.*?)</Key>", body.decode()))
-            return self._answer(f"{BUCKET_XML}<DeleteResult>{gone}</DeleteResult>".encode(), "application/xml")
+            gone = "".join(f"<Deleted>{key}</Deleted>" for key in re.findall("<Key>.*?</Key>", body.decode()))
+            self._answer(f"{BUCKET_XML}<DeleteResult>{gone}</DeleteResult>".encode(), "application/xml")
+            return
         asked = json.loads(body)
         answers: dict[str, Callable[[], Any]] = {
             "GetItem": lambda: {"Item": self.items[0]},
             "UpdateItem": lambda: {"Attributes": self.items[0]},
-            "BatchGetItem": lambda: {"Responses": {name: self.items[:ROWS] for name in asked["RequestItems"]}},
+            "BatchGetItem": lambda: {"Responses": dict.fromkeys(asked["RequestItems"], self.items[:ROWS])},
             "Query": lambda: {"Items": self._listed(asked)},
             "BatchWriteItem": lambda: {"UnprocessedItems": {}},
             "SendMessage": lambda: {"MessageId": "1", "MD5OfMessageBody": "0"},
@@ -124,8 +132,6 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def _serve(pipe: Connection) -> None:
-    from darkroom.aws.images_table import to_item
-
     _Answers.items = [to_item(due_now(image(number), now=START)) for number in range(ENTRIES)]
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     pipe.send(server.server_port)
@@ -151,14 +157,6 @@ def measure() -> dict[str, float]:
 
 
 def _measured() -> dict[str, float]:
-    from darkroom.aws import clients
-    from darkroom.aws.images_table import ImagesTable
-    from darkroom.aws.memory_table import MemoryTable
-    from darkroom.aws.objects import OutputsBucket
-    from darkroom.aws.queues import LaneQueues
-    from darkroom.aws.signing import MessageSigner
-    from darkroom.aws.uploads import UploadsBucket
-
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     images, memory = ImagesTable(dynamodb, "images"), MemoryTable(dynamodb, "memory")
     uploads, outputs = UploadsBucket(s3, "uploads"), OutputsBucket(s3, "outputs")

@@ -73,7 +73,9 @@ def behind_a_pile(
     return _ended(plane, row, began)
 
 
-def after_an_outage(*, day: Day, seed: int, rows: int = 60_000 // SMALLER, outage_minutes: float = 10) -> dict[str, Any]:
+def after_an_outage(
+    *, day: Day, seed: int, rows: int = 60_000 // SMALLER, outage_minutes: float = 10
+) -> dict[str, Any]:
     """SQS has just answered again, after minutes in which images were accepted whose messages could not be sent."""
     plane, load, began = Plane(day=day, seed=seed), Load(seed), time.monotonic()
     unsent = [
@@ -112,24 +114,25 @@ def steady_removals(
     deleted = _delete_all_the_while(plane, load, per_minute=per_minute, minutes=minutes)
     plane.sweep_every_minute()
     ids = [one.image_id for one in (*deleted, *removed)]
-    worst, waiting = 0.0, []
+    worst, waiting = 0.0, 0
     while plane.time.elapsed() < minutes * MINUTE:
-        # Just before a sweep, when most is due.
-        plane.run(plane.time.elapsed() / 1000 + SWEEP_SECONDS - 0.001 * (plane.time.elapsed() % MINUTE) - 0.5)
+        plane.run(plane.time.elapsed() / 1000 + SWEEP_SECONDS - 1)  # just before a sweep, when most is due
         overdue = plane.overdue_seconds(ids)
-        worst, waiting = max([worst, *overdue]), [*waiting, len(overdue)]
-        plane.run(plane.time.elapsed() / 1000 + 0.5)
+        worst, waiting = max([worst, *overdue]), len(overdue)
+        plane.run(plane.time.elapsed() / 1000 + 1)
     row = {
         "part": "removals",
         "per_minute": per_minute,
         "removed": plane.outcomes["removed"],
         "oldest_overdue_seconds": round(worst, 1),
-        "waiting_at_the_end": waiting[-1],
+        "waiting_at_the_end": waiting,
     }
     return _ended(plane, row, began)
 
 
-def idle(*, day: Day, seed: int, megabytes: int = MEGABYTES, sweeps: int = by_form(short=2, usual=20)) -> dict[str, Any]:
+def idle(
+    *, day: Day, seed: int, megabytes: int = MEGABYTES, sweeps: int = by_form(short=2, usual=20)
+) -> dict[str, Any]:
     """Sweeps with nothing to do; the dollars are those of a month of them, without logs, traces and metrics."""
     plane, began = Plane(day=day, seed=seed, megabytes=megabytes), time.monotonic()
     plane.sweep_every_minute()
