@@ -23,10 +23,11 @@ from darkroom.aws.alarms import CloudWatchAlarms
 from darkroom.aws.measurements import CloudWatchMeasurements
 from darkroom.aws.queue_counts import SqsQueueCounts
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES
+from darkroom.domain.image import DUE_PARTITIONS
 from darkroom.domain.lanes import LANES
 from darkroom.domain.observation import HISTORY_MINUTES, Flow, Measured
 from darkroom.domain.service_level import Budget
+from darkroom.operations.list_given_up import KINDS
 from darkroom.operations.observe_stack import (
     BUDGET_SECONDS,
     ERRORS_SECONDS,
@@ -380,7 +381,8 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     each = clients.calls.copy()
     now_and_then = first - each
     assert each.keys() == {"DescribeAlarms", "GetQueueAttributes", "Query"}
-    assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES) + len(DUE_SHARD_NAMES))
+    given_up = sum(len(DUE_PARTITIONS[kind]) for kind in KINDS)
+    assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES) + given_up)
     of_budgets, of_minutes, of_functions = sorted(clients.metrics)
     assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 1)
     assert of_functions == len(resources("AWS::Lambda::Function"))

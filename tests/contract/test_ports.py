@@ -59,6 +59,7 @@ from darkroom.ports import (
 from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
+from tests.contract.test_holds import spy
 from tests.unit.test_image import CAUSE, NOW, pending, processing
 
 
@@ -613,6 +614,30 @@ def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws)
     assert outputs.remove(["outputs/k.jpg", "outputs/missing.jpg", "outputs/k.jpg"]) == {}
     again = outputs.put_if_absent("outputs/k.jpg", b"new", sha256=sha256(b"new"), media_type="image/jpeg")
     assert again.sha256 == sha256(b"new")
+
+
+def test_what_s3_does_not_confirm_may_still_be_there(aws: Aws) -> None:
+    client = boto3.client("s3")
+    answers = {"Deleted": [{"Key": "outputs/a"}], "Errors": [{"Key": "outputs/b", "Code": "InternalError"}]}
+    spy(client, "DeleteObjects", lambda *_: answers)
+    failures = OutputsBucket(client, aws.outputs_bucket).remove(["outputs/a", "outputs/b", "outputs/c"])
+    assert {key: type(failure) for key, failure in failures.items()} == {"outputs/b": Retryable, "outputs/c": Retryable}
+
+
+def test_more_objects_than_one_call_removes_take_two(aws: Aws) -> None:
+    client = boto3.client("s3")
+    asked = spy(client, "DeleteObjects", lambda arguments, call: call(arguments))
+    keys = [f"outputs/{number}" for number in range(1001)]
+    assert OutputsBucket(client, aws.outputs_bucket).remove(keys) == {}
+    assert [len(arguments["Delete"]["Objects"]) for arguments in asked] == [1000, 1]
+
+
+def test_work_that_a_batch_left_out_is_forgotten_by_another_try(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    answers = iter([{"UnprocessedItems": {aws.idempotency_table: [{"DeleteRequest": {"Key": {"id": {"S": "x"}}}}]}}])
+    asked = spy(client, "BatchWriteItem", lambda *_: next(answers, {}))
+    MemoryTable(client, aws.idempotency_table).forget(["a#1"])
+    assert asked[1]["RequestItems"] == {aws.idempotency_table: [{"DeleteRequest": {"Key": {"id": {"S": "x"}}}}]}
 
 
 def test_an_outputs_address_is_signed_for_fifteen_minutes_with_sigv4(aws: Aws) -> None:

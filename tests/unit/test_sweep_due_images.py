@@ -209,19 +209,16 @@ def test_where_tenants_cannot_be_read_the_oldest_come_first() -> None:
     assert world.sweep().outcomes == Counter(rescued=120)
 
 
-def test_a_removal_that_hangs_keeps_no_message_waiting() -> None:
+def test_kinds_do_not_wait_for_each_other() -> None:
     world = World()
-    rescued = threading.Event()
-    send_all = world.lanes.send_all
+    send_all, both = world.lanes.send_all, threading.Barrier(2, timeout=10)
 
     def send(lane: str, messages: Any) -> Any:
-        try:
-            return send_all(lane, messages)
-        finally:
-            rescued.set()
+        both.wait()
+        return send_all(lane, messages)
 
     def hangs(_: Sequence[str]) -> Any:
-        assert rescued.wait(60)
+        both.wait()
         return {}
 
     world.lanes.send_all, world.outputs.remove = send, hangs
@@ -649,6 +646,46 @@ def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: 
     setattr(store, method, works)
     assert world.sweep().outcomes == Counter(removed=1)
     assert (world.originals.objects, world.outputs.objects) == ({}, {})
+
+
+def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_listed() -> None:
+    world = World()
+    first, second = (world.submit(PHOTO).image.image_id for _ in range(2))
+    for message in list(world.lanes.sent):
+        world.deliver(message)
+    world.images.rows[second] = replace(world.row(second), run=2)
+    world.outputs.objects |= {f"outputs/{image_id}/0/x.jpeg": b"" for image_id in (first, second)}
+    asked: list[str] = []
+    keys_of = world.outputs.keys_of
+
+    def listed(image_id: str) -> Any:
+        asked.append(image_id)
+        return keys_of(image_id)
+
+    world.outputs.keys_of = listed
+    for image_id in (first, second):
+        world.delete(image_id)
+    assert world.sweep().outcomes == Counter(removed=2)
+    assert (asked, list(world.outputs.objects)) == ([second], [f"outputs/{first}/0/x.jpeg"])
+    assert world.row(first).leftovers is None
+    world.advance(REMOVAL_GRACE_SECONDS)
+    assert world.sweep().outcomes == Counter(removed=2)
+    assert (world.outputs.objects, world.originals.objects) == ({}, {})
+
+
+@pytest.mark.parametrize("store", ["outputs", "originals", "uploads"])
+def test_what_could_not_be_removed_of_one_image_keeps_only_its_row(store: str) -> None:
+    world = World()
+    ids = [world.submit(PHOTO).image.image_id for _ in range(2)]
+    for message in list(world.lanes.sent):
+        world.deliver(message)
+    for image_id in ids:
+        world.delete(image_id)
+    stubborn = next(iter(world.outputs.objects)) if store == "outputs" else ids[0]
+    bucket = getattr(world, store)
+    bucket.remove = lambda _: {stubborn: Retryable("SlowDown")}
+    assert world.sweep().outcomes == Counter(unreachable=1, removed=1)
+    assert (world.row(ids[0]).leftovers is None, world.row(ids[1]).leftovers is None) == (False, True)
 
 
 def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None:

@@ -17,7 +17,7 @@ from checks.expand_template import resources
 from checks.report import ROOT
 from console.capacity.prices import cost
 from darkroom.domain import endpoint
-from darkroom.domain.image import DUE_SHARDS
+from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.lanes import LANES
 
 LIMIT_DOLLARS = 7.50
@@ -36,7 +36,7 @@ POLLERS, POLL_SECONDS = 5, 20
 """Lambda keeps five pollers at an empty queue, and each poll lasts 20 seconds
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
 
-SWEEP_QUERIES = DUE_SHARDS * (1 + len(LANES)) + endpoint.DUE_SHARDS + len(LANES)
+SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES) + endpoint.DUE_SHARDS + len(LANES)
 """The due index, the waiting index of each lane, the due index of endpoints, and each lane's outcomes."""
 
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 0.5

@@ -17,7 +17,7 @@ _PAGE = 100
 """How many rows one look reads: DynamoDB's limit for a batch."""
 
 
-_KINDS = (DutyKind.DEAD_LETTERS, DutyKind.FETCHES, DutyKind.RESCUES)
+KINDS = (DutyKind.DEAD_LETTERS, DutyKind.FETCHES, DutyKind.RESCUES)
 """Where what was given up is listed; the last has rows that were written before there were kinds."""
 
 
@@ -45,10 +45,10 @@ def list_given_up(ports: Ports, *, ahead_seconds: int, limit: int) -> GivenUp:
     once. Raises Retryable if the table cannot answer."""
     now = ports.clock()
     until = now + ahead_seconds * 1000
-    shards = [shard for kind in _KINDS for shard in DUE_PARTITIONS[kind]]
+    shards = [shard for kind in KINDS for shard in DUE_PARTITIONS[kind]]
     listed = iter(ports.at_once([partial(_due, ports, shard, until, limit + 1) for shard in shards]))
     # Each kind by itself, so that no pile of one hides another.
-    of_kinds = [list(islice(heapq.merge(*islice(listed, len(DUE_PARTITIONS[kind]))), limit + 1)) for kind in _KINDS]
+    of_kinds = [list(islice(heapq.merge(*islice(listed, len(DUE_PARTITIONS[kind]))), limit + 1)) for kind in KINDS]
     found: list[Image] = []
     for batch in batched(heapq.merge(*(due[:limit] for due in of_kinds)), _PAGE, strict=False):
         rows = ports.images.get_all([entry.image_id for entry in batch])

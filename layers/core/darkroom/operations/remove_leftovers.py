@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from darkroom.domain.due import Remove
-from darkroom.domain.image import Leftovers
 from darkroom.ports import Memory, Originals, Outputs, Uploads
 
 
@@ -29,30 +29,33 @@ def remove_leftovers(
     each image by itself. Everything else is one call for all images.
     """
     failures: dict[str, Exception] = {}
-    named: dict[str, Leftovers] = {}
+    owners: dict[str, str] = {}
+    versions: list[tuple[str, str]] = []
 
     def name(image_id: str) -> None:
-        try:
-            named[image_id] = removals[image_id].leftovers or _listed(ports, image_id)
-        except Exception as error:
-            failures[image_id] = error
+        named = removals[image_id].leftovers
+        with _noted(failures, image_id):
+            keys = ports.outputs.keys_of(image_id) if named is None else named.keys
+            owners.update(dict.fromkeys(keys, image_id))
+        with _noted(failures, image_id):
+            version_ids = ports.originals.versions_of(image_id) if named is None else named.version_ids
+            versions.extend((image_id, version_id) for version_id in version_ids)
 
     each(name, list(removals))
-    owners = {key: image_id for image_id, leftovers in named.items() for key in leftovers.keys}
-    versions = [(image_id, version) for image_id, leftovers in named.items() for version in leftovers.version_ids]
     for key, failure in ports.outputs.remove(list(owners)).items():
         failures[owners[key]] = failure
     failures |= ports.originals.remove(versions)
-    failures |= ports.uploads.remove(list(named))
-    memories = {image_id: removals[image_id].memories for image_id in named}
-    try:
-        ports.memory.forget([key for keys in memories.values() for key in keys])
-    except Exception as error:
-        failures |= {image_id: error for image_id, keys in memories.items() if keys}
+    failures |= ports.uploads.remove(list(removals))
+    remembered = [image_id for image_id, duty in removals.items() if duty.memories]
+    with _noted(failures, *remembered):
+        ports.memory.forget([key for duty in removals.values() for key in duty.memories])
     return failures
 
 
-def _listed(ports: RemovalPorts, image_id: str) -> Leftovers:
-    return Leftovers(
-        version_ids=tuple(ports.originals.versions_of(image_id)), keys=tuple(ports.outputs.keys_of(image_id))
-    )
+@contextmanager
+def _noted(failures: dict[str, Exception], *image_ids: str) -> Iterator[None]:
+    """A failure in this block is these images', and keeps nothing else of them from being removed."""
+    try:
+        yield
+    except Exception as error:
+        failures.update(dict.fromkeys(image_ids, error))
