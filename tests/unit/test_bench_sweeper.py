@@ -26,7 +26,7 @@ def test_works_at_once_take_as_long_as_the_slowest_and_answer_in_their_order() -
         time.pause(milliseconds)
         return milliseconds
 
-    works = [lambda ms=ms: work(ms) for ms in (30.0, 10.0, 20.0)]  # type: ignore[misc]
+    works = [lambda ms=ms: work(ms) for ms in (30.0, 10.0, 20.0)]
     assert time.at_once(works) == [30, 10, 20]
     assert time.elapsed() == 30
     assert time.at_once(works, most=2) == [30, 10, 20]
