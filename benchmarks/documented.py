@@ -234,12 +234,61 @@ def _batches(of: Mapping[str, Any]) -> Callable[[Rows], str]:
     )
 
 
+def _sweeper() -> Iterator[Figure]:
+    rows = (
+        (r"\| behind a pile, a lost message is rescued after, median \|", "s", "pile", "rescued_seconds_p50"),
+        (r"\| the slowest of forty \|", "s", "pile", "rescued_seconds_worst"),
+        (r"\| after ten minutes without SQS, 60,000 images are rescued after \|", "min", "outage", "minutes"),
+        (
+            r"\| 1,000 deletions a minute: the oldest removal is overdue for \|",
+            "s",
+            "removals",
+            "oldest_overdue_seconds",
+        ),
+    )
+    for row, unit, part, name in rows:
+        for place, day in enumerate(("good", "usual", "bad")):
+            before = rf"(?: [\d.]+ {unit} \|){{{place}}}"
+            yield Figure(pattern=rf"{row}{before} ([\d.]+) {unit} \|", text=_number(name, "g", part=part, day=day))
+    for megabytes in (512, 1024, 1769, 2048):
+        row = rf"\n\| {megabytes:,} \| "
+        of = {"megabytes": megabytes, "day": "usual"}
+        yield Figure(pattern=rf"{row}([\d,]+) \|", text=_number("done_a_minute", ",", part="memory", **of))
+        yield Figure(
+            pattern=rf"{row}[\d,]+ \| ([\d.]+) \|",
+            text=_number("lambda_dollars_a_million", ".2f", part="memory", **of),
+        )
+        yield Figure(
+            pattern=rf"{row}[\d,]+ \| [\d.]+ \| (\d+) ms \|", text=_number("milliseconds_each", "d", part="idle", **of)
+        )
+        yield Figure(pattern=rf"{row}.* ms \| ([\d.]+) \|", text=_idle_dollars(of, with_function=True))
+    yield Figure(
+        pattern=r"A sweep with nothing to do makes (\d+) calls",
+        text=_number("calls_each", "g", part="idle", megabytes=512, day="usual"),
+        lasts=True,
+    )
+    yield Figure(
+        pattern=r"calls, which cost \$([\d.]+) a month",
+        text=_idle_dollars({"megabytes": 512, "day": "usual"}, with_function=False),
+        lasts=True,
+    )
+
+
+def _idle_dollars(of: Mapping[str, Any], *, with_function: bool) -> Callable[[Rows], str]:
+    def text(rows: Rows) -> str:
+        dollars = one(rows, part="idle", **of)["dollars"]
+        return f"{sum(of_unit for unit, of_unit in dollars.items() if with_function or 'GB-' not in unit):.2f}"
+
+    return text
+
+
 FIGURES: Mapping[str, Sequence[Figure]] = {
     "attention": [*_attention()],
     "calls": [*_calls()],
     "delay": [*_delay()],
     "page": [*_page()],
     "reads": [*_reads()],
+    "sweeper": [*_sweeper()],
     "webhooks": [*_webhooks()],
 }
 """By the program whose report has them."""

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.webhooks.virtual_time import START
+from benchmarks.virtual.virtual_time import START
 from darkroom.domain.base32 import digits_of
 from darkroom.domain.endpoint import RANDOM_BYTES, Endpoint, endpoint_id_from
 from darkroom.domain.event import Event, event_of

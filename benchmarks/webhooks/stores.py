@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.webhooks.virtual_time import VirtualTime
+from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.aws.attributes import to_attributes
 from darkroom.domain.delivery import Delivery
 from darkroom.domain.endpoint import Endpoint

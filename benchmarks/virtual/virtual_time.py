@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from darkroom.domain.instants import Milliseconds
 
@@ -76,6 +77,34 @@ class VirtualTime:
         participant: _Participant = self._own.participant
         self._put(until, participant)
         self._step(participant)
+
+    def at_once(self, works: Sequence[Callable[[], Any]], *, most: int | None = None) -> Sequence[Any]:
+        """As the port `AtOnce`: does the works at the same time, at most so many, and lets time pass for the thread
+        that calls it until all have ended."""
+        results: list[Any] = [None] * len(works)
+        errors: dict[int, Exception] = {}
+        places = iter(range(len(works)))
+        participant: _Participant = self._own.participant
+        working = min(len(works), most or len(works))
+
+        def work() -> None:
+            nonlocal working
+            for place in places:
+                try:
+                    results[place] = works[place]()
+                except Exception as error:
+                    errors[place] = error
+            working -= 1
+            if not working:
+                self._put(self._now, participant)
+
+        for _ in range(working):
+            self.start(work)
+        if works:
+            self._step(participant)
+        if errors:
+            raise errors[min(errors)]
+        return results
 
     def close(self) -> None:
         """Ends the threads that wait for work; those that are in the middle of some stay where they are."""
