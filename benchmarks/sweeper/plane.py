@@ -29,7 +29,7 @@ from darkroom.operations.sweep_due_images import sweep_due_images
 from proof.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from proof.fakes.world import World
 
-MEGABYTES = 1769
+MEGABYTES = 1024
 """The memory of the sweeper's function, as in the template."""
 
 SWEEP_SECONDS, TIMEOUT_SECONDS = 60, 50
