@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import batched
 from typing import Any
 
-from benchmarks.sweeper.processor_time import MEASURED, OLDEST_LOOKS
+from benchmarks.sweeper.processor_time import MEASURED
 from benchmarks.virtual.latencies import Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
@@ -135,7 +135,7 @@ PLANS: Mapping[str, Mapping[str, Plan]] = {
         "get_all": _of_rows,
         "change": always(_CHANGE),
         "postpone": always(_dynamodb("images.postpone", writes=3)),
-        "oldest_waiting": always(*[_dynamodb("Query", reads=0.5)] * OLDEST_LOOKS),
+        "oldest_waiting": always(_dynamodb("Query", reads=0.5)),
     },
     "outputs": {"keys_of": _LIST, "remove": _removals},
     "originals": {"versions_of": _LIST, "remove": _removals},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.fetch import FETCH_WORKERS
-from darkroom.domain.image import Image, Status
+from darkroom.domain.image import Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
 from darkroom.ports import Due, QueueDepth
@@ -47,7 +47,8 @@ class IndexedImages(FakeImages):
             if (place := _place_of(row)) is not None:
                 self._due[place[0]].append(place[1])
             if row.waiting_since is not None:
-                self._waiting[row.lane].append(Due(row.waiting_since, row.image_id))
+                shard = waiting_shard_of(row.lane, due_shard_of(row.image_id))
+                self._waiting[shard].append(Due(row.waiting_since, row.image_id))
         for entries in (*self._due.values(), *self._waiting.values()):
             entries.sort()
 
@@ -82,8 +83,8 @@ class IndexedImages(FakeImages):
         """How many `due` would list."""
         return min(self._shown(shard, now)[1], limit)
 
-    def oldest_waiting(self, lane: str) -> Milliseconds | None:
-        waiting = self._waiting[lane]
+    def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
+        waiting = self._waiting[waiting_shard_of(lane, shard)]
         return waiting[0].due_at if waiting else None
 
     def _shown(self, shard: str, now: Milliseconds) -> tuple[list[Due], int]:
@@ -104,7 +105,7 @@ class IndexedImages(FakeImages):
         since = None if before is None else before.waiting_since
         if since == after.waiting_since:
             return
-        waiting = self._waiting[after.lane]
+        waiting = self._waiting[waiting_shard_of(after.lane, due_shard_of(after.image_id))]
         if since is not None:
             del waiting[bisect_left(waiting, Due(since, after.image_id))]
         if after.waiting_since is not None:

@@ -15,7 +15,7 @@ from benchmarks.sweeper.stores import LAG_MILLISECONDS, IndexedImages
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import WHOLE_MEGABYTES, Processor
 from benchmarks.virtual.virtual_time import START, VirtualTime
-from darkroom.domain.image import DUE_PARTITIONS
+from darkroom.domain.image import DUE_SHARD_NAMES, DUE_PARTITIONS
 from proof.fakes.stores import FakeImages
 
 
@@ -90,9 +90,8 @@ def test_indexes_list_what_the_fake_lists_once_a_write_shows() -> None:
     for shard, now, limit, latest in asked:
         found = [*images.due(shard, now, limit, latest_first=latest)]
         assert found == [*plain.due(shard, now, limit, latest_first=latest)]
-    assert [images.oldest_waiting(lane) for lane in ("fast", "slow")] == [
-        plain.oldest_waiting(lane) for lane in ("fast", "slow")
-    ]
+    places = [(lane, shard) for lane in ("fast", "slow") for shard in DUE_SHARD_NAMES]
+    assert [images.oldest_waiting(*place) for place in places] == [plain.oldest_waiting(*place) for place in places]
 
 
 def test_lost_messages_of_others_are_rescued_behind_a_pile_which_is_worked_off_as_well() -> None:

@@ -52,6 +52,7 @@ LAG = (
     _of_aws("HoldMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("UploadMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
     _own("FetchMessagesStuckAlarm", "FetchesUntaken"),
+    _own("SweeperBehindAlarm", "SweepBehind"),
     _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("EventsStuckAlarm", "IteratorAge"),
 )

@@ -135,6 +135,21 @@ _ALL = [
         shows="that no sweep has completed for minutes",
     ),
     Drill(
+        name="sweeper-behind",
+        rehearses="messages cannot be sent, neither at once nor by the sweeper, and its alarm is set to half a minute",
+        throws=(
+            Throw(kind="threshold", target="SweeperBehindAlarm", during=0.1),
+            Throw(kind="denied", target="SubmitImageFunctionRole", during=["sqs:SendMessage"]),
+            Throw(kind="denied", target="SweepDueImagesFunctionRole", during=["sqs:SendMessage"]),
+        ),
+        load=Uploads(1, Tier.PLUS),
+        alarms=frozenset({"SweeperBehindAlarm", "FunctionErrorsAlarm"}),
+        perhaps=frozenset({"ImagesLateAlarm"}),
+        shows="the line SWEEPER of `top`: rescues, and how late",
+        where=Where.NOT_IN_PRODUCTION,
+        because="everybody's uploads would wait",
+    ),
+    Drill(
         name="api-off",
         rehearses="the function that takes uploads is throttled to nothing",
         throws=(Throw(kind="concurrency", target="SubmitImageFunction", during=0),),

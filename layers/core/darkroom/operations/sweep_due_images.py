@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import batched, zip_longest
+from itertools import batched, chain, zip_longest
 
 from darkroom.bookkeeping import bookkeeping, report_failure
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
@@ -57,20 +57,24 @@ behind any pile of another's."""
 ROWS_AT_ONCE = 100
 """How many rows one read brings: DynamoDB's limit for a batch."""
 
-ROWS_IN_TURN = 400
-"""How many rows of a kind are looked at before the next: the slowest call of all keeps the others of a turn waiting."""
+ROWS_IN_TURN = 100
+"""How many rows of a kind are looked at before the next: as many as one read brings."""
+
+TURNS_AT_ONCE: Mapping[DutyKind, int] = {DutyKind.REMOVALS: 4}
+"""Of which kinds several turns are taken at the same time: a removal's calls go to S3, whose slowest answer keeps the
+others of a turn waiting."""
 
 MESSAGES_AT_ONCE = 10
 """How many messages one call sends: SQS's limit for a batch."""
 
 THREADS: Mapping[DutyKind, int] = {
-    DutyKind.RESCUES: 8,
+    DutyKind.RESCUES: 16,
     DutyKind.DEAD_LETTERS: 2,
     DutyKind.EXPIRIES: 6,
     DutyKind.FETCHES: 4,
-    DutyKind.REMOVALS: 30,
+    DutyKind.REMOVALS: 8,
 }
-"""How many images of a kind are looked at at the same time. This is a kind's share, which no other can take: kinds do
+"""How many images of a turn are looked at at the same time. This is a kind's share, which no other can take: kinds do
 not wait for each other, and the threads that are ready take turns on the processor."""
 
 DEAD_LETTERS_LIMIT = 1000
@@ -169,25 +173,34 @@ class _Round:
 
     def sweep(self) -> Sweep:
         """Looks at everything that is listed, and says what came of it."""
-        sweep, undone = self._sweep, list[Milliseconds]()
-        for some in batched(self._by_turns(self._listed()), ROWS_IN_TURN, strict=False):
-            due = {entry.image_id: entry for entry in some}
-            outcomes = dict.fromkeys(due, "no_time") if self._out_of_time() else self._look_at(list(due))
-            undone += [due[image_id].due_at for image_id, outcome in outcomes.items() if outcome in _UNDONE]
-            sweep.complete &= "no_time" not in outcomes.values()
-            sweep.outcomes.update(outcome for outcome in outcomes.values() if outcome != "no_time")
-            # If even that fails, the next sweep meets it again.
-            self._each(
-                lambda image_id, due=due: self._postpone(due[image_id]),  # type: ignore[misc]
-                [image_id for image_id, outcome in outcomes.items() if outcome in _LEFT_DUE],
-            )
+        sweep, at_once = self._sweep, TURNS_AT_ONCE.get(self._kind, 1)
+        turns = list(batched(self._by_turns(self._listed()), ROWS_IN_TURN, strict=False))
+        taken = self._ports.at_once([partial(self._take, turns[first::at_once]) for first in range(at_once)])
+        for some in chain(*taken):
+            sweep.outcomes.update(outcome for outcome in some.values() if outcome != "no_time")
+        undone = [entry.due_at for some in chain(*taken) for entry, outcome in some.items() if outcome in _UNDONE]
+        sweep.complete = not any("no_time" in some.values() for some in chain(*taken))
         for lane, end in self._ends:
             sweep.ended[lane] = sweep.ended.get(lane, NO_OUTCOMES) + end
         if undone:
             sweep.late_seconds[self._kind] = max(0.0, (self._ports.clock() - min(undone)) / 1000)
         return sweep
 
+    def _take(self, turns: Sequence[Sequence[Due]]) -> Sequence[Mapping[Due, str]]:
+        """Takes turns one after another; returns what came of each look."""
+        taken = []
+        for turn in turns:
+            due = {entry.image_id: entry for entry in turn}
+            outcomes = dict.fromkeys(due, "no_time") if self._out_of_time() else self._look_at(list(due))
+            self._each(
+                lambda image_id, due=due: self._postpone(due[image_id]),  # type: ignore[misc]
+                [image_id for image_id, outcome in outcomes.items() if outcome in _LEFT_DUE],
+            )
+            taken.append({due[image_id]: outcome for image_id, outcome in outcomes.items()})
+        return taken
+
     def _postpone(self, due: Due) -> None:
+        # If even that fails, the next sweep meets it again.
         with bookkeeping("look not postponed", image_id=due.image_id):
             self._ports.images.postpone(due, self._ports.clock() + POSTPONED_SECONDS * 1000)
 
@@ -477,9 +490,10 @@ class _Round:
     def _backlog(self, queue: str) -> int:
         if queue not in self._backlogs:
             ports, is_fetch = self._ports, queue == FETCH
-            self._backlogs[queue] = 0  # nothing explains a wait, and the message is sent once more
+            waiting = 0  # nothing explains a wait, and the message is sent once more
             with bookkeeping("lane's backlog not read"):
-                self._backlogs[queue] = ports.fetch_queue.depth().waiting if is_fetch else ports.lanes.backlog(queue)
+                waiting = ports.fetch_queue.depth().waiting if is_fetch else ports.lanes.backlog(queue)
+            self._backlogs[queue] = waiting
         return self._backlogs[queue]
 
     def _releasing_until(self, lane: str) -> Milliseconds:
