@@ -16,7 +16,7 @@ from samtranslator.yaml_helper import yaml_parse
 from checks.expand_template import Template, access_log, expanded_template, http_api, raw_template, referred, resources
 from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
-from darkroom.aws.usage_table import MOST_AT_ONCE
+from darkroom.aws.usage_table import PARTS
 from darkroom.domain.event import EventType
 from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
@@ -249,9 +249,10 @@ def test_a_source_is_one_that_lambda_accepts(name: str) -> None:
     assert all(2 <= workers <= 1000 for workers in concurrency(source))
 
 
-def test_a_batch_of_usage_fits_into_one_transaction() -> None:
+def test_as_many_count_usage_at_once_as_a_tenants_sums_have_parts() -> None:
     (source,) = [source for source in SOURCES.values() if referred(source["FunctionName"]) == "CountUsageFunction"]
-    assert source["BatchSize"] <= MOST_AT_ONCE
+    assert concurrency(source) == (PARTS,)
+    assert 3 * source["BatchSize"] / 100 < 15, "each event of another tenant, and a second for each transaction"
 
 
 def test_decode_batches_are_small() -> None:

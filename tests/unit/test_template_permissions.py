@@ -155,12 +155,14 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "submit_image": {
         # Without it S3 answers 403 for an object that does not exist.
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
+        ("dynamodb:GetItem", "${UsageTable.Arn}"),
     },
+    "begin_upload": {("dynamodb:GetItem", "${UsageTable.Arn}")},
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("dynamodb:GetItem", "${EndpointsTable.Arn}")},
-    "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
+    "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}"), ("dynamodb:GetItem", "${UsageTable.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "deliver_event": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},

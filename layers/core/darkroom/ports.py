@@ -252,8 +252,8 @@ class UsageCounts(Protocol):
     """What tenants used, and what they store. Every method raises Retryable if the tables cannot answer."""
 
     def add(self, counts: Sequence[Count]) -> Sequence[Count]:
-        """Adds each count unless its event was counted before; returns those that were added. If it raises, some may
-        have been added; a repetition adds the rest."""
+        """Adds each count unless its event was counted before; returns those that were added. They are a batch of
+        `transactions_of`: if it raises, none or all have been added, and a repetition adds none twice."""
 
     def days(self, *, since: str, until: str) -> Iterator[DayOfUsage | UnreadableRow]:
         """The days from `since` to `until`, both included, of all tenants, in any order, read as the caller iterates;
