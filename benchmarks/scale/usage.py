@@ -25,7 +25,7 @@ GOAL_PER_SECOND = 1000
 EVENTS = 40_000
 
 TWICE_SHARE = 0.001
-"""How many events come a second time: SQS and SNS promise at least once, and the batch of a function that died returns."""
+"""How many events come a second time: SQS and SNS promise at least once, and a batch may return."""
 
 TRIPS = 2
 """A transaction takes as long as two calls: DynamoDB prepares it in every partition, and then commits it
