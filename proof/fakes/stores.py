@@ -37,8 +37,8 @@ from darkroom.ports import (
 
 @dataclass
 class FakeImages:
-    """The `Images` port over a dictionary; of the `unreadable` rows it knows only what the indexes contain. Those `of_before`
-    were accepted before there was the index that lists images."""
+    """The `Images` port over a dictionary; of the `unreadable` rows it knows only what the indexes contain. Those
+    `of_before` were accepted before there was the index that lists images."""
 
     rows: dict[str, Image] = field(default_factory=dict)
     unreadable: dict[str, Image] = field(default_factory=dict)
