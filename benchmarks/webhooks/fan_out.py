@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.forms import by_form
+from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.load import event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
-from benchmarks.virtual.virtual_time import VirtualTime
 from checks.expand_template import raw_template
 from checks.report import Goal
 from console.capacity.prices import cost

@@ -8,10 +8,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from benchmarks.virtual.virtual_time import START, VirtualTime
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
 from benchmarks.webhooks.stores import Aws, Remote, Rows, reads, writes
-from benchmarks.virtual.virtual_time import START, VirtualTime
 from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, read_delivery_message
 from darkroom.domain.endpoint import MAX_FLIGHTS, RAMP_SUCCESSES, Endpoint, matches, place_of
 from darkroom.domain.errors import Retryable
