@@ -65,6 +65,9 @@ class Stores:
         wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
         for name, properties in deployment.of_type("AWS::DynamoDB::Table").items():
             made: dict[str, Any] = {key: properties[key] for key in wanted if key in properties}
+            for several in ("AttributeDefinitions", "GlobalSecondaryIndexes"):
+                if several in made:
+                    made[several] = [one for one in made[several] if not is_optional(one)]
             if "StreamSpecification" in properties:
                 made["StreamSpecification"] = {"StreamEnabled": True, **properties["StreamSpecification"]}
             dynamodb.create_table(TableName=name, **made)

@@ -37,10 +37,12 @@ from darkroom.ports import (
 
 @dataclass
 class FakeImages:
-    """The `Images` port over a dictionary; of the `unreadable` rows it knows only what the indexes contain."""
+    """The `Images` port over a dictionary; of the `unreadable` rows it knows only what the indexes contain. Those
+    `of_before` were accepted before there was the index that lists images."""
 
     rows: dict[str, Image] = field(default_factory=dict)
     unreadable: dict[str, Image] = field(default_factory=dict)
+    of_before: set[str] = field(default_factory=set)
 
     def get(self, image_id: str) -> Image | None:
         if image_id in self.unreadable:
@@ -149,7 +151,7 @@ class FakeImages:
             (
                 (row.created_at, row.image_id)
                 for row in self._indexed
-                if row.tenant_id == tenant_id and not row.is_deleted
+                if row.tenant_id == tenant_id and not row.is_deleted and row.image_id not in self.of_before
             ),
             reverse=True,
         )
@@ -159,6 +161,13 @@ class FakeImages:
             if after is None or (created_at, image_id) < (after.created_at, after.image_id)
         ]
         return Listed(cursors=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
+
+    def unlisted(self) -> Iterator[tuple[str, str]]:
+        rows = [row for row in self._indexed if row.image_id in self.of_before and not row.is_deleted]
+        yield from [(row.image_id, row.tenant_id) for row in rows]
+
+    def enlist(self, image_id: str, tenant_id: str) -> None:
+        self.of_before.discard(image_id)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, SQSBackend
 
-from checks.expand_template import raw_template
+from checks.expand_template import is_optional, raw_template
 from darkroom import telemetry
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.lanes import LANES
@@ -263,8 +263,8 @@ def _table(logical_id: str) -> str:
     _backend("dynamodb").create_table(
         logical_id,
         schema=properties["KeySchema"],
-        attr=properties["AttributeDefinitions"],
-        global_indexes=properties.get("GlobalSecondaryIndexes", []),
+        attr=[one for one in properties["AttributeDefinitions"] if not is_optional(one)],
+        global_indexes=[one for one in properties.get("GlobalSecondaryIndexes", []) if not is_optional(one)],
         indexes=[],
         streams=stream and {"StreamEnabled": True, **stream},
         billing_mode=properties["BillingMode"],

@@ -26,7 +26,7 @@ from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, list_shard_of, message_for
 from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.domain.transitions import redo
@@ -185,8 +185,8 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         boto3.client("dynamodb").update_item(
             TableName=aws.images_table,
             Key={"image_id": {"S": image_id}},
-            UpdateExpression="SET tenant_id = :tenant",
-            ExpressionAttributeValues={":tenant": {"S": tenant}},
+            UpdateExpression="SET tenant_id = :tenant, list_shard = :shard",
+            ExpressionAttributeValues={":tenant": {"S": tenant}, ":shard": {"S": list_shard_of(tenant, image_id)}},
         )
     webhooks = [
         endpoint(place, tenant_id=tenant, number=number, url=f"https://{tenant}.example.com/{place}")

@@ -17,14 +17,14 @@ from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.row_changes import read_changes
-from darkroom.aws.usage_table import MOST_AT_ONCE, UsageTable
+from darkroom.aws.usage_table import PARTS, UsageTable
 from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of, event_of, events_of
 from darkroom.domain.signature import read_signature
 from darkroom.domain.stored import NOTHING, Stored
 from darkroom.domain.transitions import complete, delete, redo
-from darkroom.domain.usage import Count, Usage
+from darkroom.domain.usage import Count, Usage, transactions_of
 from darkroom.ports import DayOfUsage, Images, Unpublishable, UsageCounts
 from proof.fakes import FakeImages
 from proof.fakes.events import FakeUsage
@@ -365,32 +365,133 @@ def test_a_sum_is_corrected_only_if_nothing_was_counted_meanwhile(kind: str, aws
 
 
 @BOTH
-def test_more_than_one_transaction_holds_is_counted(kind: str, aws: Aws) -> None:
+def test_a_whole_transaction_of_each_kind_is_counted(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
-    many = [count(number, f"tenant-{number}", images=1, stored=ONE) for number in range(2 * MOST_AT_ONCE + 3)]
-    assert len(usage.add(many)) == len(many)
-    assert len(days(usage)) == len(many)
+    many = [count(number, f"tenant-{number}", images=1, stored=ONE) for number in range(70)]
+    of_one = [count(number, images=1, stored=ONE) for number in range(100, 300)]
+    batches = list(transactions_of([*many, *of_one]))
+    assert [len(usage.add(batch)) for batch in batches] == list(map(len, batches))
+    assert (len(days(usage)), days(usage)["acme", "2026-11-21"]) == (71, Usage(images=200))
 
 
 class Cancelled:
-    """A client whose first transactions are cancelled for these reasons."""
+    """A client whose first transactions are cancelled for these reasons; `sums` are the items that each adds to."""
 
     def __init__(self, *reasons: list[str]) -> None:
         self.reasons, self.client = list(reasons), boto3.client("dynamodb")
+        self.sums: list[list[str]] = []
 
     def transact_write_items(self, **request: Any) -> Any:
+        updates = [one["Update"]["Key"] for one in request["TransactItems"] if "Update" in one]
+        self.sums.append([f"{key['tenant_id']['S']}/{key['day']['S']}" for key in updates])
         if self.reasons:
             codes = [{"Code": code} for code in self.reasons.pop(0)]
             answer: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": codes}
             raise ClientError(answer, "TransactWriteItems")
         return self.client.transact_write_items(**request)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
 
-@pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
-def test_a_transaction_that_met_another_may_be_tried_again(aws: Aws, reason: str) -> None:
+
+@pytest.mark.parametrize("reason", ["ThrottlingError", "ProvisionedThroughputExceeded"])
+def test_a_transaction_that_was_throttled_may_be_tried_again(aws: Aws, reason: str) -> None:
     client: Any = Cancelled(["ConditionalCheckFailed", reason])
     with pytest.raises(Retryable, match=reason):
         UsageTable(client, aws.usage_table, aws.counted_events_table).add([count(1, images=1)])
+
+
+def test_who_meets_another_at_a_tenants_sum_goes_on_with_the_next_part_of_that_tenants_alone(aws: Aws) -> None:
+    met = ["None", "None", "None", "TransactionConflict", "None"]  # two events, the days of two tenants, a sum
+    client: Any = Cancelled(met, met)
+    usage = UsageTable(client, aws.usage_table, aws.counted_events_table)
+    assert len(usage.add([count(1, "b", images=1), count(2, images=1, stored=ONE)])) == 2
+    assert len(usage.add([count(3, images=1), count(4, images=1, stored=ONE)])) == 2
+    assert client.sums == [
+        ["b/2026-11-21", "acme/2026-11-21", "acme/stored"],
+        ["b/2026-11-21", "acme/2026-11-21#1", "acme/stored#1"],
+        ["b/2026-11-21", "acme/2026-11-21#2", "acme/stored#2"],
+        ["acme/2026-11-21#2", "acme/stored#2"],
+    ]
+    assert days(usage) == {("acme", "2026-11-21"): Usage(images=3), ("b", "2026-11-21"): Usage(images=1)}
+    assert usage.stored("acme") == ONE + ONE
+
+
+def test_who_meets_others_again_and_again_tries_later(aws: Aws) -> None:
+    client: Any = Cancelled(*[["TransactionConflict", "None"]] * 6)
+    usage = UsageTable(client, aws.usage_table, aws.counted_events_table)
+    with pytest.raises(Retryable, match="TransactionConflict"):
+        usage.add([count(1, images=1)])
+    assert {*map(tuple, client.sums)} == {("acme/2026-11-21",)}, "another had the same event, and not the same sum"
+    assert len(usage.add([count(1, images=1)])) == 1
+
+
+def test_what_was_counted_before_stays_so_when_its_transaction_met_another(aws: Aws) -> None:
+    client: Any = Cancelled()
+    usage = UsageTable(client, aws.usage_table, aws.counted_events_table)
+    usage.add([count(1, images=1)])
+    client.reasons = [["ConditionalCheckFailed", "None", "TransactionConflict"]]
+    assert [one.event_id for one in usage.add([count(1, images=1), count(2, images=1)])] == ["e-2"]
+    assert days(usage) == {("acme", "2026-11-21"): Usage(images=2)}
+
+
+def in_parts(aws: Aws) -> UsageTable:
+    """A day of `acme` and what it stores, each in all parts; with a neighbour whose name begins with its."""
+    usage = UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
+    for number in range(PARTS):
+        usage.add([count(number, images=1, stored=ONE), count(10 + number, "acme2", day="2026-11-22", images=1)])
+        usage._go_on(["acme"])
+    return usage
+
+
+def test_the_parts_of_a_day_and_of_a_sum_are_told_as_one(aws: Aws) -> None:
+    usage = in_parts(aws)
+    whole = {("acme", "2026-11-21"): Usage(images=PARTS)}
+    assert days(usage, until="2026-11-21") == days(usage, "acme", since="2026-11-21", until="2026-11-21") == whole
+    assert len(list(usage.days_of("acme", since="2026", until="2027"))) == 1
+    assert days(usage, "acme", since="2026-11-22") == days(usage, "acme", until="2026-11-20") == {}
+    assert usage.stored("acme") == usage.all_stored()["acme"] == Stored(size_bytes=500 * PARTS, images=PARTS)
+    assert (usage.forget("acme"), usage.forget("acme")) == (2 * PARTS, 0)
+    assert days(usage) == {("acme2", "2026-11-22"): Usage(images=PARTS)}
+
+
+def test_a_sum_in_parts_is_corrected_only_as_a_whole(aws: Aws) -> None:
+    usage = in_parts(aws)
+    stored = usage.stored("acme")
+    assert not usage.correct("acme", NOTHING, ONE)
+    assert usage.correct("acme", stored, ONE)
+    assert usage.stored("acme") == ONE
+
+
+def corrected_meanwhile(aws: Aws, usage: UsageTable, part: int) -> bool:
+    """Whether a sum is corrected although an event of another process is added to that part meanwhile."""
+    stored, other = (
+        usage.stored("acme"),
+        UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table),
+    )
+    other._parts["acme"] = part
+    read = usage._stored_parts
+
+    def and_then_one_more(*about: Any, **how: Any) -> Mapping[str, Stored]:
+        parts = read(*about, **how)
+        other.add([count(99, stored=ONE)])
+        return parts
+
+    usage._stored_parts = and_then_one_more  # type: ignore[method-assign]
+    is_corrected = usage.correct("acme", stored, NOTHING)
+    assert usage.stored("acme") == (ONE if is_corrected else stored + ONE)
+    return is_corrected
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_sum_is_not_corrected_while_any_part_of_it_changes(aws: Aws, part: int) -> None:
+    assert not corrected_meanwhile(aws, in_parts(aws), part)
+
+
+def test_a_sum_is_not_corrected_while_a_further_part_of_it_begins(aws: Aws) -> None:
+    usage = UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
+    usage.add([count(1, stored=ONE)])
+    assert not corrected_meanwhile(aws, usage, PARTS - 1)
 
 
 @pytest.mark.parametrize("reasons", [[], ["None", "None"], ["ItemCollectionSizeLimitExceeded", "None"]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -30,6 +31,7 @@ from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import (
     DUE_SHARD_NAMES,
+    LIST_SHARDS,
     Attempt,
     DeadLetterState,
     Failure,
@@ -345,15 +347,133 @@ def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(kind: str,
     assert walk(images, "default", 2) == ([1, 0], 1)
 
 
+def with_the_former_index(aws: Aws) -> ImagesTable:
+    """The table of a stack that is older than the index `listed`, and keeps the one it had before."""
+    boto3.client("dynamodb").update_table(
+        TableName=aws.images_table,
+        AttributeDefinitions=[
+            {"AttributeName": "tenant_id", "AttributeType": "S"},
+            {"AttributeName": "created_at", "AttributeType": "N"},
+        ],
+        GlobalSecondaryIndexUpdates=[
+            {
+                "Create": {
+                    "IndexName": images_table.NEWEST_INDEX,
+                    "KeySchema": [
+                        {"AttributeName": "tenant_id", "KeyType": "HASH"},
+                        {"AttributeName": "created_at", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["deleted_at"]},
+                }
+            }
+        ],
+    )
+    return ImagesTable(boto3.client("dynamodb"), aws.images_table)
+
+
+def accepted_before(aws: Aws, *numbers: int) -> None:
+    """Images as a version before the index `listed` has written them."""
+    for number in numbers:
+        item = to_item(pending(image_id=f"{number:026d}", created_at=NOW + number))
+        del item["list_shard"]
+        boto3.client("dynamodb").put_item(TableName=aws.images_table, Item=item)
+
+
 def test_a_call_ends_also_where_more_was_deleted_than_it_may_look_at(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images_table, "_NEWEST_ENTRIES", 2)
-    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    images = with_the_former_index(aws)
     rows = [images.create(pending(image_id=f"{number:026d}", created_at=NOW + number)) for number in range(12)]
     for row in rows[1:]:
         images.change(row, delete(row, now=NOW))
     first = images.newest("default", after=None, limit=1)
     assert first == Listed(cursors=(), next=Cursor(created_at=NOW + 6, image_id=f"{6:026d}"))
     assert walk(images, "default", 1) == ([0], 2)
+
+
+def test_images_of_before_the_index_stay_listed_while_the_former_one_is_kept_and_after_that_once_they_are_enlisted(
+    aws: Aws,
+) -> None:
+    kept = with_the_former_index(aws)
+    accepted_before(aws, 0, 2, 4)
+    for number in (1, 3, 5):
+        kept.create(pending(image_id=f"{number:026d}", created_at=NOW + number))
+    assert walk(kept, "default", 2) == ([5, 4, 3, 2, 1, 0], 3)
+    cursor = kept.newest("default", after=None, limit=2).next
+    boto3.client("dynamodb").update_table(
+        TableName=aws.images_table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": images_table.NEWEST_INDEX}}]
+    )
+    for images in (kept, ImagesTable(boto3.client("dynamodb"), aws.images_table)):
+        assert walk(images, "default", 2)[0] == [5, 3, 1]
+    for image_id, tenant_id in list(kept.unlisted()):
+        kept.enlist(image_id, tenant_id)
+    assert list(kept.unlisted()) == []
+    assert walk(kept, "default", 2) == ([5, 4, 3, 2, 1, 0], 3)
+    assert [int(one.image_id) for one in kept.newest("default", after=cursor, limit=9).cursors] == [3, 2, 1, 0]
+
+
+def test_an_image_of_before_that_is_deleted_or_changed_is_listed_no_more_and_no_less(aws: Aws) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    accepted_before(aws, 1, 2, 3)
+    rows = [images.get(f"{number:026d}") for number in (1, 2, 3)]
+    gone, changed, _ = [row for row in rows if row is not None]
+    images.change(gone, delete(gone, now=NOW))
+    images.change(changed, replace(changed, rescues=1))
+    assert sorted(images.unlisted()) == [(f"{2:026d}", "default"), (f"{3:026d}", "default")]
+    for number in (1, 2, 3, 4):
+        images.enlist(f"{number:026d}", "default")
+    assert walk(images, "default", 9)[0] == [3, 2]
+    assert images.get(f"{4:026d}") is None
+    assert images.get(f"{2:026d}") == replace(changed, rescues=1, version=changed.version + 1), "nothing else changes"
+
+
+class InAnOrderOfItsOwn:
+    """A client of a table whose index `listed` has an order of its own in each millisecond, as DynamoDB has."""
+
+    def __init__(self, items: list[dict[str, Any]]) -> None:
+        self.items = sorted(items, key=lambda item: (-int(item["created_at"]["N"]), zlib.crc32(str(item).encode())))
+
+    def query(self, **asked: Any) -> dict[str, Any]:
+        if asked["IndexName"] != images_table.LISTED_INDEX:
+            raise ClientError({"Error": {"Code": "ValidationException"}}, "Query")
+        values = asked["ExpressionAttributeValues"]
+        until = int(values.get(":until", {"N": "9" * 15})["N"])
+        there = [one for one in self.items if one["list_shard"] == values[":shard"]]
+        if "ExclusiveStartKey" in asked:
+            there = there[there.index(asked["ExclusiveStartKey"]) + 1 :]
+        there = [one for one in there if int(one["created_at"]["N"]) <= until]
+        page = there[: asked["Limit"]]
+        return {"Items": page, **({"LastEvaluatedKey": page[-1]} if len(there) >= asked["Limit"] else {})}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_of_a_millisecond_with_many_images_each_is_listed_once_in_the_order_of_the_ids(limit: int) -> None:
+    keys = ("list_shard", "created_at", "image_id")
+    rows = [to_item(pending(image_id=f"{number:026d}", created_at=NOW + number // 15)) for number in range(40)]
+    client: Any = InAnOrderOfItsOwn([{key: row[key] for key in keys} for row in rows])
+    assert walk(ImagesTable(client, "images"), "default", limit)[0] == list(range(39, -1, -1))
+
+
+def test_a_page_of_the_list_is_one_query_of_each_partition_and_ends_with_the_first_that_fails(aws: Aws) -> None:
+    client = boto3.client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
+    images, asked = ImagesTable(client, aws.images_table), []
+    for number in range(300):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW + number))
+    images.newest("default", after=None, limit=1)
+    client.meta.events.register("before-send.dynamodb.Query", lambda **_: asked.append("query"))
+    first = images.newest("default", after=None, limit=100)
+    assert len(asked) == LIST_SHARDS
+    second = images.newest("default", after=first.next, limit=100)
+    assert [int(one.image_id) for one in second.cursors] == list(range(199, 99, -1))
+    assert len(asked) == 2 * LIST_SHARDS
+    throttled = ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
+
+    def refuse(**_: object) -> None:
+        if len(asked) == 2 * LIST_SHARDS + 3:
+            raise throttled
+
+    client.meta.events.register("before-send.dynamodb.Query", refuse)
+    with pytest.raises(Retryable, match="reading the index of listed images"):
+        images.newest("default", after=None, limit=100)
 
 
 def test_what_the_waiting_index_has_not_heard_of_yet_is_passed_over(aws: Aws) -> None:
@@ -384,6 +504,7 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
         "fingerprint",
         "image_id",
         "lane",
+        "list_shard",
         "notices",
         "preset",
         "recipe",

@@ -11,11 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, EventType, body_of, event_of, events_of
 from darkroom.domain.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
 from darkroom.domain.stored import Stored, stored_by
 from darkroom.domain.transitions import arrive, await_upload, complete, delete, redo, reject, replay
-from darkroom.domain.usage import COUNTED_DAYS, DAY_MILLISECONDS, REMEMBERED_DAYS, Count, Usage, count_of
+from darkroom.domain.usage import (
+    COUNTED_DAYS,
+    DAY_MILLISECONDS,
+    REMEMBERED_DAYS,
+    Count,
+    Usage,
+    count_of,
+    transactions_of,
+)
 from darkroom.operations.count_usage import Counting, Ports, count_usage
 from proof.fakes.events import FakeUsage
 from proof.fakes.rows import accepted_image
@@ -179,6 +188,35 @@ def test_an_event_that_cannot_be_added_keeps_no_other_from_counting() -> None:
     stack = Stack(usage=Strange())
     counting = stack.count(event(), event(number=2), event(number=3))
     assert (counting.counted, sorted(counting.failures)) == (2, [1])
+
+
+def test_a_transaction_that_fails_for_now_keeps_those_of_no_other_from_counting() -> None:
+    class Throttled(FakeUsage):
+        def add(self, counts: Sequence[Count]) -> Sequence[Count]:
+            if any(count.tenant_id == "busy" for count in counts):
+                raise Retryable("throttled")
+            return super().add(counts)
+
+    stack = Stack(usage=Throttled())
+    busy = [event(number=number, tenant_id="busy") for number in range(98)]
+    counting = stack.count(event(number=99, tenant_id="calm"), busy[7], *busy)
+    assert (counting.counted, counting.accepted_bytes) == (1, 500)
+    assert sorted(counting.failures) == list(range(1, 100)), "the one that came twice, too"
+
+
+def test_events_share_transactions_by_tenant_and_none_has_more_than_it_may_change() -> None:
+    def count(number: int, tenant_id: str, day: str = "2026-11-21") -> Count:
+        return Count(event_id=f"e-{number}", tenant_id=tenant_id, day=day, usage=Usage(images=1), forget_at=NOW)
+
+    assert [len(one) for one in transactions_of([count(number, "acme") for number in range(200)])] == [98, 98, 4]
+    assert [len(one) for one in transactions_of([count(number, f"t-{number}") for number in range(70)])] == [33, 33, 4]
+    of_ten = [count(number, f"t-{number % 10}", f"2026-11-{10 + number % 3}") for number in range(300)]
+    for batch in transactions_of(of_ten):
+        days, tenants = {(one.tenant_id, one.day) for one in batch}, {one.tenant_id for one in batch}
+        assert len(batch) + len(days) + len(tenants) <= 100
+    again = [count(1, "acme") for _ in range(300)]
+    assert [len(one) for one in transactions_of(again)] == [300], "one event, however often it is there"
+    assert list(transactions_of([])) == []
 
 
 def test_an_event_that_was_published_again_after_its_image_was_deleted_has_no_figures() -> None:

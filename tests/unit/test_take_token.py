@@ -91,6 +91,18 @@ def test_a_busy_process_takes_tokens_in_advance() -> None:
     assert sum(buckets.wanted) - 200 < MAX_BLOCK, "and hardly any that it does not use"
 
 
+@pytest.mark.parametrize("cost", [1, 4])
+def test_two_thousand_uploads_a_second_write_their_bucket_less_than_it_takes(cost: int) -> None:
+    buckets, seconds = CountedBuckets(), 10
+    allowance = Allowance(requests_per_second=10_000, burst=20_000)
+    processes = [Process(buckets, allowance) for _ in range(120)]  # each takes 60 ms
+    for number in range(2000 * seconds):
+        process = processes[number % len(processes)]
+        process.now = NOW + number // 2
+        process.serves(cost=cost)
+    assert len(buckets.wanted) < 500 * seconds, "an item takes 1,000"
+
+
 def test_a_process_with_few_requests_takes_one_token_each_time() -> None:
     buckets = CountedBuckets()
     process = Process(buckets)

@@ -13,14 +13,23 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from checks.expand_template import Template, access_log, expanded_template, http_api, raw_template, referred, resources
+from checks.expand_template import (
+    Template,
+    access_log,
+    expanded_template,
+    http_api,
+    is_optional,
+    raw_template,
+    referred,
+    resources,
+)
 from checks.report import ROOT
-from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
-from darkroom.aws.usage_table import MOST_AT_ONCE
+from darkroom.aws.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.usage_table import PARTS
 from darkroom.domain.event import EventType
 from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
-from darkroom.domain.image import DUE_SHARDS, Image
+from darkroom.domain.image import DUE_SHARDS, LIST_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
@@ -249,9 +258,10 @@ def test_a_source_is_one_that_lambda_accepts(name: str) -> None:
     assert all(2 <= workers <= 1000 for workers in concurrency(source))
 
 
-def test_a_batch_of_usage_fits_into_one_transaction() -> None:
+def test_as_many_count_usage_at_once_as_a_tenants_sums_have_parts() -> None:
     (source,) = [source for source in SOURCES.values() if referred(source["FunctionName"]) == "CountUsageFunction"]
-    assert source["BatchSize"] <= MOST_AT_ONCE
+    assert concurrency(source) == (PARTS,)
+    assert 3 * source["BatchSize"] / 100 < 15, "each event of another tenant, and a second for each transaction"
 
 
 def test_decode_batches_are_small() -> None:
@@ -1105,15 +1115,29 @@ def test_no_bucket_is_public(name: str) -> None:
 
 def test_the_indexes_are_those_that_the_code_reads() -> None:
     table = resources("AWS::DynamoDB::Table")["ImagesTable"]
-    assert {
-        index["IndexName"]: [key["AttributeName"] for key in index["KeySchema"]]
-        for index in table["GlobalSecondaryIndexes"]
-    } == {
+    keys = {
         DUE_INDEX: ["due_shard", "due_at"],
         WAITING_INDEX: ["waiting_shard", "waiting_since"],
+        LISTED_INDEX: ["list_shard", "created_at"],
         NEWEST_INDEX: ["tenant_id", "created_at"],
     }
-    assert DUE_SHARDS == 16
+    indexes = table["GlobalSecondaryIndexes"]
+    usual = [index for index in indexes if not is_optional(index)]
+    (kept,) = [index["Fn::If"][1] for index in indexes if is_optional(index)]
+    assert {one["IndexName"]: [key["AttributeName"] for key in one["KeySchema"]] for one in [*usual, kept]} == keys
+    assert kept["IndexName"] == NEWEST_INDEX
+    # DynamoDB refuses a table that defines an attribute which no key has.
+    attributes = [one for one in table["AttributeDefinitions"] if not is_optional(one)]
+    used = {"image_id", *(name for index in usual for name in keys[index["IndexName"]])}
+    assert {one["AttributeName"] for one in attributes} == used
+    assert (DUE_SHARDS, LIST_SHARDS) == (16, 4)
+
+
+def test_no_partition_of_an_index_is_a_tenant_alone() -> None:
+    for name, table in resources("AWS::DynamoDB::Table").items():
+        for index in table.get("GlobalSecondaryIndexes", []):
+            if not is_optional(index):
+                assert index["KeySchema"][0]["AttributeName"] != "tenant_id", name
 
 
 def test_rows_that_say_when_to_be_forgotten_are() -> None:

@@ -16,7 +16,7 @@ from checks.expand_template import resources
 from checks.report import ROOT
 from darkroom.aws import deliveries_table, endpoints_table
 from darkroom.aws.followers import PREFIX
-from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.lanes import LANES
 from tests.unit.test_template import LOG_DELIVERIES
 
@@ -142,7 +142,7 @@ EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:exec
 INDEXES = {
     ("images", "due"): f"${{ImagesTable.Arn}}/index/{DUE_INDEX}",
     ("images", "oldest_waiting"): f"${{ImagesTable.Arn}}/index/{WAITING_INDEX}",
-    ("images", "newest"): f"${{ImagesTable.Arn}}/index/{NEWEST_INDEX}",
+    ("images", "newest"): f"${{ImagesTable.Arn}}/index/{LISTED_INDEX}",
     ("endpoints", "due"): f"${{EndpointsTable.Arn}}/index/{endpoints_table.DUE_INDEX}",
     ("deliveries", "due"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.DUE_INDEX}",
     ("deliveries", "of_image"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.IMAGE_INDEX}",
@@ -156,7 +156,9 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "submit_image": {
         # Without it S3 answers 403 for an object that does not exist.
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
+        ("dynamodb:GetItem", "${UsageTable.Arn}"),
     },
+    "begin_upload": {("dynamodb:GetItem", "${UsageTable.Arn}")},
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
@@ -165,7 +167,11 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("dynamodb:GetItem", "${EndpointsTable.Arn}"),
         ("dynamodb:DeleteItem", "${IdempotencyTable.Arn}"),
     },
-    "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
+    "read_image": {
+        ("s3:ListBucket", "${OutputsBucket.Arn}"),
+        ("dynamodb:GetItem", "${UsageTable.Arn}"),
+        ("dynamodb:Query", f"${{ImagesTable.Arn}}/index/{NEWEST_INDEX}"),
+    },
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "deliver_event": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},

@@ -198,6 +198,14 @@ class Images(Protocol):
         after `after`; perhaps seconds out of date. If many have been deleted, fewer than `limit` although the list
         continues. Of two that were accepted in the same millisecond either may come first, always the same."""
 
+    def unlisted(self) -> Iterator[tuple[str, str]]:
+        """The ids and tenants of images that `newest` lacks in a stack without the index of earlier versions, because
+        such a version accepted them; read as the caller iterates: for operators."""
+
+    def enlist(self, image_id: str, tenant_id: str) -> None:
+        """Lists such an image, unless it was deleted meanwhile. Nothing else of its row is read or written, not even
+        `version`: it may be unreadable."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
@@ -255,8 +263,8 @@ class UsageCounts(Protocol):
     """What tenants used, and what they store. Every method raises Retryable if the tables cannot answer."""
 
     def add(self, counts: Sequence[Count]) -> Sequence[Count]:
-        """Adds each count unless its event was counted before; returns those that were added. If it raises, some may
-        have been added; a repetition adds the rest."""
+        """Adds each count unless its event was counted before; returns those that were added. They are a batch of
+        `transactions_of`: if it raises, none or all have been added, and a repetition adds none twice."""
 
     def days(self, *, since: str, until: str) -> Iterator[DayOfUsage | UnreadableRow]:
         """The days from `since` to `until`, both included, of all tenants, in any order, read as the caller iterates;

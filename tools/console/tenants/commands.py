@@ -217,6 +217,18 @@ def recount(*, yes: YesOption = False, stack: StackOption = None, region: Region
 
 
 @app.command()
+def enlist(*, yes: YesOption = False, stack: StackOption = None, region: RegionOption = None) -> None:
+    """Add images that an earlier version accepted to the index by which images are listed.
+
+    It reads every row. Needed once after an update from a version without that
+    index, before a deployment with NewestIndex=removed.
+    """
+    from console.tenants import work  # noqa: PLC0415
+
+    work.enlist(reach(stack, region), yes=yes)
+
+
+@app.command()
 def erase(
     *,
     tenant: TenantArgument,

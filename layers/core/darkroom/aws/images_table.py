@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -13,7 +15,15 @@ from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, pages_of, retryable
 from darkroom.aws.row_reader import REASON_CHARACTERS, reader
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import VERSION_FIELDS, Image, Status, due_shard_of, waiting_shard_of
+from darkroom.domain.image import (
+    VERSION_FIELDS,
+    Image,
+    Status,
+    due_shard_of,
+    list_shard_of,
+    list_shards_of,
+    waiting_shard_of,
+)
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
@@ -27,7 +37,9 @@ if TYPE_CHECKING:
 
 DUE_INDEX = "due"
 WAITING_INDEX = "waiting"
+LISTED_INDEX = "listed"
 NEWEST_INDEX = "newest"
+"""The index that lists all images, in stacks that are older than the other one and keep it."""
 
 _CANDIDATES = 25
 """How many of the oldest entries in a partition of the waiting index are read: the index is seconds behind its table,
@@ -39,6 +51,8 @@ _NEWEST_LOOKS, _NEWEST_ENTRIES = 3, 400
 
 _REMEMBERED_TENANTS = 200_000
 """Of how many images the tenant is remembered, which never changes: about 40 MB."""
+_NO_INDEX = frozenset({"ValidationException", "ResourceNotFoundException"})
+"""What DynamoDB says of an index that is not there or not yet built; the second, if the table is not there either."""
 
 _BATCH_READS = 4
 """How often items that a batch left out are requested again."""
@@ -61,6 +75,7 @@ def to_item(image: Image) -> Item:
         "recipe": None if image.recipe is None else image.recipe.model_dump_json(exclude_defaults=True),
         "due_shard": image.due_shard,
         "waiting_shard": image.waiting_shard,
+        "list_shard": image.list_shard,
     }
     return to_attributes(plain)
 
@@ -109,6 +124,7 @@ class ImagesTable:
         self._client = client
         self._table_name = table_name
         self._tenants: dict[str, str] = {}
+        self._has_newest = True
 
     def get(self, image_id: str) -> Image | None:
         with retryable("reading the image row"):
@@ -327,6 +343,16 @@ class ImagesTable:
                 yield Waiting(int(item["waiting_since"]["N"]), item["image_id"]["S"])
 
     def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        if self._has_newest:
+            try:
+                return self._all_of(tenant_id, after=after, limit=limit)
+            except ClientError as error:
+                if code_of(error) not in _NO_INDEX:
+                    raise
+            self._has_newest = False
+        return self._listed(tenant_id, after=after, limit=limit)
+
+    def _all_of(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
         cursors: list[Cursor] = []
         entries = limit + 1  # one more than asked for shows whether the list continues
         for _ in range(_NEWEST_LOOKS):
@@ -350,6 +376,67 @@ class ImagesTable:
             after = _cursor(answer["LastEvaluatedKey"])
             entries = _NEWEST_ENTRIES
         return Listed(cursors=tuple(cursors), next=after)
+
+    def _listed(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # most functions list nothing
+
+        parts = [partial(self._part_of_list, shard, after, limit + 1) for shard in list_shards_of(tenant_id)]
+        with ThreadPoolExecutor(max_workers=len(parts)) as threads:
+            asked = [threads.submit(copy_context().run, part) for part in parts]
+        found = sorted((cursor for part in asked for cursor in part.result()), key=_place, reverse=True)
+        cursors = tuple(found[:limit])
+        return Listed(cursors=cursors, next=cursors[-1] if len(found) > limit else None)
+
+    def _part_of_list(self, shard: str, after: Cursor | None, wanted: int) -> list[Cursor]:
+        """The places of a partition after that one, in our order: at least as many as wanted, if there are.
+
+        DynamoDB has an order of its own in a millisecond, so each is read as a whole.
+        """
+        bound: Any = {} if after is None else {":until": {"N": str(after.created_at)}}
+        found: list[Cursor] = []
+        beginning: Any = {}
+        while True:
+            with retryable("reading the index of listed images"):
+                answer = self._client.query(
+                    TableName=self._table_name,
+                    IndexName=LISTED_INDEX,
+                    KeyConditionExpression="list_shard = :shard" + (" AND created_at <= :until" if bound else ""),
+                    ExpressionAttributeValues={":shard": {"S": shard}, **bound},
+                    ScanIndexForward=False,
+                    Limit=wanted + 2,  # the cursor's own place, and the one that shows that its millisecond is over
+                    **beginning,
+                )
+            found += [one for one in map(_cursor, answer["Items"]) if after is None or _place(one) < _place(after)]
+            if "LastEvaluatedKey" not in answer:
+                return found
+            last = _cursor(answer["LastEvaluatedKey"]).created_at
+            whole = [one for one in found if one.created_at > last]
+            if len(whole) >= wanted:
+                return whole
+            beginning = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def unlisted(self) -> Iterator[tuple[str, str]]:
+        pages: Any = self._client.get_paginator("scan").paginate(
+            TableName=self._table_name,
+            FilterExpression="attribute_not_exists(list_shard) AND attribute_not_exists(deleted_at)",
+            ProjectionExpression="image_id, tenant_id",
+        )
+        for page in pages_of(pages, "reading the table"):
+            yield from ((item["image_id"]["S"], item["tenant_id"]["S"]) for item in page["Items"])
+
+    def enlist(self, image_id: str, tenant_id: str) -> None:
+        try:
+            with retryable("listing an image"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": image_id}},
+                    UpdateExpression="SET list_shard = :shard",
+                    ConditionExpression="attribute_exists(image_id) AND attribute_not_exists(deleted_at)",
+                    ExpressionAttributeValues={":shard": {"S": list_shard_of(tenant_id, image_id)}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise  # otherwise it was deleted meanwhile
 
     def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
         waiting_shard = waiting_shard_of(lane, shard)
@@ -385,6 +472,11 @@ def _newest_key(tenant_id: str, cursor: Cursor) -> Item:
         "created_at": {"N": str(cursor.created_at)},
         "image_id": {"S": cursor.image_id},
     }
+
+
+def _place(cursor: Cursor) -> tuple[Milliseconds, str]:
+    """By what places are in order: the latest first, and of one millisecond by their ids."""
+    return cursor.created_at, cursor.image_id
 
 
 def _cursor(entry: Mapping[str, Any]) -> Cursor:

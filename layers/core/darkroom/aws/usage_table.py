@@ -1,10 +1,16 @@
-"""The Usage table, one item per tenant and day and one for what the tenant stores, and the table of the events that
-were counted in it."""
+"""The Usage table, some items per tenant and day and some for what the tenant stores, and the table of the events that
+were counted in it.
+
+A tenant's day is usually one item. Two transactions that change it at once conflict, and DynamoDB cancels one. The
+process whose transaction was cancelled goes on with the tenant's next item (`2026-11-21#1`): each has a part of the
+sum, so that a busy tenant's consumers soon meet no more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -21,11 +27,16 @@ if TYPE_CHECKING:
 _FIGURES = tuple(Usage.__dataclass_fields__)
 
 _STORED = "stored"
-"""The item of what a tenant stores, in the place of a day. It sorts after every day."""
+"""The items of what a tenant stores, in the place of a day. They sort after every day."""
 
-MOST_AT_ONCE = 33
-"""How many counts one transaction holds: with as many days and sums at most, they are the 100 items that it may have
-(https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html)."""
+PARTS = 4
+"""How many items a tenant's day and its sum have at most: as many as consumers at a time. Each may cost a reader of the
+days as much as one day did before."""
+
+_WRITES = 6
+"""Of so many transactions in a row one meets no other: each consumer soon has a part of its own."""
+
+_REMEMBERED_TENANTS = 10_000
 
 
 class UsageTable:
@@ -36,23 +47,27 @@ class UsageTable:
         self._client = client
         self._table_name = table_name
         self._counted_table_name = counted_table_name
+        self._parts: dict[str, int] = {}
 
     def add(self, counts: Sequence[Count]) -> Sequence[Count]:
         left = {count.event_id: count for count in counts}  # an event may come twice in one batch
-        added: list[Count] = []
-        while left:
-            batch = list(left.values())[:MOST_AT_ONCE]
-            counted = self._write(batch)
-            if not counted:
-                added += batch
-            for count in batch:
-                # If some were counted before, nothing was written: the others are tried again without them.
-                if not counted or count.event_id in counted:
-                    del left[count.event_id]
-        return added
+        conflicts = 0
+        while left and conflicts < _WRITES:
+            batch = list(left.values())
+            counted, has_met = self._write(batch)
+            if not counted and not has_met:
+                return batch
+            conflicts += has_met
+            # Nothing was written: the others are tried again without those that were counted before.
+            for event_id in counted:
+                del left[event_id]
+        if left:
+            raise Retryable("counting usage: TransactionConflict")
+        return []
 
-    def _write(self, batch: Sequence[Count]) -> frozenset[str]:
-        """Counts all of them in one transaction, or none: then it returns those that were counted before."""
+    def _write(self, batch: Sequence[Count]) -> tuple[frozenset[str], bool]:
+        """Counts all of them in one transaction, or none: then it returns those that were counted before, and whether
+        another transaction was in the way."""
         days: dict[tuple[str, str], Usage] = {}
         stored: dict[str, Stored] = {}
         for count in batch:
@@ -72,16 +87,27 @@ class UsageTable:
                 raise
             reasons: Any = error.response.get("CancellationReasons", [])
             codes = [reason.get("Code", "None") for reason in reasons]
-            if others := [code for code in codes if code not in ("None", "ConditionalCheckFailed")]:
+            others = [code for code in codes if code not in ("None", "ConditionalCheckFailed", _MET)]
+            if others:
                 if not all(map(_passes, others)):
                     raise
                 raise Retryable(f"counting usage: {others[0]}") from error
             refused = zip(batch, codes, strict=False)  # the sums, which follow, have no condition
             counted = frozenset(count.event_id for count, code in refused if code == "ConditionalCheckFailed")
-            if not counted:
+            if not counted and _MET not in codes:
                 raise
-            return counted
-        return frozenset()
+            # On an event's mark two transactions meet that have the same event.
+            met = zip(figures, codes[len(marks) :], strict=False)
+            self._go_on({tenant_id for ((tenant_id, _), _), code in met if code == _MET})
+            return counted, _MET in codes
+        return frozenset(), False
+
+    def _go_on(self, tenant_ids: Iterable[str]) -> None:
+        """Has the next transactions change the next part of these tenants' sums."""
+        if len(self._parts) >= _REMEMBERED_TENANTS:
+            self._parts.clear()
+        for tenant_id in tenant_ids:
+            self._parts[tenant_id] = (self._parts.get(tenant_id, 0) + 1) % PARTS
 
     def _mark(self, count: Count) -> dict[str, Any]:
         return {
@@ -93,45 +119,77 @@ class UsageTable:
     def _sum(self, tenant_id: str, day: str, figures: Mapping[str, int]) -> dict[str, Any]:
         return {
             "TableName": self._table_name,
-            "Key": {"tenant_id": {"S": tenant_id}, "day": {"S": day}},
+            "Key": {"tenant_id": {"S": tenant_id}, "day": {"S": _place(day, self._parts.get(tenant_id, 0))}},
             "UpdateExpression": "ADD " + ", ".join(f"{name} :{name}" for name in figures),
             "ExpressionAttributeValues": {f":{name}": {"N": str(figure)} for name, figure in figures.items()},
         }
 
     def stored(self, tenant_id: str) -> Stored:
+        return sum(self._stored_parts(tenant_id).values(), NOTHING)
+
+    def _stored_parts(self, tenant_id: str, *, is_consistent: bool = False) -> Mapping[str, Stored]:
         with retryable("reading what is stored"):
-            answer = self._client.get_item(
-                TableName=self._table_name, Key={"tenant_id": {"S": tenant_id}, "day": {"S": _STORED}}
+            answer = self._client.query(
+                TableName=self._table_name,
+                KeyConditionExpression="tenant_id = :tenant AND begins_with(#day, :stored)",
+                ExpressionAttributeNames={"#day": "day"},
+                ExpressionAttributeValues={":tenant": {"S": tenant_id}, ":stored": {"S": _STORED}},
+                ConsistentRead=is_consistent,
             )
-        return _stored_of(answer.get("Item", {}))
+        return {item["day"]["S"]: _stored_of(item) for item in answer["Items"]}
 
     def all_stored(self) -> Mapping[str, Stored]:
         pages: Any = self._client.get_paginator("scan").paginate(
             TableName=self._table_name,
-            FilterExpression="#day = :stored",
+            FilterExpression="begins_with(#day, :stored)",
             ExpressionAttributeNames={"#day": "day"},
             ExpressionAttributeValues={":stored": {"S": _STORED}},
         )
-        items = [item for page in pages_of(pages, "reading what is stored") for item in page["Items"]]
-        return {item["tenant_id"]["S"]: _stored_of(item) for item in items}
+        sums: dict[str, Stored] = {}
+        for page in pages_of(pages, "reading what is stored"):
+            for item in page["Items"]:
+                tenant_id = item["tenant_id"]["S"]
+                sums[tenant_id] = sums.get(tenant_id, NOTHING) + _stored_of(item)
+        return sums
 
     def correct(self, tenant_id: str, before: Stored, after: Stored) -> bool:
-        # As a difference, and not if the sum has changed: what was counted meanwhile stays counted, and a repetition
+        parts = self._stored_parts(tenant_id, is_consistent=True)
+        if sum(parts.values(), NOTHING) != before:
+            return False
+        # As a difference, and not if any part has changed: what was counted meanwhile stays counted, and a repetition
         # after a lost answer changes nothing.
-        request = self._sum(tenant_id, _STORED, _figures_of(after - before))
-        is_before = "stored_bytes = :bytes AND stored_images = :images"
-        if before == NOTHING:
-            is_before = f"attribute_not_exists(stored_bytes) OR ({is_before})"
-        before_it = {":bytes": {"N": str(before.size_bytes)}, ":images": {"N": str(before.images)}}
-        request["ExpressionAttributeValues"] |= before_it
+        first, *others = [self._unchanged(tenant_id, _place(_STORED, part), parts) for part in range(PARTS)]
+        difference = {f":added_{name}": {"N": str(one)} for name, one in _figures_of(after - before).items()}
+        update = {
+            **first,
+            "UpdateExpression": "ADD " + ", ".join(f"{name} :added_{name}" for name in _figures_of(NOTHING)),
+            "ExpressionAttributeValues": first.get("ExpressionAttributeValues", {}) | difference,
+        }
+        request: Any = [{"Update": update}, *({"ConditionCheck": one} for one in others)]
         try:
             with retryable("correcting what is stored"):
-                self._client.update_item(**request, ConditionExpression=is_before)
+                self._client.transact_write_items(TransactItems=request)
         except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
+            reasons: Any = error.response.get("CancellationReasons", [])
+            codes = {reason.get("Code", "None") for reason in reasons} - {"None"}
+            if code_of(error) != "TransactionCanceledException" or not codes <= {"ConditionalCheckFailed", _MET}:
                 raise
             return False
         return True
+
+    def _unchanged(self, tenant_id: str, place: str, parts: Mapping[str, Stored]) -> dict[str, Any]:
+        """The condition that this part of what the tenant stores is as it was read."""
+        there = {"TableName": self._table_name, "Key": {"tenant_id": {"S": tenant_id}, "day": {"S": place}}}
+        if place not in parts:
+            return {**there, "ConditionExpression": "attribute_not_exists(stored_bytes)"}
+        return {
+            **there,
+            "ConditionExpression": "stored_bytes = :bytes AND stored_images = :images",
+            "ExpressionAttributeValues": {
+                ":bytes": {"N": str(parts[place].size_bytes)},
+                ":images": {"N": str(parts[place].images)},
+            },
+        }
 
     def days(self, *, since: str, until: str) -> Iterator[DayOfUsage | UnreadableRow]:
         yield from _days_in(
@@ -139,7 +197,7 @@ class UsageTable:
                 TableName=self._table_name,
                 FilterExpression=_BETWEEN,
                 ExpressionAttributeNames={"#day": "day"},
-                ExpressionAttributeValues={":since": {"S": since}, ":until": {"S": until}},
+                ExpressionAttributeValues={":since": {"S": since}, ":until": {"S": until + _LAST_PART}},
             )
         )
 
@@ -149,7 +207,11 @@ class UsageTable:
                 TableName=self._table_name,
                 KeyConditionExpression=f"tenant_id = :tenant AND {_BETWEEN}",
                 ExpressionAttributeNames={"#day": "day"},
-                ExpressionAttributeValues={":tenant": {"S": tenant_id}, ":since": {"S": since}, ":until": {"S": until}},
+                ExpressionAttributeValues={
+                    ":tenant": {"S": tenant_id},
+                    ":since": {"S": since},
+                    ":until": {"S": until + _LAST_PART},
+                },
             )
         )
 
@@ -171,12 +233,30 @@ class UsageTable:
         return removed
 
 
+_MET = "TransactionConflict"
+
 _BETWEEN = "#day BETWEEN :since AND :until"
+
+_LAST_PART = "#~"
+
+
+def _place(day: str, part: int) -> str:
+    """The sort key of a part; the first is what earlier versions wrote, and the only one of most days."""
+    return f"{day}#{part}" if part else day
 
 
 def _days_in(pages: Any) -> Iterator[DayOfUsage | UnreadableRow]:
-    for page in pages_of(pages, "reading the usage"):
-        yield from map(_day_of, page["Items"])
+    """The days, each with the sum of its parts, which are beside one another."""
+    items = (item for page in pages_of(pages, "reading the usage") for item in page["Items"])
+    for _, parts in groupby(items, key=lambda item: (item["tenant_id"]["S"], item["day"]["S"].partition("#")[0])):
+        whole: DayOfUsage | None = None
+        for day in map(_day_of, parts):
+            if isinstance(day, UnreadableRow):
+                yield day
+            else:
+                whole = day if whole is None else day._replace(usage=whole.usage + day.usage)
+        if whole is not None:
+            yield whole
 
 
 def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:
@@ -185,7 +265,7 @@ def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:
         figures = {name: int(item[name]["N"]) for name in _FIGURES if name in item}
     except (LookupError, ValueError) as error:
         return UnreadableRow(f"{tenant_id}/{day}", f"{type(error).__name__}: {error}", tenant_id=tenant_id)
-    return DayOfUsage(tenant_id=tenant_id, day=day, usage=Usage(**figures))
+    return DayOfUsage(tenant_id=tenant_id, day=day.partition("#")[0], usage=Usage(**figures))
 
 
 def _figures_of(stored: Stored) -> dict[str, int]:
@@ -200,4 +280,4 @@ def _stored_of(item: Mapping[str, Any]) -> Stored:
 def _passes(code: str) -> bool:
     # The reasons of a cancelled transaction have names of their own
     # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html#API_TransactWriteItems_Errors).
-    return code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") or is_passing_code(code)
+    return code in ("ThrottlingError", "ProvisionedThroughputExceeded") or is_passing_code(code)

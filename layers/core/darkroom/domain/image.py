@@ -29,6 +29,11 @@ class DutyKind(StrEnum):
     REMOVALS = "removals"
 
 
+LIST_SHARDS = 4
+"""Partitions of a tenant's list: each takes 1,000 writes per second, so that one tenant may have 2,000 images accepted
+and 2,000 deleted in one. A page of its list asks all of them."""
+
+
 class Status(StrEnum):
     """An image's state. An id without a row is unknown, never `pending`."""
 
@@ -239,6 +244,11 @@ class Image:
         """The partition of the due index that lists this image, or None if it needs no further look."""
         return None if self.due_at is None else due_shard_of(self.image_id, duty_kind_of(self))
 
+    @property
+    def list_shard(self) -> str | None:
+        """The partition of the list of its tenant's images, or None if it is no longer in it."""
+        return None if self.is_deleted else list_shard_of(self.tenant_id, self.image_id)
+
 
 VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "deleted_version"})
 """The fields that hold the row's version after the write that made an event. The decision to write cannot know it:
@@ -293,6 +303,16 @@ def due_shard_of(image_id: str, kind: DutyKind = DutyKind.RESCUES) -> str:
     """The partition of the due index for an id, spread evenly by CRC-32."""
     partitions = DUE_PARTITIONS[kind]
     return partitions[zlib.crc32(image_id.encode()) % len(partitions)]
+
+
+def list_shard_of(tenant_id: str, image_id: str) -> str:
+    """The partition of a tenant's list for one of its images. No tenant's id has a `#`."""
+    return f"{tenant_id}#{zlib.crc32(image_id.encode()) % LIST_SHARDS}"
+
+
+def list_shards_of(tenant_id: str) -> tuple[str, ...]:
+    """All partitions of a tenant's list."""
+    return tuple(f"{tenant_id}#{shard}" for shard in range(LIST_SHARDS))
 
 
 def waiting_shard_of(lane: str, shard: str) -> str:

@@ -19,7 +19,8 @@ LOOKS = 5
 to continue from; no request reads more than 500 rows."""
 
 INDEX_UNITS = 12
-"""The most read units that one look at the index costs, which passes over deleted images."""
+"""The most read units that one look at the index costs: four queries of a page, or of the former index one that passes
+over deleted images."""
 
 
 SIGNED_PER_UNIT = 100

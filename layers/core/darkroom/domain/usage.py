@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 
 from darkroom.domain.event import EventType, Heard
@@ -19,7 +20,12 @@ message for up to 14: what is older was published again after it had been counte
 
 
 USUAL_DAYS, MAX_DAYS = 31, 366
-"""How many days a tenant is told about: usually, and at most. So many are read with less than eight read units."""
+"""How many days a tenant is told about: usually, and at most. So many are read with less than eight read units, and of
+a tenant with hundreds of events a second with up to 32."""
+
+MOST_ITEMS = 100
+"""How many items one transaction changes at most
+(https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,22 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
         stored=stored,
         forget_at=max(now, event.time) + REMEMBERED_DAYS * DAY_MILLISECONDS,
     )
+
+
+def transactions_of(counts: Iterable[Count]) -> Iterator[list[Count]]:
+    """The counts in as few batches as can be, each for one transaction: it changes an item for each event, one for each
+    tenant's day, and one for what each tenant stores."""
+    batch: list[Count] = []
+    items: set[tuple[str, ...]] = set()
+    for count in sorted(counts, key=lambda count: (count.tenant_id, count.day)):
+        its = {(count.event_id,), (count.tenant_id, count.day), (count.tenant_id, "", "stored")}
+        if len(items | its) > MOST_ITEMS:
+            yield batch
+            batch, items = [], set()
+        batch.append(count)
+        items |= its
+    if batch:
+        yield batch
 
 
 def _whole(value: object) -> int:

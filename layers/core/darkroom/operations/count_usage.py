@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import read_event
-from darkroom.domain.usage import Count, count_of
+from darkroom.domain.usage import Count, count_of, transactions_of
 from darkroom.ports import Clock, UsageCounts
 
 
@@ -31,7 +31,7 @@ class Counting:
 
 def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
     """Counts the events in these messages. One that cannot be read or counted fails alone; if the table cannot answer,
-    all that it was to count fail."""
+    those of that transaction fail."""
     failures: dict[int, Exception] = {}
     counts: dict[int, Count] = {}
     now = ports.clock()
@@ -43,16 +43,21 @@ def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
             continue
         if count is not None:
             counts[place] = count
-    try:
-        added = list(ports.usage.add(list(counts.values()))) if counts else []
-    except Retryable as error:
-        return Counting(failures=failures | dict.fromkeys(counts, error))
-    except Exception:  # one of them, and it keeps the others from being counted: perhaps its day's row is unreadable
-        added = []
-        for place, count in counts.items():
-            try:
-                added += ports.usage.add([count])
-            except Exception as error:
-                failures[place] = error
+    added: list[Count] = []
+    failed: dict[str, Exception] = {}
+    for batch in transactions_of(counts.values()):
+        try:
+            added += ports.usage.add(batch)
+        except Retryable as error:
+            failed |= dict.fromkeys((count.event_id for count in batch), error)
+        except (
+            Exception
+        ):  # one of them, and it keeps the others from being counted: perhaps its day's row is unreadable
+            for count in batch:
+                try:
+                    added += ports.usage.add([count])
+                except Exception as error:
+                    failed[count.event_id] = error
+    failures |= {place: failed[count.event_id] for place, count in counts.items() if count.event_id in failed}
     accepted_bytes = sum(used.image_bytes for used in (count.usage for count in added))
     return Counting(counted=len(added), accepted_bytes=accepted_bytes, failures=failures)

@@ -13,7 +13,11 @@ from darkroom.domain.token_bucket import Microseconds, Take, interval_of, latest
 from darkroom.ports import Clock, TokenBuckets
 
 MAX_BLOCK = 10
-"""The most tokens that a process takes at once: one write for ten requests costs next to nothing for each."""
+"""The most requests whose tokens a process takes at once: one write for ten costs next to nothing for each."""
+
+BLOCKS_OF_A_BURST = 20
+"""A process takes more than MAX_BLOCK tokens only of a bucket that holds so many times as much: all processes of one
+tenant write one item, which takes 1,000 writes a second."""
 
 HOLD_MILLISECONDS = 4000
 """How long tokens are held. A tenant may exceed its burst by what its bucket has regained since they were taken: by the
@@ -54,10 +58,10 @@ class Held:
         """Whether the bucket is known to have too little: then it is not asked, so that refusing costs no write."""
         return self.stood > latest_tat(allowance, now * 1000, cost, cost)
 
-    def wanted(self, now: Milliseconds, cost: int) -> int:
+    def wanted(self, allowance: Allowance, now: Milliseconds, cost: int) -> int:
         """How many tokens this process will probably use while it may hold them: as many as in the time before."""
         lately = sum(spent for at, spent in self.requests if 0 <= now - at < HOLD_MILLISECONDS)
-        return max(cost, min(cost + lately, MAX_BLOCK))
+        return max(cost, min(cost + lately, max(MAX_BLOCK, allowance.burst // BLOCKS_OF_A_BURST)))
 
     def keep(self, taken: Take, allowance: Allowance, now: Milliseconds, cost: int) -> Take:
         """Uses those that were held, and as many of the tokens that were taken, and holds the others."""
@@ -98,7 +102,7 @@ def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cos
     if taken is None and held.refuses(allowance, now, missing):
         return Take(tokens=0, tat=held.stood)
     if taken is None:
-        wanted = held.wanted(now, missing)
+        wanted = held.wanted(allowance, now, missing)
         with bookkeeping("tokens not taken"):
             taken = ports.token_buckets.take(name, allowance, now * 1000, wanted, missing)
         if taken is None:

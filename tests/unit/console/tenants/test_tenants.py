@@ -220,6 +220,19 @@ def test_what_was_never_counted_is_counted_from_the_rows(run: Run, stack: FakeSt
     assert "What is counted is what is stored." in run("tenants", "recount").stdout
 
 
+def test_images_of_an_earlier_version_are_listed_again_and_that_is_in_the_audit_log(run: Run, stack: FakeStack) -> None:
+    for number in range(3):
+        stack.images.create(accepted_image(image_id=f"{number:026d}", tenant_id="acme", now=1))
+    stack.images.of_before |= {f"{number:026d}" for number in (0, 1)}
+    dry = run("tenants", "enlist").stdout
+    assert "lacks 2 images" in dry and "tenants enlist --yes --stack shop" in dry
+    assert len(stack.images.newest("acme", after=None, limit=9).cursors) == 1, "it only says so"
+    assert "Listed 2 images." in run("tenants", "enlist", "--yes").stdout
+    assert len(stack.images.newest("acme", after=None, limit=9).cursors) == 3
+    assert "has every image" in run("tenants", "enlist").stdout
+    assert [(line.entry.action, line.entry.counts) for line in stack.audit.log.lines][1:] == [("enlist", {"images": 2})]  # type: ignore[attr-defined]
+
+
 def test_a_sum_that_changes_meanwhile_keeps_what_was_counted(run: Run, stack: FakeStack) -> None:
     stack.images.create(accepted_image(tenant_id="acme", now=1))
     correct, others = stack.usage.correct, [Stored(size_bytes=100, images=1)]
