@@ -476,6 +476,16 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "TranscodeImageFunction",
         "19 executions",
     ),
+    (
+        "reserved-concurrency",
+        "too little of the account is left by other reservations",
+        all_of(
+            one("functions", "TranscodeImageFunction", reserved=None),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 24}),
+        ),
+        "account",
+        "consumers may take 20, and a fifth is left for the API (19)",
+    ),
     # observability
     ("growth-is-told", "no alarm", changed("alarms", FreeTenantsShedAlarm=None), "FreeTenantsShedAlarm", "no alarm"),
     ("lag-is-watched", "no alarm", changed("alarms", EventsStuckAlarm=None), "EventsStuckAlarm", "no alarm"),
@@ -844,13 +854,6 @@ IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
         "TranscodeImageFunction",
         "no executions",
     ),
-    (
-        "reserved-concurrency",
-        "a new account",
-        lambda facts: replace(facts, concurrency={"limit": 10, "unreserved": 10}),
-        "account",
-        "too few",
-    ),
     ("nothing-is-public", "anonymous", parameters(Access="anonymous"), "Access", "anonymous"),
     ("nothing-is-public", "local", parameters(Environment="local"), "Environment", "local"),
     (
@@ -929,6 +932,27 @@ RIGHT: list[tuple[str, str, Change]] = [
         lambda facts: replace(facts, sweeps={}, updated_at=NOW - 180_000),
     ),
     ("reserved-concurrency", "nothing is reserved", one("functions", "TranscodeImageFunction", reserved=None)),
+    (
+        "reserved-concurrency",
+        "what is left of the account is just enough",
+        all_of(
+            one("functions", "TranscodeImageFunction", reserved=None),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 25}),
+        ),
+    ),
+    (
+        "reserved-concurrency",
+        "the local stack has what this machine has",
+        all_of(
+            one("functions", "TranscodeImageFunction", reserved=None),
+            lambda facts: replace(facts, is_local=True, concurrency={"limit": 16, "unreserved": 16}),
+        ),
+    ),
+    (
+        "reserved-concurrency",
+        "what has a reservation takes nothing of the rest",
+        lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 10}),
+    ),
     (
         "each-dead-letter-tells",
         "a queue that an alarm measures itself",
