@@ -395,6 +395,13 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     ),
     (
         "dead-letters-are-heard",
+        "SNS has deleted the subscription, which nobody had confirmed",
+        parameters(AlarmEmail="b@example.com"),
+        "CriticalAlarms",
+        "b@example.com is not subscribed any more",
+    ),
+    (
+        "dead-letters-are-heard",
         "CloudWatch may not publish",
         one("topics", "CriticalAlarms", policy=(refusing("sns:Publish"),)),
         "CriticalAlarms",
@@ -930,6 +937,19 @@ RIGHT: list[tuple[str, str, Change]] = [
         "reconciled",
         "a stack of three minutes has not swept",
         lambda facts: replace(facts, sweeps={}, updated_at=NOW - 180_000),
+    ),
+    ("dead-letters-are-heard", "the address is subscribed", parameters(AlarmEmail="on-call@example.com")),
+    (
+        "alarms-are-heard",
+        "the deployer's own topic is told too",
+        all_of(
+            parameters(AlarmTopic=arn("sns", "of-the-company")),
+            one(
+                "alarms",
+                "DeadLettersAlarm",
+                actions=(*SOUND.alarms["DeadLettersAlarm"].actions, arn("sns", "of-the-company")),
+            ),
+        ),
     ),
     ("reserved-concurrency", "nothing is reserved", one("functions", "TranscodeImageFunction", reserved=None)),
     (
