@@ -46,6 +46,7 @@ OF_ITS_OWN = (
 
 NAMES = {
     *("./darkroom build", "./darkroom tenants", "./darkroom keys", "./darkroom capacity", "./darkroom audit"),
+    "./darkroom doctor",
     *("./darkroom orphans remove", "./darkroom keys rotate", "aws", "keys", "sam deploy", f"{SAM} deploy"),
 }
 """What the page calls commands by, without saying what to type."""
@@ -200,7 +201,7 @@ class Step:
 
 AFTER_THE_BUILD = {
     "aws lambda get-account-settings --query 'AccountLimit.[ConcurrentExecutions,UnreservedConcurrentExecutions]'": (
-        Step(says="1000")
+        Step()
     ),
     f"{DEPLOY} AlarmEmail=you@example.com": Step(says="Deploy this changeset? [y/N]", answer="y\n"),
     f"./darkroom tenants add acme --tier paid --stack {STACK}": Step(says="acme"),
