@@ -200,9 +200,7 @@ class Step:
 
 
 AFTER_THE_BUILD = {
-    "aws lambda get-account-settings --query 'AccountLimit.[ConcurrentExecutions,UnreservedConcurrentExecutions]'": (
-        Step()
-    ),
+    "aws lambda get-account-settings": Step(says="UnreservedConcurrentExecutions"),
     f"{DEPLOY} AlarmEmail=you@example.com": Step(says="Deploy this changeset? [y/N]", answer="y\n"),
     f"./darkroom tenants add acme --tier paid --stack {STACK}": Step(says="acme"),
     f"./darkroom keys create acme --stack {STACK}": Step(says="dr_"),
@@ -224,7 +222,7 @@ AFTER_THE_BUILD = {
     "aws iam detach-role-policy --role-name ROLE --policy-arn ARN": Step(named={"ROLE": "role", "ARN": "policy"}),
     f"./darkroom delay stop --stack {STACK}": Step(says="Nothing was changed."),
     "aws sns subscribe --topic-arn ARN --protocol email --notification-endpoint you@example.com": Step(
-        says="pending confirmation", named={"ARN": "WarningAlarms"}
+        says="SubscriptionArn", named={"ARN": "WarningAlarms"}
     ),
     "aws cloudformation update-termination-protection --stack-name darkroom-prod --no-enable-termination-protection": (
         Step(says=STACK)
