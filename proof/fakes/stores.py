@@ -431,6 +431,29 @@ class FakeWakeUps:
 
 
 @dataclass
+class FakeReleases:
+    """The `Releases` port: batches by name. `late` come once the consumer is stopped."""
+
+    batches: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    holds: bool = True
+
+    def hold_no_more(self) -> None:
+        self.holds = False
+
+    def waiting(self) -> Iterator[str]:
+        yield from list(self.batches)  # seconds out of date: also those that were just stopped
+        if not self.holds:
+            self.batches += self.late
+            self.late = []
+
+    def stop(self, name: str) -> None:
+        assert not self.holds
+        self.stopped.append(name)
+
+
+@dataclass
 class FakeDeadLetters:
     """The `DeadLetters` port: a list of dead letters per queue. A taken one stays hidden until it is given back."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import boto3
@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from darkroom import telemetry
-from darkroom.aws.holds import HoldExecutions, HoldsBucket
+from darkroom.aws.holds import HoldExecutions, HoldReleases, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.reservations_table import ReservationsTable
@@ -36,6 +36,7 @@ from tests.contract.functions import ROOT, call, load, record
 from tests.unit.test_image import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"
+MAPPING = "00000000-0000-4000-8000-000000000000"
 WAKE_AT = 1_795_251_600_000
 RECEIVED_ONCE = {"ApproximateReceiveCount": "1", "SentTimestamp": "1795251600123"}
 
@@ -119,6 +120,78 @@ def test_any_other_answer_is_a_bug(executions: tuple[HoldExecutions, Stubber]) -
     stubber.add_client_error("start_execution", "StateMachineDoesNotExist")
     with pytest.raises(ClientError):
         wake_ups.set("hold-1", "key", WAKE_AT)
+
+
+@pytest.fixture
+def releases() -> Iterator[tuple[HoldReleases, Stubber, Stubber]]:
+    executions = boto3.client("stepfunctions", region_name=REGION)
+    functions = boto3.client("lambda", region_name=REGION)
+    with Stubber(executions) as of_executions, Stubber(functions) as of_functions:
+        yield HoldReleases(executions, functions, MACHINE, MAPPING), of_executions, of_functions
+        of_executions.assert_no_pending_responses()
+        of_functions.assert_no_pending_responses()
+
+
+def test_the_batches_that_wait_are_the_running_executions_of_all_pages(
+    releases: tuple[HoldReleases, Stubber, Stubber],
+) -> None:
+    port, stubber, _ = releases
+    asked = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
+    one = {"stateMachineArn": MACHINE, "name": "n", "status": "RUNNING", "startDate": 0}
+    stubber.add_response(
+        "list_executions", {"executions": [{**one, "executionArn": "arn:a"}], "nextToken": "more"}, asked
+    )
+    stubber.add_response(
+        "list_executions", {"executions": [{**one, "executionArn": "arn:b"}]}, {**asked, "nextToken": "more"}
+    )
+    assert list(port.waiting()) == ["arn:a", "arn:b"]
+
+
+@pytest.mark.parametrize("code", ["ExecutionDoesNotExist", "ValidationException", None])
+def test_a_batch_that_has_ended_is_as_good_as_stopped(
+    releases: tuple[HoldReleases, Stubber, Stubber], code: str | None
+) -> None:
+    port, stubber, _ = releases
+    expected = {"executionArn": "arn:a", "cause": ANY}
+    if code is None:
+        stubber.add_response("stop_execution", {"stopDate": 0}, expected)
+    else:
+        stubber.add_client_error("stop_execution", code, expected_params=expected)
+    port.stop("arn:a")
+
+
+def test_a_throttled_stop_is_tried_again_later_and_any_other_refusal_is_a_bug(
+    releases: tuple[HoldReleases, Stubber, Stubber],
+) -> None:
+    port, stubber, _ = releases
+    stubber.add_client_error("stop_execution", "ThrottlingException")
+    with pytest.raises(Retryable):
+        port.stop("arn:a")
+    stubber.add_client_error("stop_execution", "AccessDeniedException")
+    with pytest.raises(ClientError):
+        port.stop("arn:a")
+
+
+@pytest.mark.parametrize("code", [None, "ResourceNotFoundException"])
+def test_the_consumer_that_makes_batches_is_switched_off_or_already_gone(
+    releases: tuple[HoldReleases, Stubber, Stubber], code: str | None
+) -> None:
+    port, _, stubber = releases
+    expected = {"UUID": MAPPING, "Enabled": False}
+    if code is None:
+        stubber.add_response("update_event_source_mapping", {}, expected)
+    else:
+        stubber.add_client_error("update_event_source_mapping", code, expected_params=expected)
+    port.hold_no_more()
+
+
+def test_a_consumer_that_is_being_changed_is_switched_off_later(
+    releases: tuple[HoldReleases, Stubber, Stubber],
+) -> None:
+    port, _, stubber = releases
+    stubber.add_client_error("update_event_source_mapping", "ResourceInUseException")
+    with pytest.raises(Retryable):
+        port.hold_no_more()
 
 
 def test_a_wait_is_never_cut_to_an_earlier_second() -> None:
@@ -502,7 +575,10 @@ def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
     monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
     turn = {"key": key, "position": 0, "begins_at": None, "wake_at": timestamp(NOW)}
     with time_machine.travel(NOW / 1000, tick=False):
-        assert call(load("release_images", aws, monkeypatch), turn)["done"]
+        answer = call(load("release_images", aws, monkeypatch), turn)
+    # What an execution that began a year ago reads, by the definition of that day.
+    assert set(answer) == {"key", "position", "begins_at", "wake_at", "done"}
+    assert answer["done"]
     with time_machine.travel(NOW / 1000 + 61, tick=False):
         assert received(aws.queue_urls["slow"]) == [message(0).image_id, message(2).image_id]
     (told,) = [line for line in map(json.loads, stream.getvalue().splitlines()) if line["level"] == "ERROR"]

@@ -75,6 +75,58 @@ def test_the_name_of_an_execution_that_has_ended_is_used_up(emulator: EmulatorSe
         start(emulator, arn, "{}")
 
 
+# state_machine_deletion
+
+
+def is_deleting(server: EmulatorServer, arn: str) -> bool:
+    status: str = server.client("stepfunctions").describe_state_machine(stateMachineArn=arn)["status"]
+    return status == "DELETING"
+
+
+def test_gap_stock_deletes_a_machine_whose_executions_run(stock: EmulatorServer) -> None:
+    arn = machine(stock, 300)
+    start(stock, arn, "{}")
+    stock.client("stepfunctions").delete_state_machine(stateMachineArn=arn)
+    with pytest.raises(ClientError, match="StateMachineDoesNotExist"):
+        is_deleting(stock, arn)
+
+
+def test_a_machine_is_deleting_until_its_last_execution_has_ended(emulator: EmulatorServer) -> None:
+    client, arn = emulator.client("stepfunctions"), machine(emulator, 300)
+    execution, _ = start(emulator, arn, "{}")
+    other = client.start_execution(stateMachineArn=arn, name="two")["executionArn"]
+    client.delete_state_machine(stateMachineArn=arn)
+    client.stop_execution(executionArn=execution)
+    assert is_deleting(emulator, arn)
+    with pytest.raises(ClientError, match="StateMachineDeleting"):
+        client.start_execution(stateMachineArn=arn, name="three")
+    client.stop_execution(executionArn=other)
+    with pytest.raises(ClientError, match="StateMachineDoesNotExist"):
+        is_deleting(emulator, arn)
+
+
+def test_a_stack_is_removed_once_its_machine_has_no_execution(emulator: EmulatorServer) -> None:
+    definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 300, "End": True}}}
+    properties = {"RoleArn": ROLE, "Definition": definition}
+    template = {"Resources": {"Machine": {"Type": "AWS::StepFunctions::StateMachine", "Properties": properties}}}
+    cloudformation, name = emulator.client("cloudformation"), f"machine-{uuid4()}"
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    (resource,) = cloudformation.describe_stack_resources(StackName=name)["StackResources"]
+    execution, _ = start(emulator, resource["PhysicalResourceId"], "{}")
+
+    def stack_status() -> str:
+        (described,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+        return str(described["StackStatus"])
+
+    cloudformation.delete_stack(StackName=name)
+    wait_until(lambda: stack_status() == "DELETE_FAILED", "the removal has failed")
+    assert is_deleting(emulator, resource["PhysicalResourceId"])
+    emulator.client("stepfunctions").stop_execution(executionArn=execution)
+    cloudformation.delete_stack(StackName=name)
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+
+
 # wait_states
 
 

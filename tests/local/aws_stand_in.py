@@ -39,13 +39,15 @@ def main(service: str, operation: str, *arguments: str) -> None:
         name = operation.replace("-", "_")
         model = client.meta.service_model.operation_model(client.meta.method_to_api_mapping[name])
         members = {xform_name(member, "-"): member for member in model.input_shape.members}
+        if service == "sns":  # `aws` renames it, since `--endpoint-url` begins alike
+            members["notification-endpoint"] = "Endpoint"
         answer = getattr(client, name)(**{members[option]: value for option, value in given.items()})
         print(json.dumps(answer, default=str))
 
 
 def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | bool]]:
     words = [(position, word) for position, word in enumerate(arguments) if word.startswith("--")]
-    ends = [*(position for position, _ in words[1:]), len(arguments)]
+    ends = [*(position for position, _ in words[1:]), len(arguments)][: len(words)]
     for (position, word), end in zip(words, ends, strict=True):
         value = " ".join(arguments[position + 1 : end])
         name = word.removeprefix("--")

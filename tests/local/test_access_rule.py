@@ -1,4 +1,5 @@
-"""The template's own rules, evaluated as CloudFormation does: nobody deploys an open API by mistake."""
+"""The template's own rules, evaluated as CloudFormation does: nobody deploys by mistake an API that is open to all, or
+to nobody."""
 
 import json
 from uuid import uuid4
@@ -38,6 +39,19 @@ def test_an_open_api_is_refused_outside_the_local_environment(emulator: Emulator
 def test_tokens_of_anybody_or_for_anybody_are_refused(emulator: EmulatorServer, further: dict[str, str]) -> None:
     with pytest.raises(botocore.exceptions.ClientError, match="needs JwtIssuer and JwtAudience"):
         deploy(emulator, "prod", "jwt", **further)
+
+
+@pytest.mark.parametrize(
+    ("further", "why"),
+    [
+        ({"ApiDomainName": "images.example.com"}, "needs ApiCertificate"),
+        ({"ApiCertificate": "arn:aws:acm:eu-west-1:123456789012:certificate/1"}, "needs ApiCertificate"),
+        ({"ExecuteApiEndpoint": "closed"}, "nobody could call the API"),
+    ],
+)
+def test_an_api_that_nobody_could_call_is_refused(emulator: EmulatorServer, further: dict[str, str], why: str) -> None:
+    with pytest.raises(botocore.exceptions.ClientError, match=why):
+        deploy(emulator, "prod", "keys", **further)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,15 @@ SETTINGS = f"export AWS_PROFILE=shop AWS_REGION={REGION} AWS_DEFAULT_REGION={REG
 BUILD = "./darkroom build --config-env staging"
 DEPLOY = f"{SAM} deploy --config-env staging --parameter-overrides Environment=staging Access=keys Architecture=arm64"
 
+OF_ITS_OWN = (
+    f"{SAM} deploy --config-env prod --parameter-overrides Environment=prod ApiDomainName=images.example.com "
+    "ApiCertificate=arn:aws:acm:eu-west-1:ACCOUNT:certificate/ID ApiHostedZone=Z0123456789ABCDEFGHIJ "
+    "ExecuteApiEndpoint=closed"
+)
+
 NAMES = {
     *("./darkroom build", "./darkroom tenants", "./darkroom keys", "./darkroom capacity", "./darkroom audit"),
+    "./darkroom doctor",
     *("./darkroom orphans remove", "./darkroom keys rotate", "aws", "keys", "sam deploy", f"{SAM} deploy"),
 }
 """What the page calls commands by, without saying what to type."""
@@ -51,6 +58,14 @@ ELSEWHERE = {
     "./darkroom trace ID --stack darkroom-prod": "tests/smoke/test_traces.py: here no image was developed",
     f"{SAM} deploy --config-env local": "tests/local/test_isolation.py: it is refused",
     "aws cloudformation continue-update-rollback --stack-name darkroom-prod": "no stack is in that state here",
+    f"./darkroom delay stop --yes --stack {STACK}": "tests/unit/console/delay/: it waits for two minutes",
+    "./darkroom doctor --repair --yes": "tests/contract/test_repair.py",
+    "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
+    "--desired-value 1000": "only AWS raises a quota",
+    "aws iam create-open-id-connect-provider --url https://token.actions.githubusercontent.com "
+    "--client-id-list sts.amazonaws.com": "only AWS trusts GitHub",
+    "aws apigatewayv2 get-domain-name --domain-name images.example.com": "nobody has that domain here",
+    OF_ITS_OWN: "nobody has that domain here",
 }
 """Command lines that are not run here, each with the reason."""
 
@@ -185,6 +200,7 @@ class Step:
 
 
 AFTER_THE_BUILD = {
+    "aws lambda get-account-settings": Step(says="UnreservedConcurrentExecutions"),
     f"{DEPLOY} AlarmEmail=you@example.com": Step(says="Deploy this changeset? [y/N]", answer="y\n"),
     f"./darkroom tenants add acme --tier paid --stack {STACK}": Step(says="acme"),
     f"./darkroom keys create acme --stack {STACK}": Step(says="dr_"),
@@ -204,6 +220,13 @@ AFTER_THE_BUILD = {
     "aws cloudformation deploy --region us-east-1 --stack-name darkroom-edge --template-file edge.yaml "
     "--parameter-overrides ApiDomain=a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com": Step(),
     "aws iam detach-role-policy --role-name ROLE --policy-arn ARN": Step(named={"ROLE": "role", "ARN": "policy"}),
+    f"./darkroom delay stop --stack {STACK}": Step(says="Nothing was changed."),
+    "aws sns subscribe --topic-arn ARN --protocol email --notification-endpoint you@example.com": Step(
+        says="SubscriptionArn", named={"ARN": "WarningAlarms"}
+    ),
+    "aws cloudformation update-termination-protection --stack-name darkroom-prod --no-enable-termination-protection": (
+        Step(says=STACK)
+    ),
     f"{SAM} delete --config-env staging": Step(says="Deleted successfully", answer="y\ny\n"),
     "aws s3 rb s3://NAME --force": Step(named={"NAME": "UploadsBucket"}),
     "aws dynamodb update-table --table-name NAME --no-deletion-protection-enabled": Step(named={"NAME": "ImagesTable"}),

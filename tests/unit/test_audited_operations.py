@@ -30,6 +30,7 @@ from darkroom.operations import republish_events as republishing
 from darkroom.operations import reschedule_scheduled as rescheduling
 from darkroom.operations import revoke_key as revoking
 from darkroom.operations import rotate_key as rotating
+from darkroom.operations import stop_releases as stopping
 from darkroom.operations.erase_tenant import Ports as ErasePorts
 from darkroom.operations.erase_tenant import forget_tenant
 from darkroom.operations.list_dead_letters import EVERYTHING
@@ -43,6 +44,7 @@ from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.events import FakeTopic, FakeUsage
 from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.originals import FakeVersionedOriginals
+from proof.fakes.stores import FakeReleases
 from proof.fakes.tenants import FakeTenants
 from tests.unit.test_observe_stack import Observed
 
@@ -72,6 +74,7 @@ class Operated(Observed):
         self.done = self.put(2, status=Status.DONE)
         self.waiting = self.put(3, status=Status.SCHEDULED, process_at=self.now + DAY)
         self.versions = FakeVersionedOriginals(self.clock)
+        self.releases = FakeReleases(batches=["one"])
         self.audit = trail_of(self.log, clock=self.clock)
         self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=100)
 
@@ -89,6 +92,7 @@ class Operated(Observed):
                 self.topic.published,
                 self.usage.store,
                 self.versions.kept,
+                self.releases,
             )
         )
 
@@ -138,6 +142,11 @@ def _remove_orphans(world: Operated) -> object:
     patience = Patience(pause=lambda _: None, stop=lambda: False)
     ports = world.ports(removing.Ports, originals=world.versions, patience=patience)
     return removing.remove_orphans(ports, look, table_is_whole=False)
+
+
+def _stop_releases(world: Operated) -> object:
+    patience = Patience(pause=lambda _: None, stop=lambda: False)
+    return stopping.stop_releases(world.ports(stopping.Ports, patience=patience))
 
 
 def _in_a_day(world: Operated, work: Callable[[Any], object]) -> object:
@@ -205,6 +214,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "reschedule_scheduled": ("a_day", _reschedule),
     "erase_tenant": ("a_day", _erase),
     "remove_orphans": ("remove_orphans", _remove_orphans),
+    "stop_releases": ("stop_releases", _stop_releases),
     "republish_events": ("republish", _republish),
     "recount_stored": ("recount", _recount),
     "mend_webhook": ("enable_webhook", lambda world: _mend(world, None)),

@@ -16,6 +16,7 @@ import typer.main
 from checks.expand_template import expanded_template, raw_template, resources
 from checks.report import ROOT
 from checks.test_tiers import TIERS
+from console.doctor.priority import ROOM_FOR_THE_API
 from console.main import app
 from darkroom.domain.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.lanes import LANES
@@ -185,6 +186,28 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
     of_lanes = {f"{lane.capitalize()}Concurrency" for lane in LANES}
     assert "| `<Lane>Concurrency` |" in page
     assert sorted(listed) == sorted(raw_template()["Parameters"].keys() - of_lanes)
+
+
+def test_the_page_of_the_deployment_has_parameters_that_fit_into_each_account() -> None:
+    section = (DOCS / "deploy.md").read_text().partition("## Before the first deployment")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", section, re.MULTILINE)
+    assert [int(unreserved) for unreserved, _ in rows] == [105, 50, 30]
+    parameters = raw_template()["Parameters"]
+    for unreserved, words in rows:
+        chosen = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", words)}
+        for name, value in chosen.items():
+            assert parameters[name]["MinValue"] <= value <= parameters[name]["MaxValue"]
+        values = {name: chosen.get(name, one.get("Default")) for name, one in parameters.items()}
+        told = [
+            source["ScalingConfig"]["MaximumConcurrency"]
+            for source in resources("AWS::Lambda::EventSourceMapping").values()
+            if "ScalingConfig" in source
+        ]
+        wanted = sum(one if isinstance(one, int) else values[one["Ref"]] for one in told)
+        assert wanted == int(int(unreserved) * (1 - ROOM_FOR_THE_API)) or words != "the defaults"
+        assert wanted <= int(int(unreserved) * (1 - ROOM_FOR_THE_API))
+        # Such an account has no executions to reserve, since Lambda keeps 100 without a reservation.
+        assert values["ReservedWorkers"] == 0
 
 
 def test_the_page_of_the_deployment_names_every_service_in_which_a_deployer_creates_something() -> None:

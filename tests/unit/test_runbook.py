@@ -22,6 +22,7 @@ OF_THE_COMMAND_LINE = {
     ("s3", "cp"): set(),
     ("s3", "ls"): {"recursive"},
     ("s3", "rb"): {"force"},
+    ("sns", "subscribe"): {"topic-arn", "protocol", "notification-endpoint"},
     ("cloudformation", "deploy"): {"region", "stack-name", "template-file", "parameter-overrides"},
 }
 """What `aws` has besides the services' own operations, with the options that we use."""

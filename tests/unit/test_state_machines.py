@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from checks.expand_template import raw_template
+from checks.expand_template import expanded_template, raw_template
 from checks.report import ROOT
+from darkroom.domain.release_event import ReleaseEvent
 
 FILES = sorted(ROOT.glob("statemachines/*.asl.yaml"))
 MACHINES = {
@@ -86,3 +87,41 @@ def test_whatever_fails_is_retried_and_then_reported(path: Path) -> None:
         if state["Type"] == "Task":
             assert state["Retry"][-1]["ErrorEquals"] == ["States.ALL"], name
             assert name == "TellOperators" or state["Catch"][0]["ErrorEquals"] == ["States.ALL"], name
+
+
+HELD_SINCE_LAST_YEAR = {
+    "HoldBatchStateMachine": ("AWS::StepFunctions::StateMachine", "StateMachineName"),
+    "HoldBatchStateMachineRole": ("AWS::IAM::Role", "RoleName"),
+    "ReleaseImagesFunction": ("AWS::Lambda::Function", "FunctionName"),
+    "HoldDeadLetters": ("AWS::SQS::Queue", "QueueName"),
+    "HoldsBucket": ("AWS::S3::Bucket", "BucketName"),
+}
+"""What executions of up to a year ago name, with its type, and the property that would give it another name. "Running
+executions will continue to use the previous definition and roleArn"
+(https://docs.aws.amazon.com/step-functions/latest/apireference/API_UpdateStateMachine.html), and a resource with
+another logical id, type or name is another one: what is here may be added to, and never changed."""
+
+
+@pytest.mark.parametrize("name", HELD_SINCE_LAST_YEAR)
+def test_what_a_batch_that_is_held_for_a_year_names_is_still_that_resource(name: str) -> None:
+    kind, named_by = HELD_SINCE_LAST_YEAR[name]
+    resource = expanded_template()["Resources"][name]
+    assert resource["Type"] == kind
+    assert named_by not in resource["Properties"] and "Condition" not in resource
+
+
+def test_a_batch_that_is_held_for_a_year_has_a_machine_of_that_type_and_its_own_role() -> None:
+    machine = expanded_template()["Resources"]["HoldBatchStateMachine"]["Properties"]
+    assert machine["StateMachineType"] == "STANDARD", "another type replaces the machine, and stops its executions"
+    assert machine["RoleArn"] == {"Fn::GetAtt": ["HoldBatchStateMachineRole", "Arn"]}
+    named = MACHINES["statemachines/hold_batch.asl.yaml"]["DefinitionSubstitutions"]
+    assert named["ReleaseImagesFunctionArn"] == {"Fn::GetAtt": ["ReleaseImagesFunction", "Arn"]}, "without a version"
+    assert named["HoldDeadLettersUrl"] == {"Ref": "HoldDeadLetters"}
+
+
+def test_a_batch_that_is_held_for_a_year_hands_over_an_input_that_is_still_taken() -> None:
+    told = {"key": "holds/2027.json.gz", "position": 0, "begins_at": None, "wake_at": "2027-02-20T06:35:00Z"}
+    assert ReleaseEvent.model_validate(told).key == told["key"]
+    assert ReleaseEvent.model_validate({**told, "position": 7, "begins_at": 1, "done": False}).position == 7
+    paths = set(re.findall(r"\$\.(\w+)", (ROOT / "statemachines" / "hold_batch.asl.yaml").read_text()))
+    assert paths - {"error", "Execution"} <= {*told, "done"}, "an execution has no more than it was given"

@@ -905,10 +905,13 @@ def test_a_bucket_answers_the_page_and_on_no_other_machine_one_of_this_machine(b
     locally = [{"Fn::If": ["IsLocal", f"http://{host}:*", NO_VALUE]} for host in ("127.0.0.1", "localhost")]
     # S3 takes one * in an origin (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManageCorsUsing.html).
     deployed = {"Fn::Sub": "https://*.execute-api.${AWS::Region}.${AWS::URLSuffix}"}
-    assert own["AllowedOrigins"] == [deployed, *locally]
+    of_its_own = {"Fn::If": ["HasApiDomain", {"Fn::Sub": "https://${ApiDomainName}"}, NO_VALUE]}
+    assert own["AllowedOrigins"] == [deployed, of_its_own, *locally]
     for rule in (own, named["Fn::If"][1]):
         assert rule["AllowedMethods"] == PAGES_BUCKETS[bucket]
-    assert expanded_template()["Outputs"]["ApiUrl"]["Value"] == {"Fn::Sub": deployed["Fn::Sub"].replace("*", "${Api}")}
+    assert expanded_template()["Outputs"]["ApiUrl"]["Value"] == {
+        "Fn::If": ["HasApiDomain", of_its_own["Fn::If"][1], {"Fn::Sub": deployed["Fn::Sub"].replace("*", "${Api}")}]
+    }
 
 
 @pytest.mark.parametrize(
@@ -963,6 +966,35 @@ def test_tokens_of_anybody_are_refused() -> None:
     assert rule["Assertions"][0]["Assert"] == {
         "Fn::And": [{"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]} for name in ("JwtIssuer", "JwtAudience")]
     }
+
+
+def test_a_domain_of_its_own_leads_to_the_whole_api_and_can_be_the_only_one() -> None:
+    template = expanded_template()
+    domain, mapping, record = (template["Resources"][f"ApiDomain{part}"] for part in ("", "Mapping", "Record"))
+    assert (domain["Condition"], mapping["Condition"], record["Condition"]) == (*["HasApiDomain"] * 2, "HasApiRecords")
+    (configuration,) = domain["Properties"]["DomainNameConfigurations"]
+    assert configuration["SecurityPolicy"] == "TLS_1_2"
+    assert mapping["Properties"] == {
+        "ApiId": {"Ref": "Api"},
+        "DomainName": {"Ref": "ApiDomain"},
+        "Stage": {"Ref": "ApiApiGatewayDefaultStage"},
+    }
+    assert record["Properties"]["AliasTarget"] == {
+        "DNSName": {"Fn::GetAtt": ["ApiDomain", "RegionalDomainName"]},
+        "HostedZoneId": {"Fn::GetAtt": ["ApiDomain", "RegionalHostedZoneId"]},
+    }
+    body = template["Resources"]["Api"]["Properties"]["Body"]
+    closed = {"Fn::If": ["ExecuteApiIsClosed", {"disableExecuteApiEndpoint": True}, NO_VALUE]}
+    assert body["x-amazon-apigateway-endpoint-configuration"] == closed
+
+
+def test_what_services_write_by_the_accounts_policy_is_below_the_names_that_it_has_as_one() -> None:
+    (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
+    machine = resources("AWS::StepFunctions::StateMachine")["HoldBatchStateMachine"]
+    (logged,) = machine["LoggingConfiguration"]["Destinations"]
+    destinations = stage["AccessLogSettings"]["DestinationArn"], logged["CloudWatchLogsLogGroup"]["LogGroupArn"]
+    names = {resources("AWS::Logs::LogGroup")[one["Fn::GetAtt"][0]]["LogGroupName"]["Fn::Sub"] for one in destinations}
+    assert names == {f"/aws/vendedlogs/{service}/${{AWS::StackName}}" for service in ("apis", "states")}
 
 
 def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alone() -> None:

@@ -188,10 +188,15 @@ def test_every_function_tells_lambdas_own_count_of_what_did_not_finish() -> None
     }
 
 
+def told_to(topic: str) -> list[Any]:
+    """That topic, and the deployer's own if there is one."""
+    return [{"Ref": topic}, {"Fn::If": ["HasAlarmTopic", {"Ref": "AlarmTopic"}, {"Ref": "AWS::NoValue"}]}]
+
+
 def test_one_incident_pages_once_and_its_end_is_told() -> None:
     ((name, incident),) = COMPOSITES.items()
     assert name == "IncidentAlarm"
-    assert (incident["AlarmActions"], incident["OKActions"]) == ([{"Ref": "CriticalAlarms"}],) * 2
+    assert (incident["AlarmActions"], incident["OKActions"]) == (told_to("CriticalAlarms"),) * 2
     rule = incident["AlarmRule"]["Fn::Sub"].strip()
     children = re.findall(r'ALARM\("\$\{(\w+)\}"\)', rule)
     assert rule.split() == " OR ".join(f'ALARM("${{{child}}}")' for child in children).split()
@@ -202,7 +207,7 @@ def test_one_incident_pages_once_and_its_end_is_told() -> None:
 def test_every_other_alarm_and_its_end_warn() -> None:
     for name, alarm in ALARMS.items():
         if "AlarmActions" in alarm or "OKActions" in alarm:
-            assert (alarm["AlarmActions"], alarm["OKActions"]) == ([{"Ref": "WarningAlarms"}],) * 2, name
+            assert (alarm["AlarmActions"], alarm["OKActions"]) == (told_to("WarningAlarms"),) * 2, name
 
 
 def test_no_alarm_of_the_incident_waits_for_somebody_to_clear_it() -> None:
@@ -217,12 +222,14 @@ def test_there_are_at_most_25_alarms() -> None:
 
 @pytest.mark.parametrize("topic", ["WarningAlarms", "CriticalAlarms"])
 def test_every_topic_reaches_the_address_that_the_deployer_gave(topic: str) -> None:
-    (subscription,) = [
-        subscription
+    reached = {
+        (subscription["Protocol"], subscription["Endpoint"]["Ref"])
         for subscription in resources("AWS::SNS::Subscription").values()
         if subscription["TopicArn"] == {"Ref": topic}
-    ]
-    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", {"Ref": "AlarmEmail"})
+    }
+    # A pager that wakes somebody hears of incidents alone.
+    pager = {("https", "PagerEndpoint")} if topic == "CriticalAlarms" else set()
+    assert reached == {("email", "AlarmEmail"), *pager}
 
 
 def test_no_alarm_watches_a_metric_of_aws_that_does_not_exist() -> None:

@@ -237,8 +237,8 @@ def _holds(condition: Any, access: str) -> bool:
     match condition:
         case {"Fn::Equals": [{"Ref": "Access"}, value]}:
             return bool(value == access)
-        case {"Fn::Equals": [{"Ref": "SnapStart"}, value]}:
-            return bool(raw_template()["Parameters"]["SnapStart"]["Default"] == value)
+        case {"Fn::Equals": [{"Ref": str(name)}, value]}:
+            return bool(raw_template()["Parameters"][name]["Default"] == value)
         case {"Fn::Equals": [{"Fn::Join": ["", {"Ref": name}]}, value]}:  # an empty list
             return bool(raw_template()["Parameters"][name]["Default"] == value)
         case {"Fn::Not": [inner]}:

@@ -673,6 +673,20 @@ class WakeUps(Protocol):
         one was used up without success. Raises Retryable if that cannot be promised now."""
 
 
+class Releases(Protocol):
+    """The batches that wait for their release, for operators. Every method raises Retryable if AWS cannot answer."""
+
+    def hold_no_more(self) -> None:
+        """Stops the consumer that makes batches; what it has received it may still finish. A stack that has no such
+        consumer any more is not an error."""
+
+    def waiting(self) -> Iterator[str]:
+        """The batches that wait or are being released, read as the caller iterates; seconds out of date."""
+
+    def stop(self, name: str) -> None:
+        """Keeps that batch from being released; one that has ended is not an error."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter:
     """One message in a dead-letter queue.

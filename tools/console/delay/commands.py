@@ -29,6 +29,7 @@ _EPILOG = """[bold]Examples[/bold]
   ./darkroom delay reschedule --day 2026-12-24 --by 3d   [dim]what that would do[/dim]
   ./darkroom delay reschedule --day 2026-12-24 --by 3d --yes
   ./darkroom delay cancel --day 2026-12-24 --lane slow --yes
+  ./darkroom delay stop                        [dim]before a stack is removed[/dim]
 
 [bold]Exit status[/bold]
 
@@ -236,3 +237,21 @@ def _is_a_day(
         if value not in (None, False):
             raise typer.BadParameter(why, param_hint=flag)
     return day is not None
+
+
+@app.command()
+def stop(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be lost.")] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Stop all releases, before the stack is removed.
+
+    A stack whose batches still wait cannot be removed, for up to a year. This
+    takes two minutes and more. If you keep the stack after all, the sweeper
+    sends what was held.
+    """
+    from console.delay import stopping  # noqa: PLC0415
+
+    (stopping.stop if yes else stopping.tell)(reach(stack, region))

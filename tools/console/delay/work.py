@@ -39,7 +39,7 @@ def list_(stack: Stack, choice: Choice, *, limit: int, with_images: bool, as_jso
     """`delay ls`."""
     selection = choice.selection(stack.clock())
     rows = 0 if not with_images else limit if as_json else pages.ROWS_SHOWN + 1
-    listing = _listed(stack, choice, selection, limit=limit, rows=rows)
+    listing = listed(stack, choice, selection, limit=limit, rows=rows)
     if as_json:
         display.print_json(pages.document(listing, choice, selection, with_rows=with_images))
     else:
@@ -122,7 +122,7 @@ def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> int:
 
 def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, rate: int) -> int:
     out = display.output()
-    listing = _listed(stack, choice, selection, limit=LIMIT)
+    listing = listed(stack, choice, selection, limit=LIMIT)
     if not listing.images and not listing.due:
         display.line(out, pages.situation(listing, choice), style="green")
         return 0
@@ -151,7 +151,7 @@ def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, 
 def _do(
     stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str, Deeds], bool], *, rate: int
 ) -> _Counts:
-    listing = _listed(stack, choice, selection, limit=LIMIT)
+    listing = listed(stack, choice, selection, limit=LIMIT)
     total, counts = listing.images + listing.due, _Counts()
 
     def attempt(deeds: Deeds, image_id: str) -> bool | Rejected | UnreadableRow:
@@ -224,7 +224,8 @@ def _again(stack: Stack, choice: Choice, words: _Words, *, rate: int) -> str:
     return f"./darkroom delay {words.verb}{choice.typed()}{words.options}{more} --yes{stack.options}"
 
 
-def _listed(stack: Stack, choice: Choice, selection: Selection, *, limit: int, rows: int = 0) -> Listing:
+def listed(stack: Stack, choice: Choice, selection: Selection, *, limit: int, rows: int = 0) -> Listing:
+    """What waits of the chosen images, by days, or by the hours of the chosen day."""
     zone, hours = choice.tzinfo, choice.hours()
     starts = [hour.starts_at for hour in hours]
 

@@ -92,7 +92,7 @@ def silent(facts: Facts, name: str, alarm: Alarm) -> Iterator[Finding]:
     speakers = {name: alarm} if alarm.actions else {name: one for name, one in facts.alarms.items() if _has(one, alarm)}
     if not speakers:
         yield Finding(subject=name, problem="it has no action, and no composite alarm speaks for it")
-    topics = {topic.arn for topic in facts.topics.values()}
+    topics = {topic.arn for topic in facts.topics.values()} | {facts.parameters.get("AlarmTopic")}
     for speaker, one in speakers.items():
         role = "" if speaker == name else f", and it speaks for {name}"
         if not one.is_acting:
@@ -101,6 +101,17 @@ def silent(facts: Facts, name: str, alarm: Alarm) -> Iterator[Finding]:
             yield Finding(subject=speaker, problem=f"it has no action{role}")
         elif unknown := set(one.actions) - topics:
             yield Finding(subject=speaker, problem=f"it tells what is not of this stack: {', '.join(sorted(unknown))}")
+
+
+def lost_subscriptions(facts: Facts) -> Iterator[Finding]:
+    """The subscriptions that the parameters ask for and a topic of alarms does not have: SNS deletes what nobody
+    confirms within 48 hours, and what was unsubscribed."""
+    told = {arn for alarm in facts.alarms.values() for arn in alarm.actions}
+    for name, topic in facts.topics.items():
+        endpoint = facts.parameters.get("AlarmEmail")
+        if topic.arn in told and endpoint and all(one.endpoint != endpoint for one in topic.subscriptions):
+            problem = f"{endpoint} is not subscribed any more, and no deployment subscribes it again"
+            yield Finding(subject=name, problem=problem, by_template=False)
 
 
 def audience(facts: Facts, watches: Sequence[Watch]) -> list[str]:

@@ -60,7 +60,7 @@ def most_workers(facts: Facts) -> int:
     return sum(source.maximum_concurrency or 0 for _, sources in _lanes(facts) for _, source in sources)
 
 
-def _reserved_for_all(facts: Facts) -> Iterator[Finding]:
+def _within_the_account(facts: Facts) -> Iterator[Finding]:
     worker = facts.functions.get(WORKER)
     if worker is not None and worker.reserved is not None and worker.reserved < most_workers(facts):
         problem = (
@@ -68,21 +68,21 @@ def _reserved_for_all(facts: Facts) -> Iterator[Finding]:
             "what is throttled is received again until it is a dead letter"
         )
         yield Finding(subject=WORKER, problem=problem, by_template=False)
+    unreserved = facts.concurrency["unreserved"]
+    wanted = sum(one.maximum_concurrency or 0 for _, one, _, function in facts.consumers() if function.reserved is None)
+    most = int(unreserved * (1 - ROOM_FOR_THE_API))
+    if wanted > most and not facts.is_local:  # this machine's memory is the local stack's account
+        problem = (
+            f"its {unreserved:,} concurrent executions that nothing reserves are too few: consumers may take {wanted}, "
+            f"and a fifth is left for the API ({most})"
+        )
+        yield Finding(subject="account", problem=problem)
 
 
 def _reserved(facts: Facts) -> Iterator[Finding]:
     worker = facts.functions.get(WORKER)
     if worker is not None and worker.reserved is None:
         yield Finding(subject=WORKER, problem="no executions are reserved for it", by_template=False)
-    limit = facts.concurrency["limit"]
-    wanted = sum(source.maximum_concurrency or 0 for _, source, _, _ in facts.consumers() if source.maximum_concurrency)
-    most = int(limit * (1 - ROOM_FOR_THE_API))
-    if wanted > most:
-        problem = (
-            f"its {limit:,} concurrent executions are too few: consumers may take {wanted}, "
-            f"and a fifth is left for the API ({most})"
-        )
-        yield Finding(subject="account", problem=problem)
 
 
 CHECKS = (
@@ -106,10 +106,11 @@ CHECKS = (
         group=GROUP,
         question="it has concurrency reserved that others cannot take",
         remedy="Deploy with ReservedWorkers=<the Concurrency of all lanes together>, as ./darkroom capacity prints it; "
-        "ask for a higher quota of concurrent executions in Service Quotas (L-B99A9384) if it is too low.",
-        look=_reserved_for_all,
+        "if the account has too few executions, ask for more in Service Quotas (L-B99A9384), and deploy meanwhile with "
+        "the parameters for small accounts in docs/deploy.md, Before the first deployment.",
+        look=_within_the_account,
         look_in_production=_reserved,
-        in_production="that capacity is reserved (ReservedWorkers), within the account's limit",
+        in_production="that capacity is reserved (ReservedWorkers)",
         decisions=["2026-11-23-steps-of-load-shedding"],
     ),
     Check(

@@ -62,6 +62,7 @@ _PAGING = (*alarms.DEAD_LETTERS, *alarms.GIVEN_UP)
 
 def _dead_letters_are_heard(facts: Facts) -> Iterator[Finding]:
     yield from alarms.unheard(facts, _PAGING)
+    yield from alarms.lost_subscriptions(facts)
     for name in alarms.audience(facts, _PAGING):
         topic = facts.topics[name]
         for subscription in topic.subscriptions:
@@ -82,7 +83,8 @@ def _dead_letters_are_heard(facts: Facts) -> Iterator[Finding]:
 
 def _somebody_hears(facts: Facts) -> Iterator[Finding]:
     for name in alarms.audience(facts, _PAGING):
-        if not any(one.is_confirmed for one in facts.topics[name].subscriptions):
+        heard = facts.parameters.get("AlarmTopic") or any(one.is_confirmed for one in facts.topics[name].subscriptions)
+        if not heard:
             yield Finding(
                 subject=name, problem="nobody has a confirmed subscription: its alarms reach nobody", by_template=False
             )
@@ -167,8 +169,9 @@ CHECKS = (
         name="dead-letters-are-heard",
         group=GROUP,
         question="dead letters raise an alarm that somebody hears",
-        remedy="Deploy with AlarmEmail=you@example.com and confirm the mail that SNS sends, or enable the alarm's "
-        "actions again: aws cloudwatch enable-alarm-actions.",
+        remedy="Deploy with AlarmEmail=you@example.com and confirm both mails that SNS sends within 48 hours; to have "
+        "them sent again: aws sns subscribe --topic-arn ARN --protocol email --notification-endpoint you@example.com. "
+        "Or enable the alarm's actions again: aws cloudwatch enable-alarm-actions.",
         look=_dead_letters_are_heard,
         look_in_production=_somebody_hears,
         in_production="that somebody has confirmed a subscription to the alarms",

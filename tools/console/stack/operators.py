@@ -29,6 +29,7 @@ from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadL
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic
+from darkroom.aws.holds import HoldReleases
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.log_groups import LogGroups
 from darkroom.aws.measurements import CloudWatchMeasurements
@@ -242,6 +243,17 @@ class Stack(RunningStack):
     def hold_queue(self) -> SqsHoldQueue:
         """The queue of images to hold until their time."""
         return SqsHoldQueue(self.client("sqs"), self._resource("HoldQueue"), self.signer)
+
+    @property
+    def releases(self) -> HoldReleases:
+        """The batches that wait for their release; also while the stack is being removed."""
+        mappings = self.physical_ids("AWS::Lambda::EventSourceMapping")
+        return HoldReleases(
+            self.client("stepfunctions"),
+            self.client("lambda"),
+            self._resource("HoldBatchStateMachine"),
+            mappings.get("HoldImagesFunctionHoldQueue"),
+        )
 
     @property
     def redrives(self) -> DeadLetterRedrives:

@@ -29,6 +29,7 @@ SHIMS = (
     "trace_headers",
     "state_machine_yaml",
     "execution_names",
+    "state_machine_deletion",
     "wait_states",
     "schedule_ticks",
     "write_limits",

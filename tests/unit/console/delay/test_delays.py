@@ -15,13 +15,17 @@ from console.api.client import ApiError
 from console.delay import commands as delays
 from console.delay import pages as delay_pages
 from console.delay import work as delay_work
+from console.terminal.interrupts import Interrupts
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import LANES
+from darkroom.domain.observation import QueueCount
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.audit_trail import Trail
 from proof.fakes import World
 from proof.fakes.audit import trail_of
+from proof.fakes.observation import FakeQueueCounts
 from proof.fakes.pictures import jpeg
+from proof.fakes.stores import FakeReleases
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of, problem
 
@@ -47,6 +51,9 @@ class FakeStack:
             world.hold_queue,
             world.clock,
         )
+        self.releases = FakeReleases(batches=["one", "two"])
+        self.queue_counts = FakeQueueCounts({"hold": QueueCount(waiting=1, in_flight=2, delayed=0)})
+        self.given_up_counts = FakeQueueCounts({"hold-dead-letters": QueueCount(waiting=0, in_flight=0, delayed=0)})
 
     def schedule(self, *times: str, lane: str = "slow", tenant: str = "default", **more: str) -> list[str]:
         """Images for those times."""
@@ -580,3 +587,41 @@ def test_an_unreadable_row_is_told_of_and_does_not_stop_a_reschedule_of_the_othe
     assert result.exit_code == 1
     assert f"{bad} stays where it is: the row of {bad} cannot be read" in result.stderr
     assert stack.row(good).schedule == before.schedule + 1
+
+
+LOST = """2 images wait for their time, in 2 batches: until 2027-03-01T09:00:00.000Z.
+0 unfinished images whose time has come.
+3 messages in the queue hold.
+"""
+
+
+def test_what_the_removal_of_a_stack_would_lose_is_said_and_nothing_is_stopped(run: Run, stack: FakeStack) -> None:
+    stack.schedule("2026-12-24T09:00:00Z", "2027-03-01T09:00:00Z")
+    result = run("delay", "stop")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        f"{LOST}Nothing was changed. Removing the stack would lose all of this: its owners wait for ever.\n"
+        f"Do it:  ./darkroom delay stop --yes{TARGET}\n"
+    )
+    assert (stack.releases.stopped, stack.releases.holds) == ([], True)
+
+
+def test_all_releases_are_stopped_and_both_ways_on_are_named(
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Interrupts, "wait", lambda *_: None)
+    stack.schedule("2026-12-24T09:00:00Z", "2027-03-01T09:00:00Z")
+    result = run("delay", "stop", "--yes")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        f"{LOST}Stopped 2 batches. No more are made.\nThe stack can be removed now: docs/deploy.md, Remove it.\n"
+        f"To keep it instead:  ./darkroom doctor --repair --yes{TARGET}\n"
+    )
+    assert stack.releases.stopped == ["one", "two"]
+
+
+def test_an_interrupted_stop_is_typed_again(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Interrupts, "wait", lambda *_: signal.raise_signal(signal.SIGINT))
+    result = run("delay", "stop", "--yes")
+    assert result.exit_code == 130
+    assert f"For the rest:  ./darkroom delay stop --yes{TARGET}" in result.stderr

@@ -395,6 +395,13 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     ),
     (
         "dead-letters-are-heard",
+        "SNS has deleted the subscription, which nobody had confirmed",
+        parameters(AlarmEmail="b@example.com"),
+        "CriticalAlarms",
+        "b@example.com is not subscribed any more",
+    ),
+    (
+        "dead-letters-are-heard",
         "CloudWatch may not publish",
         one("topics", "CriticalAlarms", policy=(refusing("sns:Publish"),)),
         "CriticalAlarms",
@@ -475,6 +482,16 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         one("functions", "TranscodeImageFunction", reserved=19),
         "TranscodeImageFunction",
         "19 executions",
+    ),
+    (
+        "reserved-concurrency",
+        "too little of the account is left by other reservations",
+        all_of(
+            one("functions", "TranscodeImageFunction", reserved=None),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 24}),
+        ),
+        "account",
+        "consumers may take 20, and a fifth is left for the API (19)",
     ),
     # observability
     ("growth-is-told", "no alarm", changed("alarms", FreeTenantsShedAlarm=None), "FreeTenantsShedAlarm", "no alarm"),
@@ -844,13 +861,6 @@ IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
         "TranscodeImageFunction",
         "no executions",
     ),
-    (
-        "reserved-concurrency",
-        "a new account",
-        lambda facts: replace(facts, concurrency={"limit": 10, "unreserved": 10}),
-        "account",
-        "too few",
-    ),
     ("nothing-is-public", "anonymous", parameters(Access="anonymous"), "Access", "anonymous"),
     ("nothing-is-public", "local", parameters(Environment="local"), "Environment", "local"),
     (
@@ -928,7 +938,41 @@ RIGHT: list[tuple[str, str, Change]] = [
         "a stack of three minutes has not swept",
         lambda facts: replace(facts, sweeps={}, updated_at=NOW - 180_000),
     ),
+    ("dead-letters-are-heard", "the address is subscribed", parameters(AlarmEmail="on-call@example.com")),
+    (
+        "alarms-are-heard",
+        "the deployer's own topic is told too",
+        all_of(
+            parameters(AlarmTopic=arn("sns", "of-the-company")),
+            one(
+                "alarms",
+                "DeadLettersAlarm",
+                actions=(*SOUND.alarms["DeadLettersAlarm"].actions, arn("sns", "of-the-company")),
+            ),
+        ),
+    ),
     ("reserved-concurrency", "nothing is reserved", one("functions", "TranscodeImageFunction", reserved=None)),
+    (
+        "reserved-concurrency",
+        "what is left of the account is just enough",
+        all_of(
+            one("functions", "TranscodeImageFunction", reserved=None),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 25}),
+        ),
+    ),
+    (
+        "reserved-concurrency",
+        "the local stack has what this machine has",
+        all_of(
+            one("functions", "TranscodeImageFunction", reserved=None),
+            lambda facts: replace(facts, is_local=True, concurrency={"limit": 16, "unreserved": 16}),
+        ),
+    ),
+    (
+        "reserved-concurrency",
+        "what has a reservation takes nothing of the rest",
+        lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 10}),
+    ),
     (
         "each-dead-letter-tells",
         "a queue that an alarm measures itself",

@@ -1,0 +1,66 @@
+"""All batches are stopped before a stack is removed, also those that come meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.operations.patience import Patience
+from darkroom.operations.stop_releases import SETTLE_SECONDS, Ports, Stopped, stop_releases
+from proof.fakes.audit import FakeAudit, trail_of
+from proof.fakes.stores import FakeReleases
+
+
+def ports(releases: FakeReleases, pauses: list[float], *, stop_after: int | None = None) -> Ports:
+    return Ports(
+        releases=releases,
+        patience=Patience(
+            pause=pauses.append, stop=lambda: stop_after is not None and len(releases.stopped) >= stop_after
+        ),
+        audit=trail_of(FakeAudit()),
+    )
+
+
+def test_what_comes_while_the_consumer_ends_is_stopped_too_and_nothing_twice() -> None:
+    releases = FakeReleases(batches=["b", "a"], late=["c"])
+    pauses: list[float] = []
+    assert stop_releases(ports(releases, pauses)) == Stopped(batches=3, complete=True)
+    assert (releases.stopped, releases.holds) == (["a", "b", "c"], False)
+    assert len(pauses) == 2 * SETTLE_SECONDS
+
+
+def test_a_stack_without_batches_waits_for_the_last_one_that_may_come() -> None:
+    pauses: list[float] = []
+    assert stop_releases(ports(FakeReleases(), pauses)) == Stopped(batches=0, complete=True)
+    assert sum(pauses) == SETTLE_SECONDS
+
+
+def test_an_operator_who_ends_it_early_is_told_that_it_is_not_complete() -> None:
+    releases = FakeReleases(batches=["a", "b", "c"])
+    assert stop_releases(ports(releases, [], stop_after=2)) == Stopped(batches=2, complete=False)
+    assert releases.stopped == ["a", "b"]
+
+
+def test_a_list_that_is_not_answered_is_read_again() -> None:
+    class Silent(FakeReleases):
+        answers = 0
+
+        def waiting(self) -> Iterator[str]:
+            self.answers += 1
+            if self.answers == 1:
+                raise Retryable("throttled")
+            return super().waiting()
+
+    releases = Silent(batches=["a"])
+    assert stop_releases(ports(releases, [])).batches == 1
+
+
+def test_what_cannot_be_stopped_for_minutes_is_an_error() -> None:
+    class Refusing(FakeReleases):
+        def stop(self, name: str) -> None:
+            raise Retryable("throttled")
+
+    with pytest.raises(Retryable):
+        stop_releases(ports(Refusing(batches=["a"]), []))
