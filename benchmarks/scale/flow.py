@@ -15,10 +15,11 @@ from benchmarks.scale.sample import Sample
 from benchmarks.virtual.virtual_time import VirtualTime
 from console.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
 from console.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas
+from darkroom.aws.clients import ATTEMPTS
 from darkroom.domain.errors import TurnedAway
 from darkroom.domain.lanes import Lane, lane_for
 from darkroom.domain.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND
-from darkroom.domain.retry import OUTAGE
+from darkroom.domain.retry import OUTAGE, RetryPolicy
 from darkroom.domain.tenants import Tier
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.report_throughput import Ports as ReportPorts
@@ -134,22 +135,30 @@ class Source:
         counter, later = begun
         time.after(RECEIVE + INVOKE + later, lambda: self._work(counter, batch, 0))
 
-    def _work(self, counter: ThroughputCounter, batch: Sequence[float], place: int) -> None:
+    def _work(self, counter: ThroughputCounter, batch: Sequence[float], place: int, calls: int = 1) -> None:
         flow, now = self._flow, self._flow.time.elapsed()
         if place == len(batch):
             self.running -= 1
             report_throughput(flow.reporting, counter)
             flow.transcode.end(counter)
             self.poll()
-        elif not flow.table.write(flow.claim_units) or not flow.objects.take(VARIANTS):
-            # As for any outage, the message comes back later, without using up an attempt.
-            delay = OUTAGE.delay_seconds(1, flow.chance.random()) * 1000
-            flow.outcomes["postponed"] += 1
-            flow.time.after(delay, lambda: self._come_back(batch[place]))
-            self._work(counter, batch, place + 1)
-        else:
+            return
+        policy = None
+        if not flow.objects.take(VARIANTS):
+            policy = RetryPolicy()
+        elif not flow.table.write(flow.claim_units):
+            policy = OUTAGE
+        if policy is None:
             milliseconds = flow.chance.choice(flow.workers[self.lane.name])
             flow.time.after(milliseconds, lambda: self._finish(counter, batch, place, now))
+        elif calls < ATTEMPTS:  # the SDK tries again
+            pause = flow.chance.uniform(0, 1000 * 2 ** (calls - 1))
+            flow.time.after(pause, lambda: self._work(counter, batch, place, calls + 1))
+        else:
+            flow.outcomes["tried again later"] += 1
+            delay = policy.delay_seconds(1, flow.chance.random()) * 1000
+            flow.time.after(delay, lambda: self._come_back(batch[place]))
+            self._work(counter, batch, place + 1)
 
     def _come_back(self, accepted_at: float) -> None:
         self.in_flight -= 1

@@ -85,7 +85,7 @@ def test_an_event_source_begins_with_five_batches_and_adds_five_per_second_unles
 def test_every_upload_has_one_answer_and_what_is_accepted_is_done() -> None:
     burst = Load(name="a burst", phase=Phase(per_second=300, seconds=20))
     row = play(burst, SAMPLE, seed=1)
-    assert row["uploads"] == sum(count for name, count in row["answers"].items() if name != "postponed")
+    assert row["uploads"] == sum(count for name, count in row["answers"].items() if name != "tried again later")
     assert row["lost"] == 0 and row["answers"]["429 overloaded"] > 100
     assert sum(row["late"].values()) == 0
     assert abs(row["retry_after"]["median"] - 1) < 0.2

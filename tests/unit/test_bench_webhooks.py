@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks import rest
 from benchmarks.webhooks.fan_out import CHUNK_BYTES, EVENTS, FanOut, chunks, counted
 from benchmarks.webhooks.load import endpoints, events
@@ -19,7 +20,6 @@ from benchmarks.webhooks.plane import Plane
 from benchmarks.webhooks.queue import BATCH, Done, Message, Queue
 from benchmarks.webhooks.receivers import ordinary, refusing
 from benchmarks.webhooks.rest import disabled_for_an_hour, failing
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.delivery import MAX_ATTEMPTS
 
 

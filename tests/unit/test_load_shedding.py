@@ -19,7 +19,6 @@ from darkroom.domain.load_shedding import (
 from darkroom.domain.tenants import Tier
 from proof.fakes.load_shedding import lanes_deployed_with
 
-
 BUSY = 100
 """What all workers of any lane have taken."""
 
