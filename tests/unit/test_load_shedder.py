@@ -9,6 +9,7 @@ from darkroom.domain.errors import TurnedAway
 from darkroom.domain.load_shedding import CALM_SECONDS, LOOK_SECONDS, Work
 from darkroom.domain.tenants import Tier
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.ports import QueueDepth
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
 
@@ -163,7 +164,7 @@ class Silent:
     failure: Exception
     asked: int = 0
 
-    def depth(self, lane: str) -> int:
+    def depth(self, lane: str) -> QueueDepth:
         self.asked += 1
         raise self.failure
 
