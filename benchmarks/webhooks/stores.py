@@ -114,10 +114,11 @@ def writes(before: Any, after: Any = None) -> Mapping[str, float]:
 def size(row: Endpoint | Delivery) -> int:
     """The bytes of a row's item, names included
     (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html)."""
-    return _size(to_attributes(asdict(row)))
+    return item_size(to_attributes(asdict(row)))
 
 
-def _size(attributes: Mapping[str, Any]) -> int:
+def item_size(attributes: Mapping[str, Any]) -> int:
+    """The same of an item's attributes."""
     return sum(len(name) + _size_of(attribute) for name, attribute in attributes.items())
 
 
@@ -131,6 +132,6 @@ def _size_of(attribute: Mapping[str, Any]) -> int:
         case "L":
             return 3 + sum(1 + _size_of(part) for part in value)
         case "M":
-            return 3 + len(value) + _size(value)
+            return 3 + len(value) + item_size(value)
         case _:
             return 1

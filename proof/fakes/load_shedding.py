@@ -11,6 +11,7 @@ from darkroom.domain.load_shedding import NO_WORK, Work
 from darkroom.domain.service_level import NO_OUTCOMES, Outcomes
 from darkroom.domain.tenants import Allowance
 from darkroom.domain.token_bucket import Microseconds, Take, take
+from darkroom.ports import QueueDepth
 
 
 def lanes_deployed_with(**concurrency: int) -> Mapping[str, Lane]:
@@ -20,14 +21,17 @@ def lanes_deployed_with(**concurrency: int) -> Mapping[str, Lane]:
 
 @dataclass
 class FakeDepths:
-    """The `Depths` port: a test sets how full lanes are; `looks` counts the calls."""
+    """The `Depths` port: a test sets how full lanes are, and how much of that waits, by default none of it; `looks`
+    counts the calls."""
 
     depths: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
     looks: int = 0
 
-    def depth(self, lane: str) -> int:
+    def depth(self, lane: str) -> QueueDepth:
         self.looks += 1
-        return self.depths.get(lane, 0)
+        waiting = self.waiting.get(lane, 0)
+        return QueueDepth(waiting=waiting, taken=self.depths.get(lane, 0) - waiting)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from checks.report import REPORTS, ROOT
 ON_A_STACK = ("calls", "reads", "page", "webhooks", "local", "cold", "api", "load_shedding", "delay")
 """In this order: the first finds a stack without images; the last but one changes its functions, the last its clock."""
 
-IN_A_PROCESS = ("attention", "memory", "sweeper")
+IN_A_PROCESS = ("attention", "memory", "sweeper", "scale")
 WITH_RIVALS = ("best", "engine")
 """They need an environment of their own, with packages of two registries."""
 

@@ -183,8 +183,8 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
         r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", page.partition("## Parameters")[2].partition("\n## ")[0], re.MULTILINE
     )
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    of_lanes = {f"{lane.capitalize()}Concurrency" for lane in LANES}
-    assert "| `<Lane>Concurrency` |" in page
+    of_lanes = {f"{lane.capitalize()}{name}" for lane in LANES for name in ("Concurrency", "Pollers")}
+    assert "| `<Lane>Concurrency` |" in page and "| `<Lane>Pollers` |" in page
     assert sorted(listed) == sorted(raw_template()["Parameters"].keys() - of_lanes)
 
 

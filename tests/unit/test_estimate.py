@@ -9,13 +9,13 @@ import pytest
 
 from darkroom.domain.estimates import Backlog, estimated_seconds
 from darkroom.domain.image import Image, Status
-from darkroom.domain.load_shedding import LOOK_SECONDS, Work
+from darkroom.domain.load_shedding import LOOK_SECONDS, Ramp, Work
 from darkroom.operations.estimate import Estimator
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
 from tests.unit.test_image import NOW, pending
 
-BUSY = Backlog(depth=110, drain=5.0, workers=10)  # each image takes two seconds
+BUSY = Backlog(depth=110, drain=5.0, ramp=Ramp(now=10, most=10))  # each image takes two seconds
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,10 @@ def test_the_backlog_beyond_the_workers_is_worked_off_first_and_then_the_image(d
     assert estimated_seconds(pending(), replace(BUSY, depth=depth), NOW) == seconds
 
 
+def test_a_lane_whose_workers_have_just_begun_takes_longer() -> None:
+    assert estimated_seconds(pending(), replace(BUSY, ramp=Ramp(now=5, most=10)), NOW) == 23, "half a second later"
+
+
 def test_an_image_that_is_tried_again_waits_at_least_for_its_backoff() -> None:
     retried = replace(pending(), attempt=1, not_before=NOW + 40_000)
     assert estimated_seconds(retried, BUSY, NOW) == 42
@@ -34,7 +38,7 @@ def test_an_image_that_is_tried_again_waits_at_least_for_its_backoff() -> None:
 
 
 def test_an_estimate_is_a_second_at_least() -> None:
-    assert estimated_seconds(pending(), Backlog(depth=0, drain=100.0, workers=10), NOW) == 1
+    assert estimated_seconds(pending(), Backlog(depth=0, drain=100.0, ramp=Ramp(now=10, most=10)), NOW) == 1
 
 
 class House:
@@ -58,6 +62,12 @@ class House:
 
 def test_an_image_that_waits_is_estimated_by_its_lane() -> None:
     assert House().says() == 22
+
+
+def test_an_image_that_waits_is_estimated_by_a_lane_whose_workers_have_just_begun() -> None:
+    house = House()
+    house.depths.waiting["slow"] = 110
+    assert house.says() == 23
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.PENDING])

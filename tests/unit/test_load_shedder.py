@@ -9,6 +9,7 @@ from darkroom.domain.errors import TurnedAway
 from darkroom.domain.load_shedding import CALM_SECONDS, LOOK_SECONDS, Work
 from darkroom.domain.tenants import Tier
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.ports import QueueDepth
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
 
@@ -102,10 +103,36 @@ def test_who_lets_in_a_fiftieth_of_the_mark_looks_again_before_its_time() -> Non
 def test_a_process_that_is_busy_with_a_calm_lane_asks_how_it_drains_and_looks_less_often() -> None:
     house = House(10)
     looks = []
-    for _ in range(25 + 121 + 1):
+    for _ in range(24 + 120 + 1):
         house.takes()
         looks.append(house.depths.looks)
-    assert looks == [1] * 25 + [2] * 121 + [3]
+    assert looks == [1] * 24 + [2] * 120 + [3]
+
+
+def test_a_lane_whose_messages_wait_for_its_first_workers_is_not_calm() -> None:
+    house = House(80, slow=100)
+    house.takes()
+    house.depths.waiting["slow"] = 80
+    house.now += LOOK_SECONDS * 1000
+    house.takes()
+    assert house.depths.looks == 1, "all of them were in work"
+    house.now += CALM_SECONDS * 1000
+    house.takes()
+    house.now += LOOK_SECONDS * 1000
+    house.takes()
+    assert house.depths.looks == 3
+
+
+def test_a_process_looks_sooner_at_a_lane_with_few_workers_yet() -> None:
+    looks = []
+    for waiting in (700, 0):
+        house = House(fast=655)
+        house.depths.depths["fast"], house.depths.waiting["fast"] = 700, waiting
+        house.throughput.add("fast", Work(settled=60, busy_milliseconds=60_000), START)
+        for _ in range(60):
+            house.load_shedder.require_capacity("fast", Tier.PAID)
+        looks.append(house.depths.looks)
+    assert looks == [2, 1], "a fiftieth of 2,400 images, which the first five workers and those after them finish"
 
 
 def test_a_clock_that_was_set_back_does_not_keep_it_from_looking() -> None:
@@ -137,7 +164,7 @@ class Silent:
     failure: Exception
     asked: int = 0
 
-    def depth(self, lane: str) -> int:
+    def depth(self, lane: str) -> QueueDepth:
         self.asked += 1
         raise self.failure
 

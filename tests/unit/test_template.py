@@ -30,7 +30,7 @@ from darkroom.domain.event import EventType
 from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, LIST_SHARDS, Image
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import FAST, LANES, Lane
 from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
@@ -89,9 +89,16 @@ def dead_letter_queues() -> dict[str, str]:
     }
 
 
+def unless_polled(source: dict[str, Any]) -> dict[str, Any]:
+    """The bound of an event source without provisioned pollers."""
+    match source["ScalingConfig"]:
+        case {"Fn::If": [_, {}, bound]} | bound:
+            return dict(bound)
+
+
 def concurrency(source: dict[str, Any]) -> tuple[int, ...]:
     """How many workers an event source may have: its own number, or its parameter's maximum and default."""
-    told = source["ScalingConfig"]["MaximumConcurrency"]
+    told = unless_polled(source)["MaximumConcurrency"]
     if isinstance(told, int):
         return (told,)
     parameter = raw_template()["Parameters"][told["Ref"]]
@@ -340,10 +347,27 @@ def test_a_lane_has_the_workers_that_the_functions_are_told(lane: Lane) -> None:
     (source,) = [
         source for source in SOURCES.values() if referred(source["EventSourceArn"]) == f"{lane.name.capitalize()}Queue"
     ]
-    assert source["ScalingConfig"]["MaximumConcurrency"] == {"Ref": parameter}
+    assert unless_polled(source)["MaximumConcurrency"] == {"Ref": parameter}
     assert raw_template()["Parameters"][parameter]["Default"] == lane.concurrency
     for function in FUNCTIONS.values():
         assert function["Environment"]["Variables"][f"{lane.name.upper()}_CONCURRENCY"] == {"Ref": parameter}
+
+
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+def test_a_lane_has_provisioned_pollers_instead_of_a_bound_and_by_default_none(lane: Lane) -> None:
+    name = lane.name.capitalize()
+    source = SOURCES[f"TranscodeImageFunction{name}Lane"]
+    pollers = {"Ref": f"{name}Pollers"}
+    assert source["ScalingConfig"]["Fn::If"][:2] == ["LanesArePolled", {}], "AWS takes one of the two"
+    assert source["ProvisionedPollerConfig"] == {
+        "Fn::If": ["LanesArePolled", {"MinimumPollers": pollers, "MaximumPollers": pollers}, {"Ref": "AWS::NoValue"}]
+    }
+    parameter = raw_template()["Parameters"][f"{name}Pollers"]
+    assert parameter["Default"] == ("0" if lane == FAST else "2"), "the first lane's number decides for all"
+    allowed = [number for number in range(1002) if re.fullmatch(parameter["AllowedPattern"], str(number))]
+    assert allowed == [*([0] if lane == FAST else []), *range(2, 101)], (
+        "Lambda's least is 2, and a lane has at most 1000 workers"
+    )
 
 
 def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_after() -> None:

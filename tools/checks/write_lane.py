@@ -17,10 +17,16 @@ from darkroom.domain.lanes import LANES, Lane
 def with_lane(template: str, lane: Lane, model: Lane) -> str:
     """The template's text with everything of `lane`, each part after the same part of `model`."""
     name = model.name.capitalize()
-    before, parameter, after = re.split(rf"(?m)(^  {name}Concurrency:\n(?:    .+\n)+)", template)
-    own = _renamed(parameter, lane, model).replace(f"Default: {model.concurrency}", f"Default: {lane.concurrency}")
-    lines = [_with_lane(line, lane, model) for line in (before + "\0" + after).splitlines(keepends=True)]
-    return "".join(lines).replace("\0", parameter + own)
+    found = re.findall(rf"(?m)^  {name}(?:Concurrency|Pollers):\n(?:    .+\n)+", template)
+    for number, parameter in enumerate(found):
+        template = template.replace(parameter, f"\0{number}\n")
+    text = "".join(_with_lane(line, lane, model) for line in template.splitlines(keepends=True))
+    for number, parameter in enumerate(found):
+        own = _renamed(parameter, lane, model).replace(
+            f"Default: {model.concurrency}\n", f"Default: {lane.concurrency}\n"
+        )
+        text = text.replace(f"\0{number}\n", parameter + own)
+    return text
 
 
 def _with_lane(line: str, lane: Lane, model: Lane) -> str:
@@ -38,7 +44,9 @@ def _with_lane(line: str, lane: Lane, model: Lane) -> str:
         line, found = re.subn(item, lambda it: it[0] + separator + _renamed(it[0], lane, model), line)  # noqa: B023 - called at once
         if found:
             return line
-    of_model = rf"\b{title}(?:Queue|DeadLetters|Concurrency)\b|\b{name.upper()}_|\b{name}_|: {name} |^    {title}: {{"
+    of_model = (
+        rf"\b{title}(?:Queue|DeadLetters|Concurrency|Pollers)\b|\b{name.upper()}_|\b{name}_|: {name} |^    {title}: {{"
+    )
     if not re.search(of_model, line):
         return line
     copy = re.sub(r" #.*", "", _renamed(line, lane, model))

@@ -582,9 +582,8 @@ class Lanes(Protocol):
 class Depths(Protocol):
     """How full the lanes are. Raises Retryable, within about a second, if a queue does not answer."""
 
-    def depth(self, lane: str) -> int:
-        """About how many messages wait in the lane or are being processed, without those whose time is still to
-        come."""
+    def depth(self, lane: str) -> QueueDepth:
+        """Its messages, without those whose time is still to come."""
 
 
 class Throughput(Protocol):

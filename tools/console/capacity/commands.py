@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from console.api.client import ApiError
+from console.capacity.limits import Limit, limits, rush
 from console.capacity.plan import (
-    ACCOUNT_CONCURRENCY,
+    MAX_WORKERS,
+    THROTTLES,
     UTILISATION,
     WORKER_TIMEOUT_SECONDS,
     Demand,
@@ -19,6 +21,8 @@ from console.capacity.plan import (
     plan_of,
 )
 from console.capacity.prices import AS_OF, PER_MILLION
+from console.capacity.quotas import POLLER_DOLLARS_A_MONTH, Quotas, quotas_of
+from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.lanes import FAST, LANES, SLOW
 
@@ -38,6 +42,7 @@ EPILOG = """[bold]Examples[/bold]
 
   ./darkroom capacity --rate 200 --seconds 3
   ./darkroom capacity --rate 5 --peak 4 --seconds 0.5 --paid 0.2
+  ./darkroom capacity --messages 15000 --minutes 2 --seconds 0.5 --stack darkroom-prod
 
 [bold]How long an image takes[/bold]
 
@@ -49,8 +54,16 @@ EPILOG = """[bold]Examples[/bold]
 def command(
     *,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0.001, help="Uploads per second, on average.", show_default=False)
-    ],
+        float | None, typer.Option(metavar="N", min=0.001, help="Uploads per second, on average.", show_default=False)
+    ] = None,
+    messages: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Instead of --rate: so many messages wait at once.", show_default=False),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(metavar="M", min=0.01, help="With --messages: they are done in M minutes.", show_default=False),
+    ] = None,
     seconds: Annotated[
         float, typer.Option(metavar="S", min=0.001, help="Seconds that a worker needs for one.", show_default=False)
     ],
@@ -73,11 +86,24 @@ def command(
     memory: Annotated[int, typer.Option(metavar="MB", min=128, max=10240, help="Memory of a worker.")] = (
         WORKER_MEMORY_MB
     ),
+    stack: StackOption = None,
+    region: RegionOption = None,
 ) -> None:
-    """Calculate the workers that a load needs, and what a month costs.
+    """Calculate the workers that a load needs, the first quota that bites, and what a month costs.
 
     It also prints high-water marks, timeouts and the template's parameters.
+    With --stack it asks the account for its quotas, otherwise AWS's defaults count.
     """
+    if (rate is None) == (messages is None) or (messages is None) != (minutes is None):
+        raise typer.BadParameter("give either --rate, or --messages and --minutes.", param_hint="--rate")
+    out = display.output()
+    at = None if stack is None and region is None else reach(stack, region)
+    quotas = Quotas() if at is None else quotas_of(at.client)
+    if rate is None:
+        uploads = THROTTLES["Uploads"][0] if at is None else int(at.parameters["UploadsPerSecond"])
+        for line in rush_report(messages or 0, minutes or 0, seconds, uploads, quotas):
+            display.line(out, line)
+        return
     try:
         demand = Demand(
             per_second=rate,
@@ -91,8 +117,7 @@ def command(
         plan = plan_of(demand)
     except TooMuch as error:
         raise ApiError(str(error)) from error
-    out = display.output()
-    for line in report(demand, plan):
+    for line in report(demand, plan, quotas):
         display.line(out, line)
 
 
@@ -112,7 +137,7 @@ def _shares(told: Sequence[str]) -> dict[str, float]:
     return shares
 
 
-def report(demand: Demand, plan: Plan) -> list[str]:
+def report(demand: Demand, plan: Plan, quotas: Quotas) -> list[str]:
     """The lines of the whole report."""
     return [
         f"{demand.per_second:g} uploads per second on average, {demand.per_second * demand.peak:g} at the busiest, "
@@ -130,10 +155,63 @@ def report(demand: Demand, plan: Plan) -> list[str]:
         "",
         *_month(demand, plan),
         "",
-        *_advice(demand, plan),
+        *_quotas(_limits(demand, plan, quotas), quotas, demand.per_second * demand.peak),
+        "",
+        *_advice(demand, plan, quotas),
         "An existing stack keeps its other parameters, AlarmEmail among them, with:",
         f"{_DEPLOY} {' '.join(f'{name}={value}' for name, value in plan.parameters.items())}",
         f"For a new one, name these too: {_OF_A_NEW_STACK}",
+    ]
+
+
+def rush_report(messages: int, minutes: float, seconds: float, uploads_per_second: int, quotas: Quotas) -> list[str]:
+    """The lines about messages that wait at once, in one lane."""
+    needs = rush(messages=messages, within_seconds=60 * minutes, each_seconds=seconds)
+    if needs.workers is None:
+        soonest = f"not in time: in {needs.soonest_seconds / 60:,.1f} minutes at the soonest"
+    elif needs.workers > MAX_WORKERS:
+        soonest = f"{needs.workers:,} workers: an event source has at most {MAX_WORKERS:,}"
+    else:
+        soonest = f"{needs.workers:,} workers"
+    pollers = f"{needs.pollers:,}, ${POLLER_DOLLARS_A_MONTH * needs.pollers:,.2f} a month"
+    per_second = messages / (60 * minutes)
+    limited = limits(Demand(per_second=per_second, seconds=seconds), {}, uploads_per_second, quotas)
+    return [
+        f"{messages:,} messages in {minutes:g} minutes, {seconds:g} s each: {per_second:,.4g} a second",
+        "",
+        *_table(
+            [
+                ("busy workers on average", f"{needs.busy_workers:,.4g}"),
+                ("as Lambda begins them, 5 and 300 more per minute", soonest),
+                ("provisioned pollers instead, whose workers are there at once", pollers),
+            ]
+        ),
+        "",
+        *_quotas(limited, quotas, per_second),
+    ]
+
+
+def _limits(demand: Demand, plan: Plan, quotas: Quotas) -> Sequence[Limit]:
+    workers = {lane.lane: lane.concurrency for lane in plan.lanes}
+    uploads = int(plan.parameters.get("UploadsPerSecond", THROTTLES["Uploads"][0]))
+    return limits(demand, workers, uploads, quotas)
+
+
+def _quotas(found: Sequence[Limit], quotas: Quotas, per_second: float) -> list[str]:
+    """The limits, the lowest first, and whether this load meets one."""
+    lowest = found[0]
+    bites = "bites" if lowest.uploads_per_second < per_second else "would bite"
+    known = "the account's own" if not quotas.unread else f"AWS's defaults ({'; '.join(quotas.unread)})"
+    return [
+        f"The first limit that {bites}: {lowest.name}, at {lowest.uploads_per_second:,.4g} uploads per second.",
+        f"It helps: {lowest.remedy}.",
+        *_table(
+            [
+                ("limits, in uploads per second", ""),
+                *((f"  {one.name}", f"{one.uploads_per_second:,.4g}") for one in found),
+            ]
+        ),
+        f"The quotas are {known}.",
     ]
 
 
@@ -173,11 +251,11 @@ def _month(demand: Demand, plan: Plan) -> list[str]:
     ]
 
 
-def _advice(demand: Demand, plan: Plan) -> list[str]:
+def _advice(demand: Demand, plan: Plan, quotas: Quotas) -> list[str]:
     advice = []
-    if plan.concurrency > ACCOUNT_CONCURRENCY:
+    if plan.concurrency > quotas.concurrency:
         advice.append(
-            f"An account runs {ACCOUNT_CONCURRENCY:,} functions at once by default: ask for "
+            f"The account runs {quotas.concurrency:,} functions at once: ask for "
             f"{plan.concurrency:,} (Service Quotas, Lambda, Concurrent executions) before you deploy."
         )
     if plan.worker_timeout_seconds != WORKER_TIMEOUT_SECONDS:

@@ -18,9 +18,6 @@ MIN_WORKERS, MAX_WORKERS = 2, 1000
 UTILISATION = 0.8
 """How busy the workers are at the peak: the rest is for bursts, retries and cold starts."""
 
-ACCOUNT_CONCURRENCY = 1000
-"""How many functions an account may run at once by default."""
-
 WORKER_TIMEOUT_SECONDS = 60
 """`Timeout` of the transcoder in template.yaml: enough for the costliest recipe, whatever the usual image takes."""
 

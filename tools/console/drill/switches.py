@@ -19,7 +19,7 @@ from darkroom.domain.presets import PRESETS
 from darkroom.domain.transitions import accept
 from stacks.running import RunningStack
 
-type Value = bool | int | str | list[str] | None
+type Value = bool | int | float | str | list[str] | None
 """The position of a switch, as JSON can hold it."""
 
 DRILL_POLICY = "darkroom-drill"
@@ -258,8 +258,8 @@ class _Threshold:
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html replaces the whole alarm.
     """
 
-    def read(self, stack: RunningStack, target: str) -> int:
-        return int(self._alarm(stack, target)["Threshold"])
+    def read(self, stack: RunningStack, target: str) -> float:
+        return float(self._alarm(stack, target)["Threshold"])
 
     def write(self, stack: RunningStack, target: str, value: Value) -> None:
         client = stack.client("cloudwatch")

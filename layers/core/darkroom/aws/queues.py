@@ -65,10 +65,11 @@ class LaneDepths:
         self._client = client
         self._queue_urls = queue_urls
 
-    def depth(self, lane: str) -> int:
+    def depth(self, lane: str) -> QueueDepth:
         with retryable("reading the lane's depth"):
             answer = self._client.get_queue_attributes(QueueUrl=self._queue_urls[lane], AttributeNames=_IN_THE_LANE)
-        return sum(int(answer["Attributes"][name]) for name in _IN_THE_LANE)
+        waiting, taken = (int(answer["Attributes"][name]) for name in _IN_THE_LANE)
+        return QueueDepth(waiting=waiting, taken=taken)
 
 
 class SqsHoldQueue:

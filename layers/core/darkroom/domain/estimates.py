@@ -7,6 +7,7 @@ from math import ceil
 
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.load_shedding import Ramp
 
 ENOUGH_IMAGES = 3
 """The fewest images that an estimate's rate is derived from: a rough estimate is better than none."""
@@ -14,12 +15,12 @@ ENOUGH_IMAGES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """A lane now: `depth` images wait or are in work, `drain` are finished per second while all of its `workers` are
-    busy."""
+    """A lane now: `depth` images wait or are in work, `drain` are finished per second while all of its workers are
+    busy; `ramp` says how soon they are."""
 
     depth: int
     drain: float
-    workers: int
+    ramp: Ramp
 
 
 def waits_for_a_worker(image: Image) -> bool:
@@ -33,6 +34,7 @@ def estimated_seconds(image: Image, backlog: Backlog, now: Milliseconds) -> int:
     As if it were the last in its lane: the backlog beyond what the workers hold at present, after that its own work,
     which takes as long as the others' (Little's law). An image that is tried again waits at least for its backoff.
     """
-    waits = max(0, backlog.depth - backlog.workers) / backlog.drain
+    each_seconds = backlog.ramp.most / backlog.drain
+    waits = backlog.ramp.seconds_for(max(0, backlog.depth - backlog.ramp.most) * each_seconds)
     backoff = 0.0 if image.not_before is None else (image.not_before - now) / 1000
-    return max(1, ceil(max(waits, backoff) + backlog.workers / backlog.drain))
+    return max(1, ceil(max(waits, backoff) + each_seconds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 from darkroom.domain.lanes import Lane
 from darkroom.domain.tenants import Tier
@@ -14,7 +14,7 @@ ENOUGH_IMAGES = 20
 """The fewest images that a rate is derived from: single photos differ by a factor of twenty."""
 
 LOOK_SECONDS = 5
-"""How long a process relies on its last look at a lane's backlog."""
+"""How long a process relies on its last look at a lane's backlog, at most."""
 
 CALM_SECONDS = 15
 """How long a process relies on its last look at a calm lane, and on the drain that it last read."""
@@ -22,6 +22,11 @@ CALM_SECONDS = 15
 LOOK_SHARE = 0.02
 """A process that has accepted this share of the high-water mark since its last look looks again before those seconds
 are over: otherwise many concurrent processes could accept several times the lane's capacity."""
+
+
+FIRST_BATCHES, MORE_BATCHES_PER_SECOND = 5, 5.0
+"""Lambda begins with so many batches of a queue at a time, and while messages wait it takes up to 300 more per minute
+(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +68,33 @@ def measured_drain(lane: Lane, minutes: Iterable[Work], *, enough: int) -> float
     return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ramp:
+    """How many workers a lane has: `now`, and while messages wait a few more each second, up to `most`."""
+
+    now: float
+    most: float
+
+    def worked_within(self, seconds: float) -> float:
+        """The seconds of work that they do together."""
+        grows = min(seconds, (self.most - self.now) / MORE_BATCHES_PER_SECOND)
+        return self.most * seconds - (self.most - self.now) * grows + MORE_BATCHES_PER_SECOND * grows**2 / 2
+
+    def seconds_for(self, work: float) -> float:
+        """How long so many seconds of work take them."""
+        grows = (self.most - self.now) / MORE_BATCHES_PER_SECOND
+        rest = work - self.worked_within(grows)
+        if rest >= 0:
+            return grows + rest / self.most
+        return (sqrt(self.now**2 + 2 * MORE_BATCHES_PER_SECOND * work) - self.now) / MORE_BATCHES_PER_SECOND
+
+
+def ramp_of(lane: Lane, taken: int) -> Ramp:
+    """The ramp of a lane whose workers have taken so many images."""
+    begun = max(FIRST_BATCHES, taken / lane.batch_size)
+    return Ramp(now=min(begun, lane.concurrency), most=lane.concurrency)
+
+
 def high_water_mark(lane: Lane, drain: float) -> float:
     """The backlog, in images, that the lane works off within its service level."""
     return drain * lane.sla_seconds
@@ -80,19 +112,35 @@ class Shed:
     retry_after_seconds: int
 
 
-def is_calm(lane: Lane, *, depth: int, accepted: int) -> bool:
+def room(lane: Lane, taken: int, drain: float) -> float:
+    """The backlog, in images, that the lane works off within its service level, with the workers that it has so soon:
+    at most the high-water mark."""
+    return ramp_of(lane, taken).worked_within(lane.sla_seconds) * drain / lane.concurrency
+
+
+def look_seconds(lane: Lane) -> float:
+    """How long a process relies on its last look at a lane's backlog: the others' uploads of a thirtieth of the service
+    level may come unseen."""
+    return min(LOOK_SECONDS, lane.sla_seconds / 30)
+
+
+def is_calm(lane: Lane, *, waiting: int, taken: int, accepted: int) -> bool:
     """Whether a process that accepts `accepted` images between two looks need not know the lane's drain: at that depth
     nothing waits for a worker, and it looks often enough even for the costliest images."""
-    certain = high_water_mark(lane, lane.drain_floor_per_second)
-    return depth <= lane.concurrency and accepted <= LOOK_SHARE * certain
+    has_room = waiting + taken <= lane.concurrency and waiting <= ramp_of(lane, taken).now
+    return has_room and accepted <= LOOK_SHARE * room(lane, taken, lane.drain_floor_per_second)
 
 
-def decide(*, lane: Lane, tier: Tier, backlog: int, drain: float, begins_in_seconds: float = 0.0) -> Accept | Shed:
-    """Decides whether a lane with that backlog and that drain rate accepts an image.
+def decide(
+    *, lane: Lane, tier: Tier, backlog: int, taken: int, drain: float, begins_in_seconds: float = 0.0
+) -> Accept | Shed:
+    """Decides whether a lane with that backlog, of which workers have taken some, accepts an image; `drain` is its rate
+    with all of its workers.
 
     An image that begins only when this backlog has been worked off (`begins_in_seconds`) does not count against it.
     """
-    if backlog < tier.backlog_share * high_water_mark(lane, drain):
+    if backlog < tier.backlog_share * room(lane, taken, drain):
         return Accept()
-    backlog_seconds = max(1, ceil(backlog / drain))
+    work_seconds = backlog * lane.concurrency / drain
+    backlog_seconds = max(1, ceil(round(ramp_of(lane, taken).seconds_for(work_seconds), 6)))
     return Accept() if begins_in_seconds >= backlog_seconds else Shed(retry_after_seconds=backlog_seconds)

@@ -63,8 +63,8 @@ class Tier(StrEnum):
     """
 
     FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5, Quota(stored_bytes=10 * 10**9, images=20_000)
-    PLUS = "plus", Allowance(requests_per_second=30, burst=150), 0.8, Quota(stored_bytes=200 * 10**9, images=400_000)
-    PAID = "paid", Allowance(requests_per_second=100, burst=500), 1.0, Quota(stored_bytes=5 * 10**12, images=10_000_000)
+    PLUS = "plus", Allowance(requests_per_second=30, burst=150), 0.6, Quota(stored_bytes=200 * 10**9, images=400_000)
+    PAID = "paid", Allowance(requests_per_second=100, burst=500), 0.65, Quota(stored_bytes=5 * 10**12, images=10**7)
 
     allowance: Allowance
     backlog_share: float

@@ -10,7 +10,7 @@ from darkroom.domain.estimates import ENOUGH_IMAGES, Backlog, estimated_seconds,
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
-from darkroom.domain.load_shedding import LOOK_SECONDS, measured_drain
+from darkroom.domain.load_shedding import LOOK_SECONDS, measured_drain, ramp_of
 from darkroom.ports import Clock, Depths, Throughput
 
 
@@ -46,5 +46,6 @@ class Estimator:
             drain = measured_drain(lane, self.throughput.latest(lane.name, now), enough=ENOUGH_IMAGES)
             if drain is None:
                 return None
-            return Backlog(depth=self.depths.depth(lane.name), drain=drain, workers=lane.concurrency)
+            depth = self.depths.depth(lane.name)
+            return Backlog(depth=depth.waiting + depth.taken, drain=drain, ramp=ramp_of(lane, depth.taken))
         return None

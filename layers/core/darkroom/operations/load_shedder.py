@@ -11,16 +11,16 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import (
     CALM_SECONDS,
-    LOOK_SECONDS,
     LOOK_SHARE,
     Shed,
     decide,
     drain_per_second,
-    high_water_mark,
     is_calm,
+    look_seconds,
+    room,
 )
 from darkroom.domain.tenants import Tier
-from darkroom.ports import Clock, Depths, Throughput
+from darkroom.ports import Clock, Depths, QueueDepth, Throughput
 
 
 @dataclass(kw_only=True)
@@ -29,16 +29,17 @@ class _View:
     calculate with, how many seconds this may be relied on, and what the process has accepted since."""
 
     looked_at: Milliseconds
-    depth: int | None
+    depth: QueueDepth | None
     drain: float
-    seconds: int
+    seconds: float
     accepted: int = 0
 
     def is_fresh(self, lane: Lane, now: Milliseconds) -> bool:
         # If the clock was set back, the last look seems to be in the future: that must not prevent the next one.
         if not 0 <= now - self.looked_at < self.seconds * 1000:
             return False
-        return self.accepted <= LOOK_SHARE * high_water_mark(lane, self.drain)
+        taken = lane.concurrency * lane.batch_size if self.depth is None else self.depth.taken
+        return self.accepted <= LOOK_SHARE * room(lane, taken, self.drain)
 
 
 @dataclass(kw_only=True)
@@ -64,7 +65,8 @@ class LoadShedder:
             decision = decide(
                 lane=lane,
                 tier=tier,
-                backlog=view.depth + view.accepted,
+                backlog=view.depth.waiting + view.depth.taken + view.accepted,
+                taken=view.depth.taken,
                 drain=view.drain,
                 begins_in_seconds=0.0 if process_at is None else (process_at - now) / 1000,
             )
@@ -83,16 +85,17 @@ class LoadShedder:
         if last is not None and last.is_fresh(lane, now):
             return last
         depth = self._depth(lane)
-        calm = is_calm(lane, depth=depth or 0, accepted=0 if last is None else last.accepted)
+        seen = depth or QueueDepth(waiting=0, taken=0)
+        calm = is_calm(lane, waiting=seen.waiting, taken=seen.taken, accepted=0 if last is None else last.accepted)
         view = self._views[lane.name] = _View(
             looked_at=now,
             depth=depth,
             drain=self._drain(lane, now, is_needed=not calm),
-            seconds=CALM_SECONDS if calm and depth is not None else LOOK_SECONDS,
+            seconds=CALM_SECONDS if calm and depth is not None else look_seconds(lane),
         )
         return view
 
-    def _depth(self, lane: Lane) -> int | None:
+    def _depth(self, lane: Lane) -> QueueDepth | None:
         # A queue is no reason to turn anything away: the row is what is promised.
         with bookkeeping("lane's depth not read"):
             return self.depths.depth(lane.name)

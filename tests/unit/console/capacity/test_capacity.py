@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
 import pytest
+from botocore.exceptions import ClientError
 
 from checks.expand_template import raw_template, resources
+from console.capacity import commands
 from console.capacity.commands import WORKER_MEMORY_MB
+from console.capacity.limits import limits, rush
 from console.capacity.plan import (
     MIN_WORKERS,
     THROTTLES,
@@ -17,6 +24,7 @@ from console.capacity.plan import (
     requests_an_image,
 )
 from console.capacity.prices import PER_MILLION, cost
+from console.capacity.quotas import Quotas, quotas_of
 from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import Tier
 from tests.unit.console.conftest import Run
@@ -44,8 +52,8 @@ def test_workers_are_the_rate_times_the_seconds_with_a_fifth_to_spare() -> None:
 def test_the_marks_are_what_the_lanes_work_off_in_time() -> None:
     fast, slow = lanes_of(BUSY)
     assert (fast.high_water_mark, slow.high_water_mark) == (3_750, 75_000)
-    assert (fast.shed_at["free"], fast.shed_at["paid"]) == (1_875, 3_750)
-    assert (slow.shed_at["free"], slow.shed_at["paid"]) == (37_500, 75_000)
+    assert (fast.shed_at["free"], fast.shed_at["paid"]) == (1_875, 2_438)
+    assert (slow.shed_at["free"], slow.shed_at["paid"]) == (37_500, 48_750)
     assert fast.shed_at.keys() == slow.shed_at.keys() == set(Tier)
     assert lanes_of(Demand(per_second=200, seconds=3, sla_seconds={"fast": 60}))[0].high_water_mark == 7_500
 
@@ -147,3 +155,111 @@ def test_what_no_lane_can_do_is_an_error_that_says_what_to_do(run: Run) -> None:
     result = run("capacity", "--rate", "2000", "--seconds", "3")
     assert result.exit_code == 1
     assert "at most 1,000" in result.stderr
+
+
+# ── Quotas ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FakeAccount:
+    """Lambda's and Service Quotas' clients of an account, and a stack in it; it may not `read` some services."""
+
+    parameters: Mapping[str, str] = MappingProxyType({"UploadsPerSecond": "80"})
+
+    def __init__(self, *, denied: str = "") -> None:
+        self.denied = denied
+        self.quotas = {
+            "apigateway": {"Throttle rate": 2500.0, "Throttle burst rate": 1250.0, "Regional APIs": 600.0},
+            "dynamodb": {"Table-level read throughput limit": 1.0, "Table-level write throughput limit": 80_000.0},
+            "sns": {"Messages Published per Second for Standard Topics": 300.0},
+        }
+
+    def client(self, service: str) -> Any:
+        return self
+
+    def get_account_settings(self) -> dict[str, Any]:
+        self._asked("lambda")
+        return {"AccountLimit": {"ConcurrentExecutions": 50}}
+
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_service_quotas"
+        return self
+
+    def paginate(self, *, ServiceCode: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        self._asked(ServiceCode)
+        for name, value in self.quotas.get(ServiceCode, {}).items():
+            yield {"Quotas": [{"QuotaName": name, "Value": value}]}
+
+    def _asked(self, service: str) -> None:
+        if service == self.denied:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "Read")
+
+
+def test_quotas_are_the_accounts_own_where_it_may_be_asked() -> None:
+    own = quotas_of(FakeAccount().client)
+    assert own == Quotas(
+        concurrency=50,
+        gateway_per_second=2500,
+        gateway_at_once=1250,
+        table_writes=80_000,
+        topic_messages=300,
+        unread=(),
+    )
+    denied = quotas_of(FakeAccount(denied="lambda").client)
+    assert (denied.concurrency, denied.gateway_per_second) == (1000, 2500)
+    assert len(denied.unread) == 1 and denied.unread[0].startswith("lambda: ") and "AccessDenied" in denied.unread[0]
+    account = FakeAccount()
+    account.quotas["sns"] = {"Topics": 1.0}
+    unlisted = quotas_of(account.client)
+    assert (unlisted.topic_messages, unlisted.unread) == (
+        30_000,
+        ("sns: Service Quotas does not list Messages Published per Second for Standard Topics",),
+    )
+
+
+def test_the_first_limit_is_the_one_that_the_fewest_uploads_meet() -> None:
+    demand = Demand(per_second=10, seconds=0.5, paid_share=0.5)
+    found = limits(demand, {"fast": 20, "slow": 10}, 500, Quotas())
+    assert [(limit.name, limit.uploads_per_second) for limit in found[:2]] == [
+        ("workers of the slow lane (10)", 40),
+        ("workers of the fast lane (20)", 80),
+    ]
+    assert [limit.uploads_per_second for limit in found] == sorted(limit.uploads_per_second for limit in found)
+    few = limits(demand, {}, 500, Quotas(concurrency=10))
+    assert few[0].name == "concurrent executions of the account (10)"
+    assert few[0].uploads_per_second == pytest.approx(10 / 0.64)
+
+
+def test_a_rush_needs_the_workers_that_lambda_can_begin_in_time_or_provisioned_pollers() -> None:
+    some = rush(messages=15_000, within_seconds=180, each_seconds=0.5)
+    assert some.workers == 43, "42 if all were there at once"
+    assert (round(some.busy_workers, 1), some.pollers) == (41.7, 5)
+    many = rush(messages=15_000, within_seconds=30, each_seconds=0.5)
+    assert (many.workers, many.busy_workers, many.pollers) == (None, 250, 25)
+    assert round(many.soonest_seconds, 1) == 53.8
+    assert rush(messages=1, within_seconds=60, each_seconds=0.1).workers == 2
+
+
+def test_the_command_answers_how_many_workers_a_rush_needs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("capacity", "--messages", "15000", "--minutes", "3", "--seconds", "0.5")
+    result = run(*asked)
+    assert result.exit_code == 0
+    for text in ("43 workers", "83.33 a second", "would bite", "AWS's defaults (the account was not asked)"):
+        assert text in result.stdout
+    assert (
+        "in 0.9 minutes at the soonest"
+        in run("capacity", "--messages", "15000", "--minutes", "0.5", *asked[-2:]).stdout
+    )
+    monkeypatch.setattr(commands, "reach", lambda *_: FakeAccount())
+    of_the_account = run(*asked, "--stack", "darkroom-prod").stdout
+    assert "that bites: concurrent executions of the account (50), at 78.12 uploads" in of_the_account
+    assert "the gateway's throttle (80 a second)" in of_the_account
+    assert "The quotas are the account's own." in of_the_account
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--rate", "1", "--messages", "1", "--minutes", "1"), ("--messages", "1"), ("--rate", "1", "--minutes", "1")],
+)
+def test_a_load_is_a_rate_or_a_rush(run: Run, options: tuple[str, ...]) -> None:
+    result = run("capacity", *options, "--seconds", "1")
+    assert result.exit_code == 2 and "give either --rate" in result.stderr

@@ -1,0 +1,104 @@
+"""The whole path in virtual time: bursts and hours of uploads against AWS's ramps and quotas; what saturates first.
+
+    make bench-scale
+    python -m benchmarks.scale [--day good|usual|bad] [--seed N]
+
+First some images pass through the real operations, over the proofs' stores at AWS's latencies: what they wait for and
+write is what an upload and a worker take in the larger runs. There each upload meets the gateway's throttles, Lambda's
+ramp (1,000 more environments every 10 seconds, five batches per queue and 300 more per minute), the account's
+concurrent executions, the warmth of the table and S3's rate, and the product's own decisions: a load shedder per
+process, what workers report, the lanes. Operations are not run for each of 3.6 million uploads: that would take days.
+
+Writes build/reports/scale.json. Exits with 1 if an accepted image was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.forms import FOLDER, by_form
+from benchmarks.scale import loads, saturation
+from benchmarks.scale.sample import sample
+from benchmarks.virtual.latencies import DAYS
+from checks.report import Goal, write_report
+
+OTHERS: Mapping[str, Callable[[], tuple[list[dict[str, Any]], list[Goal]]]] = {}
+"""The rows and goals of what other programs play: "usage", "one tenant" and "one endpoint"."""
+
+IMAGES = by_form(short=50, usual=500)
+"""The images of the smaller run, in each lane."""
+
+HOUR_SECONDS = by_form(short=20.0, usual=3600.0)
+RATES = by_form(short=(50.0,), usual=(50.0, 200.0, 1000.0))
+BURSTS = by_form(short=1, usual=len(loads.BURSTS))
+SATURATING = by_form(short=saturation.RATES[:2], usual=saturation.RATES)
+SATURATING_SECONDS = by_form(short=20.0, usual=60.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plays everything, prints the tables and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--day", choices=DAYS, default="usual", help="the latencies of AWS (usual)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    one = sample(images=IMAGES, seed=options.seed, day=options.day)
+    seconds = {lane: round(one.seconds(lane), 3) for lane in one.workers}
+    rows: list[dict[str, Any]] = [
+        {"part": "sample", "day": options.day, "seconds": seconds, "calls": one.calls, "writes": one.writes}
+    ]
+    print(f"an image takes a worker {seconds} seconds and the images table {one.writes['images']:g} write units\n")
+    print(f"{'load':<40}{'stack':<16}{'uploads':>10}{'accepted':>10}{'late':>7}{'longest, s':>16}  Retry-After")
+    played = []
+    for load in loads.loads(hour_seconds=HOUR_SECONDS, rates=RATES, bursts=BURSTS):
+        began = time.monotonic()
+        played.append(loads.play(load, one, seed=options.seed))
+        _print_load(played[-1], time.monotonic() - began)
+    bad = sample(images=IMAGES, seed=options.seed, day="bad")
+    slow_days = []
+    for name, phase in loads.BURSTS[:BURSTS]:
+        load = loads.Load(name=f"{name}, on a bad day", phase=phase)
+        slow_days.append(loads.play(load, bad, seed=options.seed))
+        _print_load(slow_days[-1], 0.0)
+    saturated = saturation.measure(SATURATING, one, seconds=SATURATING_SECONDS, seed=options.seed)
+    print(f"\n{'a second':>8}  {'stack':<9}{'by arithmetic':<62}by simulation")
+    for row in saturated:
+        _print_saturation(row)
+    rows += [*played, *slow_days, *saturated]
+    goals = loads.goals_of(played)
+    late = sum(sum(row["late"].values()) for row in slow_days)
+    goals.append(Goal(name="images of bursts that were late on a bad day", value=late, limit=0, at_least=False))
+    for name, measure in OTHERS.items():
+        found, held = measure()
+        rows += [{"part": name, **row} for row in found]
+        goals += held
+    write_report("scale", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
+    return 1 if any(row["lost"] for row in (*played, *slow_days)) else 0
+
+
+def _print_load(row: Mapping[str, Any], seconds: float) -> None:
+    told = row["retry_after"]
+    ratio = f"{told['median']:.2f} ({told['p5']:.2f} to {told['p95']:.2f})" if "median" in told else "-"
+    longest = " / ".join(f"{one:g}" for one in row["longest_seconds"].values())
+    print(
+        f"{row['load']:<40}{row['stack']:<16}{row['uploads']:>10,}{row['answers'].get('accepted', 0):>10,}"
+        f"{sum(row['late'].values()):>7,}{longest:>16}  {ratio}  [{seconds:.0f} s]",
+        flush=True,
+    )
+
+
+def _print_saturation(row: Mapping[str, Any]) -> None:
+    arithmetic = f"{row['by_arithmetic'] or 'nothing; first ' + next(iter(row['limits']))} at {row['at']:,.0f}"
+    simulation = (
+        "nothing" if row["by_simulation"] is None else f"{row['by_simulation']}, after {row['after_seconds']} s"
+    )
+    print(f"{row['per_second']:>8,.0f}  {row['stack']:<9}{arithmetic:<62}{simulation}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

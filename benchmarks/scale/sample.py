@@ -1,0 +1,171 @@
+"""A smaller run by the real operations, in virtual time at AWS's latencies: what one image waits for and writes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any, cast
+from unittest.mock import patch
+
+from benchmarks.virtual.latencies import DAYS, Latency
+from benchmarks.virtual.virtual_time import VirtualTime
+from benchmarks.webhooks.stores import UNIT_BYTES, item_size
+from darkroom.aws.images_table import to_item
+from darkroom.domain.image import Image
+from darkroom.domain.lanes import FAST, SLOW
+from darkroom.domain.tenants import Tier
+from darkroom.imaging import developing
+from darkroom.operations import transcode_image
+from proof.fakes.engine import already
+from proof.fakes.pictures import jpeg
+from proof.fakes.world import World
+
+ENGINE = {FAST.name: Latency(median=222, p99=300), SLOW.name: Latency(median=377, p99=500)}
+"""Milliseconds of a worker's processor for a photo with the preset `standard`: the median and the worst of
+docs/benchmarks.md, "The worker's memory", at the deployed size."""
+
+SUBMIT = Latency(median=4, p99=10)
+"""Milliseconds of our own in `POST /images`: docs/benchmarks.md."""
+
+UUID = "3f1c2d4e-5a6b-4c7d-8e9f-0a1b2c3d4e5f"
+
+_SERVICES = {"images": "DynamoDB", "once": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
+
+_INDEXES = {"due": ("due_at",), "waiting": ("waiting_shard", "waiting_since"), "listed": ("list_shard", "created_at")}
+
+MEMORY_WRITES = 3
+"""The write units that the memory of finished work takes for an image: `darkroom capacity` counts them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What was found: milliseconds of uploads and of workers by lane, to draw from; `calls` and `writes` (write units,
+    by the table or index) for one image."""
+
+    uploads: Sequence[float]
+    workers: Mapping[str, Sequence[float]]
+    calls: Mapping[str, float]
+    writes: Mapping[str, float]
+
+    def seconds(self, lane: str) -> float:
+        """How long a worker of the lane is busy with an image on average."""
+        return sum(self.workers[lane]) / len(self.workers[lane]) / 1000
+
+
+class _Timed:
+    """A store whose every call takes time."""
+
+    def __init__(self, played: Played, name: str, store: Any) -> None:
+        self._played, self._name, self._store = played, name, store
+
+    def __getattr__(self, method: str) -> Any:
+        call = getattr(self._store, method)
+        return partial(self._timed, method, call) if callable(call) else call
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The memory of finished work, which is written before the work and after it."""
+        result = self._timed("before", self._store, *arguments)
+        self._timed("after", lambda: None)
+        return result
+
+    def _timed(self, method: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        played = self._played
+        played.calls[f"{self._name}.{method}"] += 1
+        played.time.pause(played.latencies[_SERVICES[self._name]].draw(played.chance))
+        return call(*arguments, **options)
+
+
+@dataclass
+class Played(World):
+    """A world in which calls take time."""
+
+    time: VirtualTime = field(default_factory=VirtualTime)
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    latencies: Mapping[str, Latency] = field(default_factory=lambda: DAYS["usual"])
+    calls: Counter[str] = field(default_factory=Counter)
+    at_once: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_once = self.time.at_once
+        for name in _SERVICES:
+            setattr(self, name, _Timed(self, name, getattr(self, name)))
+
+    def clock(self) -> int:
+        self.now = self.time.now()
+        return self.now
+
+
+def sample(*, images: int, seed: int, day: str) -> Sample:
+    """Uploads and develops so many images in each lane, one after another."""
+    played = Played(chance=random.Random(seed), latencies=DAYS[day])
+    uploads: list[float] = []
+    workers: dict[str, list[float]] = {}
+    writes: Counter[str] = Counter()
+    body = jpeg(640, 480)
+    with patch.object(transcode_image, "developing", _once_developed()):
+        for tier, lane in ((Tier.PAID, FAST), (Tier.FREE, SLOW)):
+            for _ in range(images):
+                began = played.time.elapsed()
+                accepted = played.submit(body, tier=tier).image
+                uploads.append(played.time.elapsed() - began + SUBMIT.draw(played.chance))
+                rows: list[Image] = [accepted]
+                began = played.time.elapsed()
+                outcome = transcode_image.transcode_image(
+                    played.ports(transcode_image.Ports),
+                    transcode_image.Delivery(
+                        message=played.lanes.sent.pop(),
+                        receipt=f"{UUID}/{UUID}",
+                        request_id=UUID,
+                        receive_count=1,
+                        deadline=played.clock() + 60_000,
+                        on_row=rows.append,
+                    ),
+                )
+                waited = played.time.elapsed() - began
+                if (
+                    not isinstance(outcome, transcode_image.Finished)
+                    or outcome.image is None
+                    or outcome.reason != "done"
+                ):
+                    raise RuntimeError(f"the sample's image ended as {outcome}")
+                workers.setdefault(lane.name, []).append(waited + ENGINE[lane.name].draw(played.chance))
+                for before, after in pairwise((None, *rows, outcome.image)):
+                    writes.update(units_of(before, cast("Image", after)))
+    played.time.close()
+    both = 2 * images
+    return Sample(
+        uploads=uploads,
+        workers=workers,
+        calls={name: count / both for name, count in sorted(played.calls.items())},
+        writes={name: count / both for name, count in sorted(writes.items())} | {"memory": MEMORY_WRITES},
+    )
+
+
+def units_of(before: Image | None, after: Image) -> Mapping[str, int]:
+    """The write units of one write of a row, by table and index: an index's entry that moves is deleted and put
+    (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations)."""
+    sizes = [item_size(to_item(row)) for row in (before, after) if row is not None]
+    units = {"images": -(-max(sizes) // UNIT_BYTES)}
+    for index, names in _INDEXES.items():
+        was, now = (None if row is None else tuple(getattr(row, name) for name in names) for row in (before, after))
+        if was != now:
+            units[index] = sum(key is not None and None not in key for key in (was, now))
+    return units
+
+
+def _once_developed() -> Callable[..., AbstractContextManager[Any]]:
+    made: dict[str, Any] = {}
+
+    def develop(original: bytes, recipe: Any, **options: Any) -> AbstractContextManager[Any]:
+        if "it" not in made:
+            with developing(original, recipe, **options) as picture:
+                made["it"] = picture.developed()
+        return already(made["it"])
+
+    return develop

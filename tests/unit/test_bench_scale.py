@@ -1,0 +1,105 @@
+"""The simulation of scale: AWS's ramps and limits as documented, and that each upload is counted once."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.scale.aws import Account, Bites, Bucket, Function, Table
+from benchmarks.scale.flow import Deployed, Flow, Phase
+from benchmarks.scale.loads import Load, deployed_for, play
+from benchmarks.scale.sample import Sample, sample
+from benchmarks.scale.saturation import measure
+from benchmarks.virtual.virtual_time import VirtualTime
+from console.capacity.quotas import Quotas
+from darkroom.domain.lanes import LANES
+from proof.fakes.load_shedding import lanes_deployed_with
+
+SAMPLE = Sample(uploads=[100.0], workers={"fast": [500.0], "slow": [500.0]}, calls={}, writes={"images": 7})
+
+
+def test_the_smaller_run_counts_what_an_image_takes() -> None:
+    found = sample(images=5, seed=1, day="usual")
+    assert (found.calls["outputs.put_if_absent"], found.calls["images.claim_unseen"]) == (4, 1)
+    assert found.writes["newest"] == 1 and found.writes["due"] == 4, "put, moved, removed"
+    assert 0.3 < found.seconds("fast") < found.seconds("slow") < 1
+
+
+def test_a_function_gets_a_thousand_environments_and_a_hundred_more_per_second() -> None:
+    time = VirtualTime()
+    function = Function(Bites(time), Account(concurrency=5000), object, initialisation=500)
+    begun = [function.begin() for _ in range(1200)]
+    assert sum(one is not None for one in begun) == 1000
+    assert begun[0] is not None and begun[0][1] == 500
+    function.end(begun[0][0])
+    warm = function.begin()
+    assert warm is not None and warm[1] == 0, "an environment that is idle is used again"
+    time.pause(2000)
+    assert sum(function.begin() is not None for _ in range(300)) == 200
+
+
+def test_an_account_runs_no_more_than_its_quota_beside_what_is_reserved() -> None:
+    bites = Bites(VirtualTime())
+    account = Account(concurrency=10, reserved=4)
+    others = Function(bites, account, object, initialisation=0)
+    reserved = Function(bites, account, object, initialisation=0, reserved=4)
+    assert sum(others.begin() is not None for _ in range(20)) == 6
+    assert sum(reserved.begin() is not None for _ in range(20)) == 4
+    assert bites.times == {"concurrent executions of the account": 30}
+
+
+def test_a_bucket_holds_a_burst_and_a_table_doubles_within_half_an_hour() -> None:
+    time = VirtualTime()
+    bites = Bites(time)
+    bucket = Bucket(bites, "a throttle", per_second=10, at_once=20)
+    assert sum(bucket.take() for _ in range(30)) == 20
+    time.pause(1000)
+    assert sum(bucket.take() for _ in range(30)) == 10
+    assert bites.first == {"a throttle": 0.0}
+    table = Table(bites, "a table", warm=100)
+    for _ in range(31 * 60):
+        table.write(90)
+        time.pause(1000)
+    assert sum(table.write(1) for _ in range(300)) == pytest.approx(180, abs=1)
+
+
+def test_an_event_source_begins_with_five_batches_and_adds_five_per_second_unless_pollers_are_provisioned() -> None:
+    def running(after_seconds: float, **pollers: int) -> int:
+        deployed = Deployed(
+            service=lanes_deployed_with(fast=100),
+            pollers=pollers,
+            uploads_per_second=10_000,
+            uploads_at_once=5_000,
+            quotas=Quotas(concurrency=10_000),
+        )
+        flow = Flow(deployed, SAMPLE, [Phase(per_second=2000, seconds=after_seconds)], seed=1)
+        flow.time.pause(after_seconds * 1000)
+        found = flow.sources["fast"].running
+        flow.time.close()
+        return found
+
+    assert running(2) in range(11, 16)
+    assert running(6) in range(30, 36)
+    assert running(2, fast=8) in range(80, 101)
+
+
+def test_every_upload_has_one_answer_and_what_is_accepted_is_done() -> None:
+    burst = Load(name="a burst", phase=Phase(per_second=300, seconds=20))
+    row = play(burst, SAMPLE, seed=1)
+    assert row["uploads"] == sum(count for name, count in row["answers"].items() if name != "tried again later")
+    assert row["lost"] == 0 and row["answers"]["429 overloaded"] > 100
+    assert sum(row["late"].values()) == 0
+    assert abs(row["retry_after"]["median"] - 1) < 0.2
+    new = play(Load(name="new", phase=burst.phase, quotas=Quotas(concurrency=10)), SAMPLE, seed=1)
+    assert new["answers"]["503 of Lambda"] > 100 and new["lost"] == 0
+
+
+def test_a_stack_of_a_loads_size_is_what_capacity_says() -> None:
+    sized = deployed_for(Load(name="many", phase=Phase(per_second=200, seconds=1), is_sized=True), SAMPLE)
+    assert {name: lane.concurrency for name, lane in sized.service.items()} == dict.fromkeys(LANES, 63)
+
+
+def test_the_simulation_and_the_arithmetic_name_the_same_limit_of_the_default_stack() -> None:
+    (default, sized) = measure([100.0], SAMPLE, seconds=20, seed=1)
+    assert default["by_arithmetic"] == "workers of the slow lane (10)"
+    assert default["by_simulation"] == "workers of the slow lane"
+    assert (sized["by_arithmetic"], sized["by_simulation"]) == (None, None)
