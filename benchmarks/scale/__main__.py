@@ -21,13 +21,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.forms import FOLDER, by_form
-from benchmarks.scale import loads, saturation
+from benchmarks.scale import loads, saturation, usage
 from benchmarks.scale.sample import sample
 from benchmarks.virtual.latencies import DAYS
 from checks.report import Goal, write_report
 
-OTHERS: Mapping[str, Callable[[], tuple[list[dict[str, Any]], list[Goal]]]] = {}
-"""The rows and goals of what other programs play: "usage", "one tenant" and "one endpoint"."""
+
+def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:
+    """How many events a second are counted, of one tenant and of many."""
+    rows = usage.rows(seed, events=by_form(short=2_000, usual=usage.EVENTS))
+    least = min(row["events_per_second"] for row in rows)
+    return rows, [
+        Goal(name="events counted a second, of one tenant or many, on the worst day", value=least, limit=1000)
+    ]
+
+
+OTHERS: Mapping[str, Callable[[int], tuple[list[dict[str, Any]], list[Goal]]]] = {"usage": _usage}
+"""The rows and goals of what is played apart, by its name. One endpoint is in benchmarks/webhooks."""
 
 IMAGES = by_form(short=50, usual=500)
 """The images of the smaller run, in each lane."""
@@ -74,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     late = sum(sum(row["late"].values()) for row in slow_days)
     goals.append(Goal(name="images of bursts that were late on a bad day", value=late, limit=0, at_least=False))
     for name, measure in OTHERS.items():
-        found, held = measure()
+        found, held = measure(options.seed)
         rows += [{"part": name, **row} for row in found]
         goals += held
     write_report("scale", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
