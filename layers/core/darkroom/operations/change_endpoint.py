@@ -40,6 +40,7 @@ def end_rest_of_host(endpoints: Endpoints, endpoint: Endpoint, clock: Clock) -> 
             change_endpoint(endpoints, row, lambda current: reach(current, now=clock()))
 
 
-def watch(endpoints: Endpoints, endpoint: Endpoint, at: Milliseconds, clock: Clock) -> None:
-    """Makes sure that the sweeper looks at the endpoint at `at` or earlier. Raises Retryable."""
-    change_endpoint(endpoints, endpoint, lambda row: wake(row, at, now=clock()))
+def watch(endpoints: Endpoints, endpoint: Endpoint, at: Milliseconds, clock: Clock) -> Endpoint | None:
+    """Makes sure that the sweeper looks at the endpoint at `at` or earlier; returns its row, None if it is gone. Raises
+    Retryable."""
+    return change_endpoint(endpoints, endpoint, lambda row: wake(row, at, now=clock()))
