@@ -92,7 +92,9 @@ class DeliveriesTable:
             conditions += [] if flight.delivery_id in lost else ["attribute_not_exists(flights.#it)"]
             request: Any = {
                 "UpdateExpression": "SET flights.#it = :it, forget_at = :forget" + (removed and f" REMOVE {removed}"),
-                "ConditionExpression": " AND ".join(["size(flights) < :most", *conditions]),
+                "ConditionExpression": " AND ".join(
+                    ["attribute_exists(flights)", "size(flights) < :most", *conditions]
+                ),
                 "ExpressionAttributeNames": {"#it": flight.delivery_id, **names},
                 "ExpressionAttributeValues": {
                     ":it": mine,
