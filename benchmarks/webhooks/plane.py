@@ -107,8 +107,8 @@ class Plane:
         units = {"get": reads(1), "of_tenant": reads(1), "change": writes, "due": reads(0.5)}
         endpoints_by_aws = Remote(self.aws, "endpoints", self.endpoints, units)
         units = {"get": reads(1), "create": writes, "change": writes, "due": reads(0.5)}
-        units |= {"take_place": self._units_of_place, "free_place": self._units_of_place}
-        deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units)
+        places = {"take_place": self._units_of_place, "free_place": self._units_of_place}
+        deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units | places)
         units = {"send": lambda *_, **__: {"SQS requests": 1}}
         queue_by_aws = Remote(self.aws, "queue", self, units)
         self._create_ports = CreatePorts(

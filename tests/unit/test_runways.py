@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -46,10 +47,15 @@ class CountingEndpoints(FakeEndpoints):
         return super().of_tenant(tenant_id)
 
 
-def wide(world: WebhooksWorld, **stated: object) -> Endpoint:
+def wide(world: WebhooksWorld, **stated: Any) -> Endpoint:
     """An endpoint that has done well for long."""
     made = world.add(f"https://hooks-{world.receipts}.example.com/")
-    usual = {"quick": MOST_QUICK, "widened_at": world.now, "last_success_at": world.now, "crowded_at": world.now}
+    usual: dict[str, Any] = {
+        "quick": MOST_QUICK,
+        "widened_at": world.now,
+        "last_success_at": world.now,
+        "crowded_at": world.now,
+    }
     row = replace(made, **usual | stated)
     world.endpoints.rows[TENANT, place_of(made.endpoint_id)] = row
     return row
@@ -247,6 +253,7 @@ def test_while_all_is_well_the_row_is_written_once_a_minute() -> None:
     messages = world.take()
     endpoints.writes = 0
     while messages[5:]:
+        world.advance(1)
         world.deliver(messages.pop())
     assert endpoints.writes == 0
     world.advance(LOOK_SECONDS)
@@ -315,3 +322,41 @@ def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> 
     before = endpoints.reads
     world.tell(*(event(number) for number in range(10)))
     assert endpoints.reads == before + 1
+
+
+def test_one_failure_takes_all_points() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.receiver.behaves = lambda _: DOWN
+    world.tell(event(1))
+    world.run()
+    world.receiver.behaves = lambda _: OK
+    world.run_for(10)
+    row = world.endpoint(endpoint)
+    assert (row.failing_since, row.quick, row.is_wide) == (None, 1, False)
+
+
+def test_endpoints_that_were_read_a_second_ago_are_read_again() -> None:
+    class Slow(FakeDeliveries):
+        def create(self, delivery):  # type: ignore[no-untyped-def]
+            world.advance(1)
+            return super().create(delivery)
+
+    endpoints = CountingEndpoints()
+    world = WebhooksWorld(endpoints=endpoints, deliveries=Slow())
+    world.add()
+    before = endpoints.reads
+    world.tell(event(1), event(2))
+    assert endpoints.reads == before + 2
+
+
+def test_the_sweeper_calls_no_more_than_there_is_room_for_at_a_host() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.add(f"{endpoint.url}other")
+    world.tell(*(event(number) for number in range(10)))
+    world.run_for(0)
+    world.take()
+    world.advance(LOOK_SECONDS)
+    world.sweep()
+    assert world.endpoint(endpoint).flights == ()

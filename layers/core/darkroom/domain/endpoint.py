@@ -481,16 +481,20 @@ def runway_of(delivery_id: str) -> int:
     return zlib.crc32(delivery_id.encode()) % RUNWAYS
 
 
+def has_runways(rows: Sequence[Endpoint]) -> bool:
+    """Whether the first of these is wide, and alone at its host: of what is on runways no other endpoint knows."""
+    return len(rows) == 1 and rows[0].is_wide
+
+
 def may_use_runway(rows: Sequence[Endpoint], delivery_id: str, *, now: Milliseconds) -> bool:
-    """Whether a delivery to the first of these takes off from a runway: that one is wide, alone at its host, and its
-    row keeps no place for the delivery."""
+    """Whether a delivery to the first of these takes off from a runway. One that was called has a place in the row."""
     is_kept = any(flight.delivery_id == delivery_id for flight in in_flight(rows[0], now=now))
-    return len(rows) == 1 and rows[0].is_wide and not is_kept
+    return has_runways(rows) and not is_kept
 
 
-def ripe_before(endpoint: Endpoint, *, now: Milliseconds) -> Milliseconds:
+def ripe_before(rows: Sequence[Endpoint], *, now: Milliseconds) -> Milliseconds:
     """Deliveries that are due since then at least wait for their turn, or their message was lost."""
-    return max(now - RIPE_SECONDS * SECOND, endpoint.widened_at or 0) if endpoint.is_wide else now
+    return max(now - RIPE_SECONDS * SECOND, rows[0].widened_at or 0) if has_runways(rows) else now
 
 
 def go_on_well(endpoint: Endpoint, *, milliseconds: int, now: Milliseconds) -> Endpoint:

@@ -31,6 +31,7 @@ from darkroom.domain.endpoint import (
     crowd,
     fail,
     go_on_well,
+    has_runways,
     has_too_many,
     in_flight,
     land,
@@ -48,6 +49,7 @@ from darkroom.domain.endpoint import (
     uncrowd,
     wake,
 )
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
 from darkroom.operations.change_endpoint import TRIES, change_endpoint, watch
 from darkroom.operations.enqueue import seconds_until
@@ -433,13 +435,14 @@ def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage)
         if here <= 0:
             continue
         with bookkeeping("next delivery not called"), suppress(Fenced):
-            due = _due(ports, endpoint, but=flying)
+            is_wide = has_runways(host)
+            due = _due(ports, endpoint, but=flying, before=ripe_before(host, now=ports.clock()))
             # Not the first of them: several that end at the same time would all call the same ones.
             mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
-            waiting = _those_that_wait(ports, endpoint, mixed, NEXT_READ if endpoint.is_wide else here, met)
+            waiting = _those_that_wait(ports, endpoint, mixed, NEXT_READ if is_wide else here, met)
             room -= min(here, len(waiting))
             if waiting:
-                _call(ports, endpoint, waiting)
+                _call(ports, endpoint, waiting, is_wide=is_wide)
             elif not flying:
                 # The index may not show yet who had to wait, or still show who has ended.
                 seconds = (now - endpoint.crowded_at) // SECOND
@@ -461,16 +464,15 @@ def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     if in_flight(endpoint, now=ports.clock()):
         return met  # the one that was called before
     with bookkeeping("another delivery not called"):
-        due = sorted(_due(ports, endpoint, but={endpoint.probe}), reverse=True)
+        due = sorted(_due(ports, endpoint, but={endpoint.probe}, before=ports.clock()), reverse=True)
         waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ, met)
         _call(ports, endpoint, sorted(waiting, key=lambda delivery: delivery.attempt)[:1])
     return met
 
 
-def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None]) -> list[str]:
-    """The deliveries that wait, by the index, those first that have waited longest."""
+def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None], before: Milliseconds) -> list[str]:
+    """The deliveries that have waited since `before`, by the index, those first that have waited longest."""
     listed = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED)
-    before = ripe_before(endpoint, now=ports.clock())
     return [one.delivery_id for one in listed if one.due_at <= before and one.delivery_id not in but]
 
 
@@ -491,7 +493,7 @@ def _those_that_wait(
     return waiting
 
 
-def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery]) -> None:
+def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery], *, is_wide: bool = False) -> None:
     """Keeps places for these deliveries, as far as there is room, and sends messages for those that have one. To a wide
     endpoint the others are sent as well: these take runways, and when they end they call nobody."""
     called: list[Delivery] = []
@@ -502,7 +504,7 @@ def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery]) -> None
             return row
         for delivery in waiting:
             after = call(row, delivery.delivery_id, now=ports.clock())
-            if after != row or row.is_wide:
+            if after != row or (is_wide and row.is_wide):
                 called.append(delivery)
             row = after
         return row
