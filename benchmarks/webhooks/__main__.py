@@ -7,9 +7,9 @@ Plays deliveries to fifty endpoints through the real operations, over the proofs
 time, and the index of what is due is late. Only the queues and the pools of their functions are modelled. The load is
 played with and without two endpoints that do not answer. Then 200 deliveries a second come for one healthy endpoint,
 and others are slow, silent, or stop answering under that load. Then one endpoint is disabled for an hour, and others
-fail until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last, two
-thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables and
-writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
+fail until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last,
+two thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables
+and writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
 """
 
 from __future__ import annotations

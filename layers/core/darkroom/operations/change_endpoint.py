@@ -11,7 +11,8 @@ from darkroom.operations.read_host import read_host
 from darkroom.ports import Clock, Endpoints, Fenced
 
 TRIES = 8
-"""How often a decision is made. Four deliveries at most change a row at a time, and those who look at it."""
+"""How often a decision is made. Four deliveries at most change a row at a time, and those who look at it; of more that
+come from runways, most find that nothing is left to change."""
 
 
 def change_endpoint(

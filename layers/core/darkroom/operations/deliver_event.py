@@ -271,7 +271,8 @@ def _hear_from_runway(
             _send_if_soon(ports, after)
         if not current.is_wide and (was_wide or not in_flight(current, now=now)):  # or no other calls the next
             met = _call_next(ports, (current,), message_for(claimed))
-    outcome = "delivered" if answer.is_success else "gave_up" if due_at is None else "failed"
+    gave_up = after is not None and due_at is None
+    outcome = "delivered" if answer.is_success else "gave_up" if gave_up else "failed"
     return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
 
 
