@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from unittest.mock import patch
 
+from darkroom.domain import endpoint as endpoints
 from darkroom.domain.delivery import LEASE_SECONDS, MAX_ATTEMPTS, DeliveryStatus
 from darkroom.domain.endpoint import FAILURES_TO_REST, MAX_FLIGHTS
 from darkroom.domain.event import EventType
-from darkroom.operations import deliver_event, sweep_due_endpoints
+from darkroom.operations import sweep_due_endpoints
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Mode
@@ -361,7 +362,7 @@ def from_a_runway_that_is_full(model: Model) -> None:
     for number in range(MAX_FLIGHTS + 2):
         model.tell(number)
     _hear(model)
-    with patch.object(deliver_event, "RUNWAY_PLACES", 0):
+    with patch.object(endpoints, "RUNWAY_PLACES", 0):
         for message in model.queue.visible():
             model.deliver(message, stops_at=POST)
         model.go_on()

@@ -360,3 +360,17 @@ def test_the_sweeper_calls_no_more_than_there_is_room_for_at_a_host() -> None:
     world.advance(LOOK_SECONDS)
     world.sweep()
     assert world.endpoint(endpoint).flights == ()
+
+
+def test_runways_fill_slowly_at_first() -> None:
+    places = [wide(WebhooksWorld(), quick=quick).runway_places for quick in range(QUICK_TO_WIDEN, MOST_QUICK + 1)]
+    assert places[0] == 1
+    assert places == sorted(places)
+    assert set(places) == set(range(1, RUNWAY_PLACES + 1))
+
+
+def test_one_with_few_points_has_few_on_its_way() -> None:
+    world = WebhooksWorld()
+    wide(world, quick=QUICK_TO_WIDEN)
+    world.tell(*(event(number) for number in range(60)))
+    assert at_the_same_time(world, world.take(), lambda _: SLOW) == RUNWAYS + MAX_FLIGHTS

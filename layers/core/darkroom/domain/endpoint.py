@@ -48,10 +48,10 @@ RUNWAYS, RUNWAY_PLACES = 4, 12
 """How many more may be on their way to an endpoint that is wide: so many on each of so many runways. A runway is an
 item of its own, because one item could not take the writes of them all."""
 
-QUICK_MILLISECONDS, QUICK_TO_WIDEN, MOST_QUICK = 1000, 20, 40
-"""An endpoint is wide while it has so many points, once something had to wait for its turn. Each delivery that was
-taken within so long is a point, up to the last number; a slower one takes as many as make an endpoint wide, and one
-that fails takes all. So of many quick ones a single one may be slow, but not two in a minute."""
+QUICK_MILLISECONDS, QUICK_TO_WIDEN, MOST_QUICK = 1000, 20, 60
+"""An endpoint is wide while it has so many points, once something had to wait for its turn, and wholly with twice as
+many. Each delivery that was taken within so long is a point, up to the last number; a slower one takes half of that,
+and one that fails takes all. So of many quick ones a single one may be slow, but not two in a minute."""
 
 RIPE_SECONDS = 2
 """What is due at a wide endpoint for less may be on a runway: the index does not tell. It is called later."""
@@ -222,6 +222,11 @@ class Endpoint:
         knowing of them, so its other fields decide as well."""
         is_well = self.is_enabled and self.failing_since is None and self.limit == MAX_FLIGHTS
         return self.widened_at is not None and self.quick >= QUICK_TO_WIDEN and is_well
+
+    @property
+    def runway_places(self) -> int:
+        """How many may be on each of its runways: few at first, and more with each that is taken quickly."""
+        return min(RUNWAY_PLACES, -(-RUNWAY_PLACES * (self.quick - QUICK_TO_WIDEN + 1) // QUICK_TO_WIDEN))
 
     @property
     def due_shard(self) -> str:
@@ -508,7 +513,7 @@ def go_on_well(endpoint: Endpoint, *, milliseconds: int, now: Milliseconds) -> E
 
 
 def _slower(endpoint: Endpoint) -> int:
-    return max(0, endpoint.quick - QUICK_TO_WIDEN)
+    return max(0, endpoint.quick - MOST_QUICK // 2)
 
 
 def _go_on_failing(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:

@@ -199,8 +199,8 @@ def _deliver_from_runway(
 ) -> Delivered | None:
     """What the message came to; None if its runway has no place, or if there is nothing to send."""
     master = ports.master_secret.current().text.encode()
-    flight = _flight(ports, message.delivery_id, claimed_by)
-    place = ports.deliveries.take_place(endpoint.endpoint_id, flight, now=ports.clock(), most=RUNWAY_PLACES)
+    flight, most = _flight(ports, message.delivery_id, claimed_by), endpoint.runway_places
+    place = ports.deliveries.take_place(endpoint.endpoint_id, flight, now=ports.clock(), most=most)
     if place == "held":
         return Delivered(outcome="leased")
     if place == "full":
