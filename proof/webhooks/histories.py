@@ -359,7 +359,7 @@ def from_runways(model: Model) -> None:
 @_history
 def from_a_runway_that_is_full(model: Model) -> None:
     model.add(is_wide=True)
-    for number in range(MAX_FLIGHTS + 2):
+    for number in range(2):
         model.tell(number)
     _hear(model)
     with patch.object(endpoints, "RUNWAY_PLACES", 0):
