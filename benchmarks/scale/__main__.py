@@ -31,9 +31,7 @@ def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:
     """How many events a second are counted, of one tenant and of many."""
     rows = usage.rows(seed, events=by_form(short=2_000, usual=usage.EVENTS))
     least = min(row["events_per_second"] for row in rows)
-    return rows, [
-        Goal(name="events counted a second, of one tenant or many, on the worst day", value=least, limit=1000)
-    ]
+    return rows, [Goal(name="events counted a second on the worst day", value=least, limit=1000, at_least=True)]
 
 
 OTHERS: Mapping[str, Callable[[int], tuple[list[dict[str, Any]], list[Goal]]]] = {"usage": _usage}

@@ -5,10 +5,11 @@
 
 Plays deliveries to fifty endpoints through the real operations, over the proofs' stores as AWS has them: calls take
 time, and the index of what is due is late. Only the queues and the pools of their functions are modelled. The load is
-played with and without two endpoints that do not answer. Then one endpoint is disabled for an hour, and others fail
-until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last, two
-thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables and
-writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
+played with and without two endpoints that do not answer. Then 200 deliveries a second come for one healthy endpoint,
+and others are slow, silent, or stop answering under that load. Then one endpoint is disabled for an hour, and others
+fail until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last,
+two thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables
+and writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.forms import FOLDER, by_form
-from benchmarks.webhooks import fan_out, local, neighbours, rest
+from benchmarks.webhooks import fan_out, local, neighbours, one_endpoint, rest
 from checks.report import Goal, write_report
 
 SAMPLE = 1000
@@ -50,15 +51,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What the short form plays, so that a later one shows whether a delivery still takes what it took.
     sample = neighbours.play(seed=options.seed, deliveries=SAMPLE, per_second=options.per_second, with_bad=True).row
     rows.append({**sample, "part": "sample"})
+    alone, one_endpoint_goals = one_endpoint.measure(seed=options.seed)
+    _print_one_endpoint(alone)
     rested, rest_goals = rest.measure(seeds=range(options.seed, options.seed + by_form(short=1, usual=2, long=5)))
     _print_rest(rested)
     fanned, fan_out_goals = fan_out.measure(seed=options.seed)
     _print_fan_out(fanned)
     on_the_stack, local_goals = local.measure()
     _print_local(on_the_stack)
-    rows += [*rested, *fanned, on_the_stack]
+    rows += [*alone, *rested, *fanned, on_the_stack]
     broken = sum(sum(row.get("broken", {}).values()) for row in rows)
-    goals += [*rest_goals, *fan_out_goals, *local_goals]
+    goals += [*one_endpoint_goals, *rest_goals, *fan_out_goals, *local_goals]
     goals.append(Goal(name="deliveries lost, or more on their way than may be", value=broken, limit=0, at_least=False))
     write_report("webhooks", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
     is_whole = all(goal.holds for goal in local_goals)
@@ -77,6 +80,20 @@ def _print_neighbours(rows: Sequence[Mapping[str, Any]]) -> None:
     for name, dollars in last["dollars"].items():
         print(f"  {name:<26}{last['billed'][name]:>9,.3f} each  ${dollars:>6.2f}")
     print(f"  {'together':<40}${sum(last['dollars'].values()):>7.2f}")
+
+
+def _print_one_endpoint(rows: Sequence[Mapping[str, Any]]) -> None:
+    well, *bad, turned = rows
+    print(
+        f"\nOne healthy endpoint, {well['deliveries']:,} deliveries at 200 a second: p50 {well['p50']:,} ms, p99",
+        end="",
+    )
+    print(f" {well['p99']:,} ms, worst {well['worst']:,} ms; {well['calls_each']} calls each")
+    for row in bad:
+        print(f"  {row['part']}: at most {row['most_in_flight']} on their way")
+    print(f"  one that stops answering had {turned['most_in_flight_before']}, then {turned['most_in_flight']};", end="")
+    figures = [turned[name] for name in ("others_p99_before", "others_p99", "others_worst")]
+    print(" the others: p99 {:,} ms, in the next minute {:,} ms, worst {:,} ms".format(*figures))
 
 
 def _print_rest(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -67,7 +67,7 @@ def play(*, seed: int, deliveries: int, per_second: float, with_bad: bool) -> Ru
         "drained_seconds": drained,
         "sent_twice": sum(seen.times > 1 for seen in plane.seen.values()),
         "outcomes": dict(plane.outcomes),
-    } | _counted(plane)
+    } | counted(plane)
     if with_bad:
         row["slow_drained_seconds"] = plane.run_until_delivered({slow_one.endpoint_id}, most_seconds=DRAIN_SECONDS)
         row["hole_waited"] = sum(
@@ -86,7 +86,7 @@ def play(*, seed: int, deliveries: int, per_second: float, with_bad: bool) -> Ru
     return Run(row=row, broken=+plane.broken, all=every, steady=steady)
 
 
-def _counted(plane: Plane) -> dict[str, Any]:
+def counted(plane: Plane) -> dict[str, Any]:
     """What a delivery takes on average: its calls, and dollars for a million, without logs."""
     count = len(plane.wanted)
     queues = (plane.create_queue, plane.deliver_queue)

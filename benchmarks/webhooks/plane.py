@@ -7,13 +7,24 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from benchmarks.virtual.virtual_time import START, VirtualTime
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
-from benchmarks.webhooks.stores import Aws, Remote, Rows, reads, writes
-from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, read_delivery_message
-from darkroom.domain.endpoint import MAX_FLIGHTS, RAMP_SUCCESSES, Endpoint, matches, place_of
+from benchmarks.webhooks.stores import UNIT_BYTES, Aws, Remote, Rows, reads, writes
+from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, event_id_of, read_delivery_message
+from darkroom.domain.endpoint import (
+    MAX_FLIGHTS,
+    RAMP_SUCCESSES,
+    RUNWAY_PLACES,
+    RUNWAYS,
+    Endpoint,
+    Flight,
+    matches,
+    place_of,
+    runway_of,
+)
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of
 from darkroom.domain.webhook_signature import ID_HEADER
@@ -39,6 +50,9 @@ CREATE_VISIBILITY_SECONDS, DELIVER_VISIBILITY_SECONDS = 200, 270
 """The queues' visibility timeouts, as in the template."""
 
 SWEEP_SECONDS = 60
+
+FLIGHT_BYTES = 130
+"""A flight on a runway: the delivery's id, the receipt, a time and their names."""
 
 type Delivered = tuple[str, str]
 """A delivery by its endpoint's id and its event's."""
@@ -72,6 +86,8 @@ class Plane:
         self._seed = seed
         self._endpoint_ids = {one.url: one.endpoint_id for one in endpoints}
         self._in_flight: Counter[str] = Counter()
+        self.most_in_flight: Counter[str] = Counter()
+        self._counted: Counter[str] = Counter()
         self._filled_since: dict[str, int] = {}
         self._receipts = count()
         chance = random.Random(f"{seed} {len(endpoints)}")
@@ -92,7 +108,8 @@ class Plane:
         units = {"get": reads(1), "of_tenant": reads(1), "change": writes, "due": reads(0.5)}
         endpoints_by_aws = Remote(self.aws, "endpoints", self.endpoints, units)
         units = {"get": reads(1), "create": writes, "change": writes, "due": reads(0.5)}
-        deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units)
+        places = {"take_place": self._units_of_place, "free_place": self._units_of_place}
+        deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units | places)
         units = {"send": lambda *_, **__: {"SQS requests": 1}}
         queue_by_aws = Remote(self.aws, "queue", self, units)
         self._create_ports = CreatePorts(
@@ -246,11 +263,12 @@ class Plane:
         one = self._endpoint_ids[url], headers[ID_HEADER]
         endpoint_id, event_id = one
         began = self.time.elapsed()
-        self._take_off(endpoint_id)
+        is_counted = self._take_off(endpoint_id, event_id)
         chance = random.Random(f"{self._seed} {endpoint_id} {event_id}")
         milliseconds, answer = self.behaves[endpoint_id](chance, event_id)
         self.time.pause(milliseconds)
         self._in_flight[endpoint_id] -= 1
+        self._counted[endpoint_id] -= is_counted
         seen = self.seen[one]
         seen.attempts.append((began, self.time.elapsed()))
         if answer.is_success:
@@ -260,10 +278,26 @@ class Plane:
             seen.delivered_at = seen.attempts[-1][1] if seen.delivered_at is None else seen.delivered_at
         return answer
 
-    def _take_off(self, endpoint_id: str) -> None:
+    def _units_of_place(self, endpoint_id: str, flight: Flight, **_: Any) -> Mapping[str, float]:
+        there = self.deliveries.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
+        return {"DynamoDB write units": -(-FLIGHT_BYTES * (1 + len(there)) // UNIT_BYTES)}
+
+    def _take_off(self, endpoint_id: str, event_id: str) -> bool:
+        """Whether the endpoint's row counts it: otherwise it is on a runway, and the endpoint is wide, or was when the
+        delivery took its place there."""
+        is_counted = not any(
+            event_id_of(delivery_id) == event_id and one.claimed_by is not None
+            for number in range(RUNWAYS)
+            for delivery_id, one in self.deliveries.runways.get((endpoint_id, number), {}).items()
+        )
         self._in_flight[endpoint_id] += 1
-        if self._in_flight[endpoint_id] > MAX_FLIGHTS:
+        self._counted[endpoint_id] += is_counted
+        self.most_in_flight[endpoint_id] = max(self.most_in_flight[endpoint_id], self._in_flight[endpoint_id])
+        most = MAX_FLIGHTS + RUNWAYS * RUNWAY_PLACES
+        if self._counted[endpoint_id] > MAX_FLIGHTS or self._in_flight[endpoint_id] > most:
             self.broken["more on their way to an endpoint than may be"] += 1
         successes = self._filled_since.get(endpoint_id)  # since its owner has enabled it
-        if successes is not None and self._in_flight[endpoint_id] > 1 + successes // RAMP_SUCCESSES:
+        may_be = 1 + (successes or 0) // RAMP_SUCCESSES
+        if successes is not None and may_be < MAX_FLIGHTS and self._in_flight[endpoint_id] > may_be:
             self.broken["more on their way to an endpoint than may be after a recovery"] += 1
+        return is_counted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from benchmarks.webhooks.stores import lognormal
 from darkroom.domain.delivery import Answer
 
 type Behaviour = Callable[[random.Random, str], tuple[float, Answer]]
@@ -20,6 +21,17 @@ def ordinary(chance: random.Random, _: str = "") -> tuple[float, Answer]:
     """Within 60 ms, the median; 200 ms or more for one in a hundred."""
     milliseconds = min(chance.lognormvariate(4.1, 0.5), TIMEOUT_MILLISECONDS)
     return milliseconds, Answer(milliseconds=round(milliseconds), status=200, body="ok")
+
+
+def healthy(chance: random.Random, _: str = "") -> tuple[float, Answer]:
+    """Within 60 ms, the median; 300 ms or more for one in a hundred."""
+    milliseconds = min(lognormal(chance, 60.0, 300.0), TIMEOUT_MILLISECONDS)
+    return milliseconds, Answer(milliseconds=round(milliseconds), status=200, body="ok")
+
+
+def five_seconds(chance: random.Random, _: str = "") -> tuple[float, Answer]:
+    """Well, after five seconds."""
+    return 5000.0, Answer(milliseconds=5000, status=200, body="ok")
 
 
 def black_hole(chance: random.Random, _: str = "") -> tuple[float, Answer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
@@ -17,8 +18,10 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.ports import DueDelivery
 from proof.fakes.webhooks import FakeDeliveries
 
-CALL_MILLISECONDS = 2.0, 8.0
-"""How long a call to DynamoDB or SQS takes: single-digit milliseconds (https://aws.amazon.com/dynamodb/features)."""
+CALL_MILLISECONDS = {"DynamoDB": (5.0, 20.0), "SQS": (10.0, 40.0)}
+"""How long a call takes: the median and what one in a hundred takes. In between are 10 ms and 20 ms for one in ten."""
+
+_ONE_IN_A_HUNDRED = 2.326  # standard deviations above the median
 
 LAG_MILLISECONDS = 300.0
 """How late an index is: a fraction of a second
@@ -74,7 +77,13 @@ class Aws:
         self.calls[name] += 1
         for unit, count in units.items():
             self.billed[unit] += count
-        self.time.pause(self.chance.uniform(*CALL_MILLISECONDS))
+        service = "SQS" if name.startswith("queue.") else "DynamoDB"
+        self.time.pause(lognormal(self.chance, *CALL_MILLISECONDS[service]))
+
+
+def lognormal(chance: random.Random, median: float, one_in_a_hundred: float) -> float:
+    """A random time with that median, which one in a hundred exceeds so far."""
+    return chance.lognormvariate(math.log(median), math.log(one_in_a_hundred / median) / _ONE_IN_A_HUNDRED)
 
 
 class Remote:

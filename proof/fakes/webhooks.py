@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
-from darkroom.domain.endpoint import Endpoint, due_shard_of, place_of
+from darkroom.domain.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, place_of, runway_of
 from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
+from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Fenced, Place, UnreadableRow
 
 
 def _read[Row](row: Row | UnreadableRow) -> Row:
@@ -85,6 +85,7 @@ class FakeDeliveries:
 
     rows: dict[str, dict[str, Delivery]] = field(default_factory=dict)
     unreadable: set[tuple[str, str]] = field(default_factory=set)
+    runways: dict[tuple[str, int], dict[str, Flight]] = field(default_factory=dict)
 
     def _readable(self, row: Delivery) -> Delivery | UnreadableRow:
         if (row.endpoint_id, row.delivery_id) not in self.unreadable:
@@ -109,6 +110,26 @@ class FakeDeliveries:
             raise Fenced(current)
         self.rows[before.endpoint_id][before.delivery_id] = written
         return written
+
+    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+        runway = self.runways.setdefault((endpoint_id, runway_of(flight.delivery_id)), {})
+        there = runway.get(flight.delivery_id)
+        if there == flight:  # this write's own first attempt, whose answer was lost
+            return "taken"
+        for lost in [one.delivery_id for one in runway.values() if one.until <= now]:
+            del runway[lost]
+        if flight.delivery_id in runway:
+            return "held"
+        if len(runway) >= most:
+            return "full"
+        runway[flight.delivery_id] = flight
+        return "taken"
+
+    def free_place(self, endpoint_id: str, flight: Flight) -> None:
+        runway = self.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
+        there = runway.get(flight.delivery_id)
+        if there is not None and there.claimed_by == flight.claimed_by:
+            del runway[flight.delivery_id]
 
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
         rows = self.rows.get(endpoint_id, {}).values()
@@ -147,6 +168,8 @@ class FakeDeliveries:
         ]
 
     def remove_all(self, endpoint_id: str) -> int:
+        for runway in range(RUNWAYS):
+            self.runways.pop((endpoint_id, runway), None)
         return len(self.rows.pop(endpoint_id, {}))
 
     def endpoints_of(self, tenant_id: str) -> Iterator[str]:

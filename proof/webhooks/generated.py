@@ -15,13 +15,13 @@ from darkroom.domain.event import EventType
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Fault
-from proof.webhooks.world import BUSY, DOWN, GONE, SLOW, STORES, UNREACHED, Model, What
+from proof.webhooks.world import BUSY, DOWN, GONE, LATE, SLOW, STORES, UNREACHED, Model, What
 
 COUNTS: Counter[str] = Counter()
 """How often everything has happened, over all histories of this process."""
 
 WHATS: tuple[What, ...] = get_args(What.__value__)
-ANSWERS = {"ok": OK, "down": DOWN, "gone": GONE, "slow": SLOW, "busy": BUSY, "unreached": UNREACHED}
+ANSWERS = {"ok": OK, "down": DOWN, "gone": GONE, "slow": SLOW, "busy": BUSY, "late": LATE, "unreached": UNREACHED}
 
 RULES = (
     *("tell", "tell twice", "delete", "hear", "deliver", "sweep", "two sweeps at once", "meanwhile", "crash", "go on"),
@@ -65,7 +65,7 @@ def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
 CALLS = {
     "hear": _calls(("images", 2), ("endpoints", 4), ("deliveries", 3), ("queue", 3), ("events", 2)),
     "deliver": _calls(
-        *(("endpoints", 4), ("deliveries", 3), ("receiver", 1), ("receiver", 1), ("queue", 3)),
+        *(("endpoints", 4), ("deliveries", 5), ("receiver", 1), ("receiver", 1), ("queue", 3)),
         *(("secret", 1), ("tenants", 1), ("index", 1)),
     ),
     "sweep": _calls(("endpoints", 8), ("deliveries", 3), ("index", 2), ("queue", 2), ("tenants", 2)),
@@ -139,9 +139,9 @@ class Histories(RuleBasedStateMachine):
     def _happens(self, name: str) -> None:
         COUNTS[f"rule: {name}"] += 1
 
-    @initialize(count=st.integers(1, 6), two=st.booleans())
-    def begin(self, count: int, two: bool) -> None:
-        self.model.add()
+    @initialize(count=st.integers(1, 6), two=st.booleans(), is_wide=st.booleans())
+    def begin(self, count: int, two: bool, is_wide: bool) -> None:
+        self.model.add(is_wide=is_wide)
         if two:
             self.model.add(1)
         for _ in range(count):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from unittest.mock import patch
 
+from darkroom.domain import endpoint as endpoints
 from darkroom.domain.delivery import LEASE_SECONDS, MAX_ATTEMPTS, DeliveryStatus
 from darkroom.domain.endpoint import FAILURES_TO_REST, MAX_FLIGHTS
 from darkroom.domain.event import EventType
@@ -16,7 +17,7 @@ from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Mode
 from proof.model.stores import Broken, Harm
-from proof.webhooks.world import DOWN, GONE, SLOW, UNREACHED, Model
+from proof.webhooks.world import DOWN, GONE, LATE, SLOW, UNREACHED, Model
 
 POST = Call(store="receiver", number=0)
 TAKE_OFF = Call(store="endpoints", number=1)
@@ -336,6 +337,76 @@ def of_several_types(model: Model) -> None:
     for message in [model.events.visible()]:
         model.hear(*message)
     model.drain()
+
+
+@_history
+def from_runways(model: Model) -> None:
+    """One message comes twice at a time, and one delivery is lost on its runway."""
+    model.add(is_wide=True)
+    for number in range(3):
+        model.tell(number)
+    _hear(model)
+    messages = list(model.queue.messages)
+    model.queue.send(messages[0].content)
+    for message, call in zip([*messages, model.queue.messages[-1]], (POST, CLAIM, CLAIM, POST), strict=False):
+        model.deliver(message, stops_at=call)
+    for process in model.stopped[1:2]:
+        model.kill(process)
+    model.go_on()
+    model.drain()
+
+
+@_history
+def from_a_runway_that_is_full(model: Model) -> None:
+    model.add(is_wide=True)
+    for number in range(2):
+        model.tell(number)
+    _hear(model)
+    with patch.object(endpoints, "RUNWAY_PLACES", 0):
+        for message in model.queue.visible():
+            model.deliver(message, stops_at=POST)
+        model.go_on()
+        model.drain()
+
+
+@_history
+def from_runways_until_it_is_slow(model: Model) -> None:
+    """While one is on its runway, others make the endpoint narrow, and the message of that one comes again."""
+    model.add(is_wide=True)
+    model.receiver.answer = LATE
+    for number in range(3):
+        model.tell(number)
+    _hear(model)
+    messages = model.queue.visible()
+    for message in messages[:1]:
+        model.deliver(message, stops_at=POST)
+        model.queue.send(message.content)
+    for message in messages[1:]:
+        model.deliver(message)
+    model.drain()
+    model.go_on()
+    model.drain()
+
+
+@_history
+def from_runways_until_it_fails(model: Model) -> None:
+    """An image is deleted while an event of it is on its runway."""
+    model.add(is_wide=True)
+    for number in range(2):
+        model.tell(number)
+    _hear(model)
+    messages = model.queue.visible()
+    for message in messages[:1]:
+        model.deliver(message, stops_at=Call(store="deliveries", number=2))
+    model.delete(0)
+    model.sweep()
+    model.go_on()
+    model.receiver.answer = DOWN
+    for message in messages[1:]:
+        model.deliver(message)
+    model.receiver.answer = OK
+    model.drain()
+    model.let_run(2)
 
 
 # ── Faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────

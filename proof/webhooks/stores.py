@@ -7,10 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.delivery import MAX_ATTEMPTS, MESSAGE_SECONDS, Answer, Delivery, DeliveryStatus, blank
-from darkroom.domain.endpoint import MAX_FLIGHTS, Endpoint, in_flight
+from darkroom.domain.endpoint import (
+    MAX_FLIGHTS,
+    RUNWAY_PLACES,
+    RUNWAYS,
+    Endpoint,
+    Flight,
+    in_flight,
+    runway_of,
+)
 from darkroom.domain.event import image_id_of_event, without_details
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DueDelivery
+from darkroom.ports import DueDelivery, Place
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from proof.model.processes import Process, Surroundings
 from proof.model.stores import must
@@ -104,6 +112,21 @@ class WatchedDeliveries(FakeDeliveries):
             self.index(new)
         return new
 
+    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+        place = super().take_place(endpoint_id, flight, now=now, most=most)
+        of_endpoint = [runway for (whose, _), runway in self.runways.items() if whose == endpoint_id]
+        flying = [one.delivery_id for runway in of_endpoint for one in runway.values() if one.until > self.clock()]
+        most_there = RUNWAYS * RUNWAY_PLACES + MAX_FLIGHTS
+        must(len(flying) <= most_there, "doubled", "no more are on runways than have places, and those that claim")
+        must(len(flying) == len(set(flying)), "doubled", "a delivery is on one runway once")
+        return place
+
+    def flight_of(self, row: Delivery, claimed_by: str | None = None) -> Flight | None:
+        """The flight of the delivery on its runway, of that worker or of any, unless it was lost."""
+        flight = self.runways.get((row.endpoint_id, runway_of(row.delivery_id)), {}).get(row.delivery_id)
+        is_there = flight is not None and flight.until > self.clock() and claimed_by in (None, flight.claimed_by)
+        return flight if is_there else None
+
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
         seen = self.clock() - self.lag
         shown = {
@@ -142,6 +165,9 @@ class WatchedDeliveries(FakeDeliveries):
             must(was is not DeliveryStatus.FAILED and not is_leased, "doubled", "nobody claims what another holds")
             must((old.due_at or 0) <= now, "doubled", "no attempt is made before its time")
             must(new.attempt == old.attempt + 1, "doubled", "attempts are counted one by one")
+        elif new.attempt == old.attempt + 1 and was not in ENDED:
+            may_end = self.flight_of(old) is not None and not is_leased and (old.due_at or 0) <= now
+            must(may_end, "doubled", "only who has its place on a runway ends an attempt that is not in the row")
         elif was is DeliveryStatus.SENDING:
             gives_up = not is_leased and old.attempt == MAX_ATTEMPTS and now_is is DeliveryStatus.FAILED
             must(is_leased or gives_up, "doubled", "only its worker ends an attempt")

@@ -25,7 +25,7 @@ from darkroom.domain.delivery import (
     read_delivery_message,
     record,
 )
-from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, endpoint_id_from
+from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, endpoint_id_from, runway_of
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
 from darkroom.ports import Deliveries, DueDelivery, DueEndpoint, Endpoints, Fenced, UnreadableRow
 from proof.fakes.messages import SIGNER
@@ -312,3 +312,70 @@ def test_a_suspension_is_heard_of_within_a_minute(aws: Aws) -> None:
     assert not is_suspended("acme"), "as the gateway remembers it"
     now[0] += AUTHORIZER_CACHE_SECONDS * 1000
     assert is_suspended("acme")
+
+
+def flight(number: int = 1, *, claimed_by: str = "me", until: int = NOW + 60_000) -> Flight:
+    return Flight(delivery_id=delivery(number).delivery_id, claimed_by=claimed_by, until=until)
+
+
+def on_one_runway(count: int) -> list[Flight]:
+    return [one for number in range(100) if runway_of((one := flight(number)).delivery_id) == 0][:count]
+
+
+@BOTH
+def test_a_runway_takes_as_many_as_it_may_and_each_once(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    first, second, third = on_one_runway(3)
+    to = endpoint().endpoint_id
+    assert deliveries.take_place(to, first, now=NOW, most=2) == "taken"
+    assert deliveries.take_place(to, first, now=NOW, most=2) == "taken", "its own, whose answer was lost"
+    assert deliveries.take_place(to, replace(first, claimed_by="another"), now=NOW, most=2) == "held"
+    assert deliveries.take_place(to, second, now=NOW, most=2) == "taken"
+    assert deliveries.take_place(to, third, now=NOW, most=2) == "full"
+    assert deliveries.take_place(endpoint(1).endpoint_id, third, now=NOW, most=2) == "taken", "another endpoint's"
+    deliveries.free_place(to, replace(first, claimed_by="another"))
+    assert deliveries.take_place(to, third, now=NOW, most=2) == "full", "nobody frees another's place"
+    deliveries.free_place(to, first)
+    deliveries.free_place(to, first)
+    assert deliveries.take_place(to, third, now=NOW, most=2) == "taken"
+
+
+@BOTH
+def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    first, second, third = on_one_runway(3)
+    to = endpoint().endpoint_id
+    for one in (first, second):
+        assert deliveries.take_place(to, one, now=NOW, most=2) == "taken"
+    later = NOW + 60_000
+    again = replace(first, claimed_by="another", until=later + 60_000)
+    assert deliveries.take_place(to, again, now=later, most=2) == "taken", "the same delivery, whose worker died"
+    deliveries.free_place(to, first)
+    assert deliveries.take_place(to, first, now=later, most=2) == "held", "who was lost frees nothing any more"
+    assert deliveries.take_place(to, replace(third, until=later + 60_000), now=later, most=2) == "taken"
+    assert deliveries.take_place(to, replace(second, until=later + 60_000), now=later, most=2) == "full"
+
+
+@BOTH
+def test_a_runway_is_emptied_and_taken_again(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    to = endpoint().endpoint_id
+    for _ in range(2):
+        for one in on_one_runway(2):
+            assert deliveries.take_place(to, one, now=NOW, most=2) == "taken"
+        for one in on_one_runway(2):
+            deliveries.free_place(to, one)
+
+
+def test_no_list_shows_a_runway_and_it_goes_with_the_deliveries_or_after_a_day(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    deliveries = DeliveriesTable(client, aws.deliveries_table)
+    to = endpoint().endpoint_id
+    deliveries.take_place(to, flight(), now=NOW, most=2)
+    assert deliveries.page(to, limit=10).deliveries == ()
+    assert list(deliveries.due(to, 10)) == []
+    assert list(deliveries.endpoints_of("acme")) == []
+    (item,) = client.scan(TableName=aws.deliveries_table)["Items"]
+    assert item["forget_at"] == {"N": str(NOW // 1000 + 86_400)}
+    assert deliveries.remove_all(to) == 0
+    assert client.scan(TableName=aws.deliveries_table)["Items"] == []

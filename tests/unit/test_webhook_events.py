@@ -94,7 +94,7 @@ type Write = Callable[[Endpoint, int], Endpoint]
 WRITES: dict[str, Write] = {
     "fail": lambda row, now: fail(row, "d", is_first=True, retry_at=now + 5_000, is_gone=False, now=now),
     "gone": lambda row, now: fail(row, "d", is_first=True, retry_at=None, is_gone=True, now=now),
-    "succeed": lambda row, now: succeed(row, "d", now=now),
+    "succeed": lambda row, now: succeed(row, "d", milliseconds=5, now=now),
     "enable": lambda row, now: enable(row, now=now),
     "disable": lambda row, now: disable(row, DisabledBy.CLIENT, now=now),
     "recover": lambda row, now: recover(row, since=NOW, now=now),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from darkroom.domain.errors import Retryable
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from darkroom.domain.claim import Lease
     from darkroom.domain.dead_letter import Redrive
     from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
-    from darkroom.domain.endpoint import Endpoint
+    from darkroom.domain.endpoint import Endpoint, Flight
     from darkroom.domain.event import Event
     from darkroom.domain.fetch import Fetched, Unfetched
     from darkroom.domain.hold import ReleaseWindow
@@ -343,6 +343,10 @@ class DeliveryKey(NamedTuple):
     delivery_id: str
 
 
+type Place = Literal["taken", "held", "full"]
+"""What came of asking for a place on a runway; with `held`, another flight of the same delivery has one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeliveryPage:
     """Some deliveries of an endpoint; the list continues after the id `next`, None at its end."""
@@ -364,6 +368,13 @@ class Deliveries(Protocol):
     def change(self, before: Delivery, after: Delivery) -> Delivery:
         """Writes what differs, as the next version; returns the row as written. A lost response is recognized. Raises
         Fenced, with the current row or None, if another write came first."""
+
+    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+        """Puts the flight on the endpoint's runway for its delivery, where at most `most` are on their way. What was
+        lost there does not count. A lost response is recognized."""
+
+    def free_place(self, endpoint_id: str, flight: Flight) -> None:
+        """Takes the flight from its runway, unless it is another's by now."""
 
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
         """The first deliveries of the endpoint that have not ended, by `due_at`, whether it has come or not; perhaps

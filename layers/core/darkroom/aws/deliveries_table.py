@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from darkroom.aws.errors import pages_of, retryable
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, pages_of, retryable
 from darkroom.aws.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.delivery import KEPT_SECONDS, LOOKS, Delivery, DeliveryStatus
+from darkroom.domain.endpoint import RUNWAYS, Flight, runway_of
 from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, UnreadableRow
+from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, Place, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 DUE_INDEX, IMAGE_INDEX = "due", "image"
+
+TAKES = 4
+"""How often a place is asked for: the runway may have to be made, and what was lost there to be removed."""
+
+RUNWAY_KEPT_SECONDS = 24 * 3600
+"""How long an empty runway is kept, and what was lost there."""
 
 DELIVERIES = Rows(Delivery, "delivery", "endpoint_id", "delivery_id")
 """What the table's items hold."""
@@ -43,6 +52,92 @@ class DeliveriesTable:
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
         return self._rows.change(_key(before.endpoint_id, before.delivery_id), before, after)
+
+    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+        mine: Item = {"M": {"claimed_by": {"S": str(flight.claimed_by)}, "until": {"N": str(flight.until)}}}
+        there: Mapping[str, Item] | None = {}  # what the first try meets is not known, and usually it is room
+        for _ in range(TAKES):
+            there = self._put_flight(endpoint_id, flight, mine, there, now=now, most=most)
+            if there is None:
+                continue
+            if there.get(flight.delivery_id) == mine:  # perhaps put by an attempt whose answer was lost
+                return "taken"
+            counted = {name for name, one in there.items() if int(one["M"]["until"]["N"]) > now}
+            if flight.delivery_id in counted:
+                return "held"
+            if len(counted) >= most:
+                return "full"
+        return "full"
+
+    def _put_flight(
+        self,
+        endpoint_id: str,
+        flight: Flight,
+        mine: Item,
+        there: Mapping[str, Item] | None,
+        *,
+        now: Milliseconds,
+        most: int,
+    ) -> Mapping[str, Item] | None:
+        """The flights that are there: this one, if it was put in the place of those of `there` that were lost; or those
+        that kept it from that, None if the runway is not made."""
+        lost = {name: one for name, one in (there or {}).items() if int(one["M"]["until"]["N"]) <= now}
+        names = {f"#lost{number}": name for number, name in enumerate(lost)}
+        values = {f":lost{number}": one for number, one in enumerate(lost.values())}
+        forget = {":forget": {"N": str(now // 1000 + RUNWAY_KEPT_SECONDS)}}
+        if there is not None:
+            of_others = [alias for alias, name in names.items() if name != flight.delivery_id]
+            removed = ", ".join(f"flights.{alias}" for alias in of_others)
+            conditions = [f"flights.{alias} = :{alias[1:]}" for alias in names]
+            conditions += [] if flight.delivery_id in lost else ["attribute_not_exists(flights.#it)"]
+            request: Any = {
+                "UpdateExpression": "SET flights.#it = :it, forget_at = :forget" + (removed and f" REMOVE {removed}"),
+                "ConditionExpression": " AND ".join(
+                    ["attribute_exists(flights)", "size(flights) < :most", *conditions]
+                ),
+                "ExpressionAttributeNames": {"#it": flight.delivery_id, **names},
+                "ExpressionAttributeValues": {
+                    ":it": mine,
+                    ":most": {"N": str(most + len(lost))},
+                    **forget,
+                    **values,
+                },
+            }
+        else:
+            request = {
+                "UpdateExpression": "SET flights = :flights, forget_at = :forget",
+                "ConditionExpression": "attribute_not_exists(flights)",
+                "ExpressionAttributeValues": {":flights": {"M": {flight.delivery_id: mine}}, **forget},
+            }
+        try:
+            with retryable("taking a place on a runway"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key=_runway(endpoint_id, runway_of(flight.delivery_id)),
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **request,
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            item: Any = error.response.get("Item") or {}
+            return item["flights"]["M"] if "flights" in item else None
+        return {flight.delivery_id: mine}
+
+    def free_place(self, endpoint_id: str, flight: Flight) -> None:
+        try:
+            with retryable("freeing a place on a runway"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key=_runway(endpoint_id, runway_of(flight.delivery_id)),
+                    UpdateExpression="REMOVE flights.#it",
+                    ConditionExpression="flights.#it.claimed_by = :me",
+                    ExpressionAttributeNames={"#it": flight.delivery_id},
+                    ExpressionAttributeValues={":me": {"S": str(flight.claimed_by)}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":  # it was lost, and its place is another's
+                raise
 
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
         with retryable("reading the due index of deliveries"):
@@ -127,6 +222,9 @@ class DeliveriesTable:
                 with retryable("removing a delivery"):
                     self._client.delete_item(TableName=self._table_name, Key=item)
                 removed += 1
+        for runway in range(RUNWAYS):
+            with retryable("removing a runway"):
+                self._client.delete_item(TableName=self._table_name, Key=_runway(endpoint_id, runway))
         return removed
 
     def endpoints_of(self, tenant_id: str) -> Iterator[str]:
@@ -143,6 +241,11 @@ class DeliveriesTable:
                 if endpoint_id not in known:
                     known.add(endpoint_id)
                     yield endpoint_id
+
+
+def _runway(endpoint_id: str, runway: int) -> Item:
+    """A key of its own partition. No endpoint's id has a `#`, so that no list of deliveries shows it."""
+    return _key(f"{endpoint_id}#{runway}", "flights")
 
 
 def _key(endpoint_id: str, delivery_id: str) -> Item:

@@ -44,6 +44,18 @@ SECOND, HOUR = 1000, 3_600_000
 MAX_FLIGHTS = 4
 """The most deliveries that are on their way to one endpoint at a time, and to all endpoints of a tenant at one host."""
 
+RUNWAYS, RUNWAY_PLACES = 4, 12
+"""How many more may be on their way to an endpoint that is wide: so many on each of so many runways. A runway is an
+item of its own, because one item could not take the writes of them all."""
+
+QUICK_MILLISECONDS, QUICK_TO_WIDEN, MOST_QUICK = 1000, 20, 60
+"""An endpoint is wide while it has so many points, once something had to wait for its turn, and wholly with twice as
+many. Each delivery that was taken within so long is a point, up to the last number; a slower one takes half of that,
+and one that fails takes all. So of many quick ones a single one may be slow, but not two in a minute."""
+
+RIPE_SECONDS = 2
+"""What is due at a wide endpoint for less may be on a runway: the index does not tell. It is called later."""
+
 RAMP_SUCCESSES = 10
 """After a recovery, one delivery is on its way at a time, and one more after each so many successes."""
 
@@ -143,13 +155,13 @@ class Endpoint:
 
     `events` are the patterns of the types that it gets. `failures` counts the deliveries in a row whose first attempts
     failed, `unreached` those of them that found no connection since its host last answered; everything has failed since
-    `failing_since`. `probe` is the oldest delivery whose first attempt has failed
-    since then (or a ping), and is tried again at `probe_at`. With `rests_until` the endpoint rests: then only the probe
-    may try it (any, if None), what is older, and what is called. `successes` are those since it was made, enabled or
-    recovered, as far as they matter for how much may be sent to it. At `crowded_at` a delivery had to wait for its
-    turn: since then each that ends calls the next. At `due_at` the sweeper looks at it; at `woken_at` something was
-    written that a look at that time may not have seen. `warned_version` and `disabled_version` are the versions that
-    brought `warned_at` and `disabled_at`: events are named by them.
+    `failing_since`. `probe` is the oldest delivery whose first attempt has failed since then (or a ping), and is tried
+    again at `probe_at`. With `rests_until` the endpoint rests: then only the probe may try it (any, if None), what is
+    older, and what is called. `successes` are those since it was made, enabled or recovered, as far as they matter for
+    how much may be sent to it. At `crowded_at` a delivery had to wait for its turn: since then each that ends calls the
+    next. `quick` are its points for being quick; since `widened_at` its deliveries use runways. At `due_at` the sweeper
+    looks at it; at `woken_at` something was written that a look at that time may not have seen. `warned_version` and
+    `disabled_version` are the versions that brought `warned_at` and `disabled_at`: events are named by them.
     """
 
     tenant_id: str
@@ -177,6 +189,8 @@ class Endpoint:
     successes: int = RAMP_SUCCESSES * MAX_FLIGHTS
     flights: tuple[Flight, ...] = ()
     crowded_at: Milliseconds | None = None
+    quick: int = 0
+    widened_at: Milliseconds | None = None
     recovery: Recovery | None = None
     due_at: Milliseconds | None = None
     woken_at: Milliseconds | None = None
@@ -201,6 +215,18 @@ class Endpoint:
         if self.rests_until is not None:
             return MAX_RESTING_FLIGHTS
         return min(MAX_FLIGHTS, 1 + self.successes // RAMP_SUCCESSES)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it does so well that runways are open besides. An older version may have made it rest or fail without
+        knowing of them, so its other fields decide as well."""
+        is_well = self.is_enabled and self.failing_since is None and self.limit == MAX_FLIGHTS
+        return self.widened_at is not None and self.quick >= QUICK_TO_WIDEN and is_well
+
+    @property
+    def runway_places(self) -> int:
+        """How many may be on each of its runways: few at first, and more with each that is taken quickly."""
+        return min(RUNWAY_PLACES, -(-RUNWAY_PLACES * (self.quick - QUICK_TO_WIDEN + 1) // QUICK_TO_WIDEN))
 
     @property
     def due_shard(self) -> str:
@@ -264,6 +290,7 @@ def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
         probe=None,
         probe_at=None,
         successes=0,
+        quick=0,
         crowded_at=now,
         due_at=now,
         woken_at=now,  # nobody was told of what came while it was disabled, and the index may not show the latest
@@ -389,9 +416,12 @@ def land(endpoint: Endpoint, delivery_id: str) -> Endpoint:
     return replace(endpoint, flights=flights)
 
 
-def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpoint:
-    """The row after that delivery has arrived: it fails no longer. One that has rested is filled slowly."""
+def succeed(endpoint: Endpoint, delivery_id: str, *, milliseconds: int, now: Milliseconds) -> Endpoint:
+    """The row after that delivery has arrived in so many milliseconds: it fails no longer. One that has rested is
+    filled slowly. One that has taken many quickly while others waited for their turn is widened."""
     has_rested = endpoint.rests_until is not None
+    quick = min(endpoint.quick + 1, MOST_QUICK) if milliseconds <= QUICK_MILLISECONDS else _slower(endpoint)
+    is_widened = endpoint.widened_at is None and quick >= QUICK_TO_WIDEN and endpoint.crowded_at is not None
     return replace(
         land(endpoint, delivery_id),
         failures=0,
@@ -405,6 +435,8 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpo
         last_success_at=now,
         successes=1 if has_rested else min(endpoint.successes + 1, RAMP_SUCCESSES * MAX_FLIGHTS),
         crowded_at=now if has_rested else endpoint.crowded_at,
+        quick=quick,
+        widened_at=now if is_widened else endpoint.widened_at,
         due_at=now if has_rested and endpoint.is_enabled else endpoint.due_at,
     )
 
@@ -426,6 +458,7 @@ def fail(
         failures=endpoint.failures + is_first,
         unreached=endpoint.unreached + is_first if was_unreached else 0,
         last_failure_at=now,
+        quick=0,
     )
     if is_gone:
         return disable(replace(failed, failing_since=failed.failing_since or now), DisabledBy.GONE, now=now)
@@ -440,6 +473,47 @@ def fail(
     elif failed.rests_until is not None:  # it rested for its host, which answers now
         failed = replace(failed, rests_until=None, successes=0, crowded_at=now)
     return wake(failed, now if retry_at is None else retry_at, now=now)
+
+
+# ── Runways ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A flight on a runway is the claim of its delivery: neither the endpoint's row nor the delivery's is written before it
+# lands. Since an endpoint was widened, its other flights hold a place on the same runway while they claim.
+
+
+def runway_of(delivery_id: str) -> int:
+    """The runway of a delivery, the same whoever tries it."""
+    return zlib.crc32(delivery_id.encode()) % RUNWAYS
+
+
+def has_runways(rows: Sequence[Endpoint]) -> bool:
+    """Whether the first of these is wide, and alone at its host: of what is on runways no other endpoint knows."""
+    return len(rows) == 1 and rows[0].is_wide
+
+
+def may_use_runway(rows: Sequence[Endpoint], delivery_id: str, *, now: Milliseconds) -> bool:
+    """Whether a delivery to the first of these takes off from a runway. One that was called has a place in the row."""
+    is_kept = any(flight.delivery_id == delivery_id for flight in in_flight(rows[0], now=now))
+    return has_runways(rows) and not is_kept
+
+
+def ripe_before(rows: Sequence[Endpoint], *, now: Milliseconds) -> Milliseconds:
+    """Deliveries that are due since then at least wait for their turn, or their message was lost."""
+    return max(now - RIPE_SECONDS * SECOND, rows[0].widened_at or 0) if has_runways(rows) else now
+
+
+def go_on_well(endpoint: Endpoint, *, milliseconds: int, now: Milliseconds) -> Endpoint:
+    """The row after a delivery on a runway has arrived in so many milliseconds. While all is well, it is written once a
+    minute; if it is narrow by now, the flights that its row counts decide."""
+    is_quick = milliseconds <= QUICK_MILLISECONDS
+    is_told = 0 <= now - (endpoint.last_success_at or 0) < LOOK_SECONDS * SECOND
+    if not endpoint.is_wide or (is_quick and is_told):
+        return endpoint
+    return replace(endpoint, last_success_at=now, quick=MOST_QUICK if is_quick else _slower(endpoint))
+
+
+def _slower(endpoint: Endpoint) -> int:
+    return max(0, endpoint.quick - MOST_QUICK // 2)
 
 
 def _go_on_failing(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:

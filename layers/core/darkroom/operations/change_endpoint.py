@@ -11,7 +11,8 @@ from darkroom.operations.read_host import read_host
 from darkroom.ports import Clock, Endpoints, Fenced
 
 TRIES = 8
-"""How often a decision is made. Four deliveries at most change a row at a time, and those who look at it."""
+"""How often a decision is made. Four deliveries at most change a row at a time, and those who look at it; of more that
+come from runways, most find that nothing is left to change."""
 
 
 def change_endpoint(
@@ -40,6 +41,7 @@ def end_rest_of_host(endpoints: Endpoints, endpoint: Endpoint, clock: Clock) -> 
             change_endpoint(endpoints, row, lambda current: reach(current, now=clock()))
 
 
-def watch(endpoints: Endpoints, endpoint: Endpoint, at: Milliseconds, clock: Clock) -> None:
-    """Makes sure that the sweeper looks at the endpoint at `at` or earlier. Raises Retryable."""
-    change_endpoint(endpoints, endpoint, lambda row: wake(row, at, now=clock()))
+def watch(endpoints: Endpoints, endpoint: Endpoint, at: Milliseconds, clock: Clock) -> Endpoint | None:
+    """Makes sure that the sweeper looks at the endpoint at `at` or earlier; returns its row, None if it is gone. Raises
+    Retryable."""
+    return change_endpoint(endpoints, endpoint, lambda row: wake(row, at, now=clock()))

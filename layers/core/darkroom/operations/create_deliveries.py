@@ -9,6 +9,7 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.endpoint import LOOK_SECONDS, SECOND, Endpoint, as_seen, at_one_host, matches
 from darkroom.domain.event import PATTERNS, Heard, image_id_of_event, read_event, without_details, without_stored
+from darkroom.domain.instants import Milliseconds
 from darkroom.operations.change_endpoint import watch
 from darkroom.ports import Clock, Deliveries, DeliveryQueue, Endpoints, Images, UnreadableRow
 
@@ -22,6 +23,10 @@ class Ports:
     deliveries: Deliveries
     delivery_queue: DeliveryQueue
     clock: Clock
+
+
+type Known = dict[str, tuple[Milliseconds, list[Endpoint | UnreadableRow]]]
+"""The endpoints of tenants, and when they were read: once for the events that a batch has within a second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +53,26 @@ def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
     failures: dict[int, Exception] = {}
     noted: dict[int, int] = {}
     unreadable: dict[str, UnreadableRow] = {}
+    known: Known = {}
     for place, body in enumerate(bodies):
         try:
-            noted[place] = _create(ports, read_event(body), body, unreadable)
+            noted[place] = _create(ports, read_event(body), body, known, unreadable)
         except Exception as error:  # whatever it is, it is this event's, and no reason to fail any other
             failures[place] = error
     return Created(noted=noted, failures=failures, unreadable=unreadable.values())
 
 
-def _create(ports: Ports, event: Heard, body: str, unreadable: dict[str, UnreadableRow]) -> int:
-    rows = ports.endpoints.of_tenant(event.tenant_id)
+def _create(
+    ports: Ports,
+    event: Heard,
+    body: str,
+    known: Known,
+    unreadable: dict[str, UnreadableRow],
+) -> int:
+    read_at, rows = known.get(event.tenant_id, (0, []))
+    if ports.clock() - read_at >= SECOND:
+        read_at, rows = ports.clock(), list(ports.endpoints.of_tenant(event.tenant_id))
+        known[event.tenant_id] = read_at, rows
     wanted = [endpoint for endpoint in rows if _wants(endpoint, event)]
     # What is noted before its image is deleted is blanked by the sweeper, which looks until half an hour after that.
     if wanted and _is_of_a_deleted_image(ports, event):
@@ -92,10 +107,10 @@ def _note(
     endpoint: Endpoint | UnreadableRow,
     event: Heard,
     body: str,
-    rows: Sequence[Endpoint | UnreadableRow],
+    rows: list[Endpoint | UnreadableRow],
 ) -> None:
     """Notes the delivery, and has it tried. Raises UnreadableRow if it is noted, and a newer version has to try it.
-    `rows` are all endpoints of the tenant."""
+    `rows` are all endpoints of the tenant, and get the row as it is then."""
     delivery = ports.deliveries.create(
         new_delivery(
             endpoint_id=_id_of(endpoint),
@@ -110,7 +125,9 @@ def _note(
     if isinstance(endpoint, UnreadableRow):  # the version that can read it finds the delivery at its next look
         raise endpoint
     # Whatever becomes of its message, the sweeper finds it.
-    watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
+    watched = watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
+    if watched is not None:
+        rows[rows.index(endpoint)] = endpoint = watched
     may_go = endpoint.is_enabled and as_seen(at_one_host(endpoint, rows)).rests_until is None
     if may_go and delivery.status is DeliveryStatus.WAITING:
         with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it

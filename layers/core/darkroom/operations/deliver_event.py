@@ -19,30 +19,39 @@ from darkroom.domain.delivery import (
 )
 from darkroom.domain.endpoint import (
     FAILURES_TO_REST,
+    FLIGHT_SECONDS,
     LAG_SECONDS,
     MAX_FLIGHTS,
+    RUNWAY_PLACES,
     SECOND,
     Endpoint,
+    Flight,
     NotNow,
     call,
     crowd,
     fail,
+    go_on_well,
+    has_runways,
     has_too_many,
     in_flight,
     land,
+    may_use_runway,
     pass_over,
     reach,
     release,
     rest_for_host,
+    ripe_before,
     room_at_host,
     scout_of,
     signing_secrets,
     succeed,
     take_off,
     uncrowd,
+    wake,
 )
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
-from darkroom.operations.change_endpoint import change_endpoint, watch
+from darkroom.operations.change_endpoint import TRIES, change_endpoint, watch
 from darkroom.operations.enqueue import seconds_until
 from darkroom.operations.read_delivery import read_delivery
 from darkroom.operations.read_host import read_host
@@ -102,6 +111,10 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     endpoint, *others = host
     if ports.is_suspended(message.tenant_id):
         return Delivered(outcome="suspended")
+    if may_use_runway(host, message.delivery_id, now=ports.clock()):
+        delivered = _deliver_from_runway(ports, endpoint, message, claimed_by)
+        if delivered is not None:
+            return delivered
     delivery = read_delivery(ports.deliveries, message.endpoint_id, message.delivery_id, now=ports.clock())
     if delivery is None:
         return Delivered(outcome="gone")
@@ -113,7 +126,10 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     if isinstance(claimed, str):
         if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
             watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)
-        return Delivered(outcome=claimed, unreadable=_call_next(ports, host, message))
+        # It may have gone from a runway while a place was kept for it.
+        current = change_endpoint(ports.endpoints, endpoint, lambda row: release(row, delivery.delivery_id))
+        met = () if current is None else _call_next(ports, (current, *others), message)
+        return Delivered(outcome=claimed, unreadable=met)
     now = ports.clock()
     if claimed.status is DeliveryStatus.FAILED:
         with suppress(Fenced, UnreadableRow):
@@ -138,15 +154,129 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         return Delivered(outcome=flying.value)
     if flying is None:
         return Delivered(outcome="endpoint_gone")
-    try:
-        sending = ports.deliveries.change(delivery, claimed)
-    except (Fenced, UnreadableRow):  # another worker has it, perhaps a newer one
-        change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
-        return Delivered(outcome="leased")
+    sending = _claim(ports, flying, delivery, claimed)
+    if sending is None:
+        landed = change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
+        # One on a runway calls nobody when it ends, but if it has made the endpoint narrow.
+        met = () if landed is None or not landed.is_wide else _call_next(ports, (landed, *others), message)
+        return Delivered(outcome="leased", unreadable=met)
     answer = ports.receiver.post(
         flying.url, headers=_headers(flying, sending, master, ports.clock()), body=_bytes(sending)
     )
     return _hear(ports, (flying, *others), sending, answer)
+
+
+def _claim(ports: Ports, flying: Endpoint, delivery: Delivery, claimed: Delivery) -> Delivery | None:
+    """The delivery's row as claimed; None if another worker has it, perhaps a newer one. Who has it on a runway has not
+    written the row: so this keeps others from there until the row is written."""
+    flight = None if flying.widened_at is None else _flight(ports, delivery.delivery_id, claimed.claimed_by)
+    if flight is not None:
+        most = RUNWAY_PLACES + MAX_FLIGHTS  # the row has counted this one
+        if ports.deliveries.take_place(flying.endpoint_id, flight, now=ports.clock(), most=most) != "taken":
+            return None
+    sending: Delivery | None = None
+    with suppress(Fenced, UnreadableRow):
+        sending = ports.deliveries.change(delivery, claimed)
+    if flight is not None:  # not after an outage: the write may come late, and nobody may take the delivery before it
+        _free(ports, flying, flight)
+    return sending
+
+
+def _flight(ports: Ports, delivery_id: str, claimed_by: str | None) -> Flight:
+    return Flight(delivery_id=delivery_id, claimed_by=claimed_by, until=ports.clock() + FLIGHT_SECONDS * SECOND)
+
+
+def _free(ports: Ports, endpoint: Endpoint, flight: Flight) -> None:
+    with bookkeeping("place not freed", delivery_id=flight.delivery_id):  # then it is free after its time
+        ports.deliveries.free_place(endpoint.endpoint_id, flight)
+
+
+# ── From a runway ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _deliver_from_runway(
+    ports: Ports, endpoint: Endpoint, message: DeliveryMessage, claimed_by: str
+) -> Delivered | None:
+    """What the message came to; None if its runway has no place, or if there is nothing to send."""
+    master = ports.master_secret.current().text.encode()
+    flight, most = _flight(ports, message.delivery_id, claimed_by), endpoint.runway_places
+    place = ports.deliveries.take_place(endpoint.endpoint_id, flight, now=ports.clock(), most=most)
+    if place == "held":
+        return Delivered(outcome="leased")
+    if place == "full":
+        return None
+    # Read after the place was taken: whoever had the delivery before has written its row by now.
+    delivery = read_delivery(ports.deliveries, message.endpoint_id, message.delivery_id, now=ports.clock())
+    claimed = claim(delivery, claimed_by=claimed_by, now=ports.clock()) if isinstance(delivery, Delivery) else None
+    if not isinstance(delivery, Delivery) or not isinstance(claimed, Delivery) or claimed.claimed_by is None:
+        _free(ports, endpoint, flight)
+        return None
+    answer = ports.receiver.post(
+        endpoint.url, headers=_headers(endpoint, claimed, master, ports.clock()), body=_bytes(claimed)
+    )
+    after = _record(ports, delivery, claimed, answer)
+    _free(ports, endpoint, flight)
+    return _hear_from_runway(ports, endpoint, claimed, after, answer)
+
+
+def _record(ports: Ports, delivery: Delivery, claimed: Delivery, answer: Answer) -> Delivery | None:
+    """The delivery's row with what came of the attempt. While it was on its runway, it may have lost its details with
+    its image, or a worker of an older version may have taken it: then None."""
+    unit_random, now = ports.jitter(), ports.clock()
+    for _ in range(TRIES):
+        try:
+            return ports.deliveries.change(delivery, record(claimed, answer, unit_random=unit_random, now=now))
+        except UnreadableRow:
+            return None
+        except Fenced as fenced:
+            if fenced.current is None or fenced.current.attempt >= claimed.attempt:
+                return None
+            delivery = fenced.current
+            again = claim(delivery, claimed_by=str(claimed.claimed_by), now=claimed.attempts[-1].started_at)
+            if isinstance(again, str):
+                return None
+            claimed = again
+    return None
+
+
+def _hear_from_runway(
+    ports: Ports, endpoint: Endpoint, claimed: Delivery, after: Delivery | None, answer: Answer
+) -> Delivered:
+    """Tells the endpoint's row what it has to know. Of those that fail or are slow at the same time, the first makes
+    the endpoint narrow, and the others say no more: the row does not know of those that did well."""
+    now, due_at = ports.clock(), None if after is None else after.due_at
+    was_wide = False
+
+    def decide(row: Endpoint) -> Endpoint:
+        nonlocal was_wide
+        was_wide = row.is_wide
+        if answer.is_success:
+            return go_on_well(row, milliseconds=answer.milliseconds, now=now)
+        if was_wide or answer.is_gone:
+            return fail(
+                row,
+                claimed.delivery_id,
+                is_first=claimed.attempt == 1,
+                retry_at=due_at,
+                is_gone=answer.is_gone,
+                now=now,
+                was_unreached=answer.was_unreached,
+            )
+        return wake(row, now if due_at is None else due_at, now=now)
+
+    met: Sequence[UnreadableRow] = ()
+    current = change_endpoint(ports.endpoints, endpoint, decide)
+    if current is not None and current.is_enabled:
+        if after is not None and due_at is not None:
+            _send_if_soon(ports, after)
+        if not current.is_wide and (was_wide or not in_flight(current, now=now)):  # or no other calls the next
+            met = _call_next(ports, (current,), message_for(claimed))
+    gave_up = after is not None and due_at is None
+    outcome = "delivered" if answer.is_success else "gave_up" if gave_up else "failed"
+    return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
+
+
+# ── Otherwise ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _bytes(delivery: Delivery) -> bytes:
@@ -231,7 +361,11 @@ def _hear(ports: Ports, host: Sequence[Endpoint], sending: Delivery, answer: Ans
         recorded = None
     delivery_id = sending.delivery_id
     if answer.is_success:
-        current = change_endpoint(ports.endpoints, endpoint, lambda row: succeed(row, delivery_id, now=now))
+        current = change_endpoint(
+            ports.endpoints,
+            endpoint,
+            lambda row: succeed(row, delivery_id, milliseconds=answer.milliseconds, now=now),
+        )
     else:
         current = change_endpoint(
             ports.endpoints,
@@ -302,13 +436,14 @@ def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage)
         if here <= 0:
             continue
         with bookkeeping("next delivery not called"), suppress(Fenced):
-            due = _due(ports, endpoint, but=flying)
+            is_wide = has_runways(host)
+            due = _due(ports, endpoint, but=flying, before=ripe_before(host, now=ports.clock()))
             # Not the first of them: several that end at the same time would all call the same ones.
             mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
-            waiting = _those_that_wait(ports, endpoint, mixed, here, met)
-            room -= len(waiting)
+            waiting = _those_that_wait(ports, endpoint, mixed, NEXT_READ if is_wide else here, met)
+            room -= min(here, len(waiting))
             if waiting:
-                _call(ports, endpoint, waiting)
+                _call(ports, endpoint, waiting, is_wide=is_wide)
             elif not flying:
                 # The index may not show yet who had to wait, or still show who has ended.
                 seconds = (now - endpoint.crowded_at) // SECOND
@@ -330,16 +465,16 @@ def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     if in_flight(endpoint, now=ports.clock()):
         return met  # the one that was called before
     with bookkeeping("another delivery not called"):
-        due = sorted(_due(ports, endpoint, but={endpoint.probe}), reverse=True)
+        due = sorted(_due(ports, endpoint, but={endpoint.probe}, before=ports.clock()), reverse=True)
         waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ, met)
         _call(ports, endpoint, sorted(waiting, key=lambda delivery: delivery.attempt)[:1])
     return met
 
 
-def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None]) -> list[str]:
-    """The deliveries that wait, by the index, those first that have waited longest."""
-    listed, now = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED), ports.clock()
-    return [one.delivery_id for one in listed if one.due_at <= now and one.delivery_id not in but]
+def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None], before: Milliseconds) -> list[str]:
+    """The deliveries that have waited since `before`, by the index, those first that have waited longest."""
+    listed = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED)
+    return [one.delivery_id for one in listed if one.due_at <= before and one.delivery_id not in but]
 
 
 def _those_that_wait(
@@ -359,8 +494,9 @@ def _those_that_wait(
     return waiting
 
 
-def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery]) -> None:
-    """Keeps places for these deliveries, as far as there is room, and sends messages for those that have one."""
+def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery], *, is_wide: bool = False) -> None:
+    """Keeps places for these deliveries, as far as there is room, and sends messages for those that have one. To a wide
+    endpoint the others are sent as well: these take runways, and when they end they call nobody."""
     called: list[Delivery] = []
 
     def decide(row: Endpoint) -> Endpoint:
@@ -369,7 +505,7 @@ def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery]) -> None
             return row
         for delivery in waiting:
             after = call(row, delivery.delivery_id, now=ports.clock())
-            if after != row:
+            if after != row or (is_wide and row.is_wide):
                 called.append(delivery)
             row = after
         return row

@@ -162,7 +162,7 @@ def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Chang
     def decide(endpoint: Endpoint) -> Endpoint:
         after = endpoint
         if change.url is not None:
-            after = replace(after, url=change.url)
+            after = replace(after, url=change.url, quick=0)  # of another receiver nothing is known
         if change.events is not None:
             after = replace(after, events=change.events)
         if change.description is not None:

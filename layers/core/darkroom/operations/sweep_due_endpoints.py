@@ -19,9 +19,12 @@ from darkroom.domain.endpoint import (
     SUSPENDED_SECONDS,
     Endpoint,
     as_seen,
+    call,
+    has_runways,
     hold,
     is_held,
     next_look,
+    ripe_before,
 )
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
@@ -172,12 +175,16 @@ def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseco
     if endpoint.rests_until is not None:
         return _let_one_try(ports, sweep, endpoint, now)
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
-    ready = [one.delivery_id for one in listed if one.due_at <= now]
+    before = ripe_before((endpoint, *host[1:]), now=now)
+    ready = [one.delivery_id for one in listed if one.due_at <= before]
     looked_at = replace(
         endpoint,
         due_at=next_look(endpoint, [one.due_at for one in listed], now=now),
         crowded_at=now if len(ready) > endpoint.limit else endpoint.crowded_at,
     )
+    if has_runways((endpoint, *host[1:])):
+        for delivery_id in ready[: endpoint.limit]:  # so each calls the next: one on a runway would not
+            looked_at = call(looked_at, delivery_id, now=now)
     if endpoint.recovery is not None:
         looked_at = replace(looked_at, due_at=now + LOOK_SECONDS * SECOND)
     # Written before anything is sent: what is not sent then is sent by the next look.

@@ -1,0 +1,376 @@
+"""Deliveries to a wide endpoint: how many are on their way, and what they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus
+from darkroom.domain.endpoint import (
+    FLIGHT_SECONDS,
+    LOOK_SECONDS,
+    MAX_FLIGHTS,
+    MOST_QUICK,
+    QUICK_MILLISECONDS,
+    QUICK_TO_WIDEN,
+    RUNWAY_PLACES,
+    RUNWAYS,
+    Endpoint,
+    Flight,
+    place_of,
+    runway_of,
+)
+from darkroom.domain.errors import Retryable
+from darkroom.operations.manage_webhooks import Change, change_webhook
+from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
+from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+
+SLOW = Answer(milliseconds=QUICK_MILLISECONDS + 1, status=200, body="ok")
+DOWN = Answer(milliseconds=9, status=500, body="no")
+SILENT = Answer(milliseconds=15_000, error="timeout", was_too_slow=True)
+
+
+class CountingEndpoints(FakeEndpoints):
+    """Counts the writes and the reads of rows."""
+
+    writes = reads = 0
+
+    def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+        self.writes += 1
+        return super().change(before, after)
+
+    def of_tenant(self, tenant_id: str):  # type: ignore[no-untyped-def]
+        self.reads += 1
+        return super().of_tenant(tenant_id)
+
+
+def wide(world: WebhooksWorld, **stated: Any) -> Endpoint:
+    """An endpoint that has done well for long."""
+    made = world.add(f"https://hooks-{world.receipts}.example.com/")
+    usual: dict[str, Any] = {
+        "quick": MOST_QUICK,
+        "widened_at": world.now,
+        "last_success_at": world.now,
+        "crowded_at": world.now,
+    }
+    row = replace(made, **usual | stated)
+    world.endpoints.rows[TENANT, place_of(made.endpoint_id)] = row
+    return row
+
+
+def at_the_same_time(
+    world: WebhooksWorld, messages: list[DeliveryMessage], answer: Callable[[Request], Answer] = lambda _: OK
+) -> int:
+    """Delivers the messages, each while those before it are on their way; returns how many were at most."""
+    flying = most = 0
+
+    def receive(request: Request) -> Answer:
+        nonlocal flying, most
+        flying += 1
+        most = max(most, flying)
+        while messages:
+            world.deliver(messages.pop())
+        flying -= 1
+        return answer(request)
+
+    world.receiver.behaves = receive
+    while messages:
+        world.deliver(messages.pop())
+    world.receiver.behaves = answer
+    return most
+
+
+def test_a_quick_endpoint_gets_more_than_four_at_a_time_once_something_has_to_wait() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(30)))
+    assert at_the_same_time(world, world.take()) == MAX_FLIGHTS
+    world.run()
+    assert world.endpoint(endpoint).is_wide
+    world.advance(10)
+    world.tell(*(event(number) for number in range(100, 200)))
+    assert MAX_FLIGHTS < at_the_same_time(world, world.take()) <= MAX_FLIGHTS + RUNWAYS * RUNWAY_PLACES
+    world.run_for(60)
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert len(world.receiver.requests) == 130
+
+
+def test_an_endpoint_for_which_nothing_waits_stays_narrow() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    for number in range(QUICK_TO_WIDEN + 1):
+        world.tell(event(number))
+        world.run()
+    assert not world.endpoint(endpoint).is_wide
+
+
+@pytest.mark.parametrize(("answer", "times"), [(SLOW, 2), (DOWN, 1), (SILENT, 1)], ids=["slow", "failing", "silent"])
+def test_an_endpoint_that_is_slow_or_fails_gets_four_at_a_time_again(answer: Answer, times: int) -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    for number in range(times):
+        assert world.endpoint(endpoint).is_wide
+        world.tell(event(number))
+        world.receiver.behaves = lambda _: answer
+        world.run()
+    assert not world.endpoint(endpoint).is_wide
+    world.tell(*(event(number) for number in range(10, 40)))
+    assert at_the_same_time(world, world.take(), lambda _: answer) == MAX_FLIGHTS
+
+
+def test_those_that_fail_together_on_runways_count_as_one_and_make_no_endpoint_rest() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(*(event(number) for number in range(10)))
+    at_the_same_time(world, world.take(), lambda _: DOWN)
+    row = world.endpoint(endpoint)
+    assert (row.failures, row.rests_until) == (1, None)
+    world.receiver.behaves = lambda _: OK
+    world.run_for(600)
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+def test_one_that_fails_on_a_runway_is_tried_again_at_its_time() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(event(1))
+    world.receiver.behaves = lambda _: DOWN
+    world.run()
+    (row,) = world.rows(endpoint)
+    assert (row.status, row.attempt, row.due_at) == (DeliveryStatus.WAITING, 1, world.now + 5000)
+    world.receiver.behaves = lambda _: OK
+    world.run_for(10)
+    assert [attempt.status for attempt in world.rows(endpoint)[0].attempts] == [500, 200]
+
+
+@pytest.mark.parametrize("becomes", ["wide", "narrow"])
+def test_a_message_that_comes_twice_at_a_time_is_sent_once(becomes: str) -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(event(1))
+    (message,) = world.take()
+    outcomes: list[str] = []
+
+    def receive(_: Request) -> Answer:
+        if becomes == "narrow":
+            row = world.endpoint(endpoint)
+            world.endpoints.change(row, replace(row, quick=0))
+        outcomes.append(world.deliver(message).outcome)
+        return OK
+
+    world.receiver.behaves = receive
+    assert world.deliver(message).outcome == "delivered"
+    assert outcomes == ["leased"]
+    assert len(world.receiver.requests) == 1
+    assert world.endpoint(endpoint).flights == ()
+
+
+def test_one_that_is_on_its_way_by_the_row_takes_no_runway() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world, quick=0)
+    world.tell(event(1))
+    (message,) = world.take()
+    outcomes: list[str] = []
+
+    def receive(_: Request) -> Answer:
+        row = world.endpoint(endpoint)
+        world.endpoints.change(row, replace(row, quick=MOST_QUICK))
+        outcomes.append(world.deliver(message).outcome)
+        return OK
+
+    world.receiver.behaves = receive
+    assert world.deliver(message).outcome == "delivered"
+    assert outcomes == ["leased"]
+    assert len(world.receiver.requests) == 1
+
+
+def test_a_delivery_that_was_lost_on_its_runway_is_sent_after_a_minute() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(event(1))
+    (message,) = world.take()
+    lost = Flight(
+        delivery_id=message.delivery_id, claimed_by="somebody who died", until=world.now + FLIGHT_SECONDS * 1000
+    )
+    assert world.deliveries.take_place(endpoint.endpoint_id, lost, now=world.now, most=1) == "taken"
+    assert world.deliver(message).outcome == "leased"
+    world.run_for(3 * LOOK_SECONDS)
+    assert [row.status for row in world.rows(endpoint)] == [DeliveryStatus.DELIVERED]
+
+
+def test_an_outage_at_the_end_of_a_claim_keeps_the_delivery_from_runways_for_a_minute() -> None:
+    class Throttled(FakeDeliveries):
+        is_down = True
+
+        def change(self, before, after):  # type: ignore[no-untyped-def]
+            if self.is_down:
+                raise Retryable("throttled")
+            return super().change(before, after)
+
+    deliveries = Throttled()
+    world = WebhooksWorld(deliveries=deliveries)
+    endpoint = wide(world, quick=0)
+    world.tell(event(1))
+    (message,) = world.take()
+    with pytest.raises(Retryable):
+        world.deliver(message)
+    deliveries.is_down = False
+    row = world.endpoint(endpoint)
+    world.endpoints.change(row, replace(row, quick=MOST_QUICK, flights=()))
+    assert world.deliver(message).outcome == "leased"
+
+
+def test_what_a_full_runway_does_not_take_goes_by_the_row() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(event(1))
+    (message,) = world.take()
+    runway = world.deliveries.runways.setdefault((endpoint.endpoint_id, runway_of(message.delivery_id)), {})
+    for number in range(RUNWAY_PLACES):
+        one = Flight(delivery_id=f"another-{number}", claimed_by="w", until=world.now + 1)
+        runway[one.delivery_id] = one
+    assert world.deliver(message).outcome == "delivered"
+    assert len(runway) == RUNWAY_PLACES
+
+
+def test_an_endpoint_with_others_at_its_host_uses_no_runway() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.add(f"{endpoint.url}other")
+    world.tell(*(event(number) for number in range(30)))
+    messages = [message for message in world.take() if message.endpoint_id == endpoint.endpoint_id]
+    assert at_the_same_time(world, messages) == MAX_FLIGHTS
+
+
+def test_while_all_is_well_the_row_is_written_once_a_minute() -> None:
+    endpoints = CountingEndpoints()
+    world = WebhooksWorld(endpoints=endpoints)
+    endpoint = wide(world)
+    world.tell(*(event(number) for number in range(40)))
+    messages = world.take()
+    endpoints.writes = 0
+    while messages[5:]:
+        world.advance(1)
+        world.deliver(messages.pop())
+    assert endpoints.writes == 0
+    world.advance(LOOK_SECONDS)
+    while messages:
+        world.deliver(messages.pop())
+    assert endpoints.writes == 1
+    assert world.endpoint(endpoint).last_success_at == world.now
+
+
+def test_two_slow_ones_in_a_minute_are_too_many_and_one_in_each_is_not() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    for number in range(5):
+        world.receiver.behaves = lambda _: SLOW
+        world.tell(event(2 * number))
+        world.run()
+        world.advance(LOOK_SECONDS)
+        world.receiver.behaves = lambda _: OK
+        world.tell(event(2 * number + 1))
+        world.run()
+        assert world.endpoint(endpoint).is_wide
+
+
+def test_what_waits_at_a_wide_endpoint_without_messages_is_called_and_calls_the_next() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(*(event(number) for number in range(300)))
+    world.take()  # and all are lost
+    world.run_for(2 * LOOK_SECONDS)
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert len(world.receiver.requests) == 300
+
+
+def test_a_place_that_the_row_kept_for_one_that_went_from_a_runway_is_free_again() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(event(1))
+    (message,) = world.take()
+    world.deliver(message)
+    kept = Flight(delivery_id=message.delivery_id, until=world.now + FLIGHT_SECONDS * 1000)
+    row = world.endpoint(endpoint)
+    world.endpoints.change(row, replace(row, flights=(kept,)))
+    assert world.deliver(message).outcome == "ended"
+    assert world.endpoint(endpoint).flights == ()
+
+
+def test_of_another_address_nothing_is_known() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(url="https://other.example.com/"))
+    assert not world.endpoint(endpoint).is_wide
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{"failing_since": 1}, {"successes": 5}, {"rests_until": 1}, {"quick": QUICK_TO_WIDEN - 1}, {"widened_at": None}],
+)
+def test_an_endpoint_that_an_older_version_saw_failing_is_not_wide(stated: dict[str, int | None]) -> None:
+    assert not wide(WebhooksWorld(), **stated).is_wide
+
+
+def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> None:
+    endpoints = CountingEndpoints()
+    world = WebhooksWorld(endpoints=endpoints)
+    world.add()
+    before = endpoints.reads
+    world.tell(*(event(number) for number in range(10)))
+    assert endpoints.reads == before + 1
+
+
+def test_one_failure_takes_all_points() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.receiver.behaves = lambda _: DOWN
+    world.tell(event(1))
+    world.run()
+    world.receiver.behaves = lambda _: OK
+    world.run_for(10)
+    row = world.endpoint(endpoint)
+    assert (row.failing_since, row.quick, row.is_wide) == (None, 1, False)
+
+
+def test_endpoints_that_were_read_a_second_ago_are_read_again() -> None:
+    class Slow(FakeDeliveries):
+        def create(self, delivery):  # type: ignore[no-untyped-def]
+            world.advance(1)
+            return super().create(delivery)
+
+    endpoints = CountingEndpoints()
+    world = WebhooksWorld(endpoints=endpoints, deliveries=Slow())
+    world.add()
+    before = endpoints.reads
+    world.tell(event(1), event(2))
+    assert endpoints.reads == before + 2
+
+
+def test_the_sweeper_calls_no_more_than_there_is_room_for_at_a_host() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.add(f"{endpoint.url}other")
+    world.tell(*(event(number) for number in range(10)))
+    world.run_for(0)
+    world.take()
+    world.advance(LOOK_SECONDS)
+    world.sweep()
+    assert world.endpoint(endpoint).flights == ()
+
+
+def test_runways_fill_slowly_at_first() -> None:
+    places = [wide(WebhooksWorld(), quick=quick).runway_places for quick in range(QUICK_TO_WIDEN, MOST_QUICK + 1)]
+    assert places[0] == 1
+    assert places == sorted(places)
+    assert set(places) == set(range(1, RUNWAY_PLACES + 1))
+
+
+def test_one_with_few_points_has_few_on_its_way() -> None:
+    world = WebhooksWorld()
+    wide(world, quick=QUICK_TO_WIDEN)
+    world.tell(*(event(number) for number in range(60)))
+    assert at_the_same_time(world, world.take(), lambda _: SLOW) == RUNWAYS + MAX_FLIGHTS
