@@ -66,7 +66,7 @@ def mapping(function: str) -> Mapping[str, Any]:
     return properties
 
 
-WEBHOOK_CONCURRENCY: int = mapping("CreateDeliveriesFunction")["ScalingConfig"]["MaximumConcurrency"]
+WEBHOOK_CONCURRENCY: int = raw_template()["Parameters"]["OtherConcurrency"]["Default"]
 WINDOW_BATCH: int = mapping("CountUsageFunction")["BatchSize"]
 WINDOW_SECONDS: float = mapping("CountUsageFunction")["MaximumBatchingWindowInSeconds"]
 

@@ -43,8 +43,8 @@ from proof.fakes.webhooks import FakeEndpoints
 
 SOURCE = "/darkroom/benchmark"
 
-CREATE_CONCURRENCY, DELIVER_CONCURRENCY = 10, 20
-"""The most batches at a time, as in the template: `MaximumConcurrency` of the consumer, and `WebhookConcurrency`."""
+CREATE_CONCURRENCY, DELIVER_CONCURRENCY = 10, 40
+"""The most batches at a time, as in the template: `OtherConcurrency` and `WebhookConcurrency`."""
 
 CREATE_VISIBILITY_SECONDS, DELIVER_VISIBILITY_SECONDS = 200, 270
 """The queues' visibility timeouts, as in the template."""

@@ -20,7 +20,7 @@ SAMPLE = Sample(uploads=[100.0], workers={"fast": [500.0], "slow": [500.0]}, cal
 def test_the_smaller_run_counts_what_an_image_takes() -> None:
     found = sample(images=5, seed=1, day="usual")
     assert (found.calls["outputs.put_if_absent"], found.calls["images.claim_unseen"]) == (4, 1)
-    assert found.writes["newest"] == 1 and found.writes["due"] == 4, "put, moved, removed"
+    assert found.writes["listed"] == 1 and found.writes["due"] == 4, "put, moved, removed"
     assert 0.3 < found.seconds("fast") < found.seconds("slow") < 1
 
 
