@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, place_of, runway_of
 from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.tenants import MOST_ERASED_AT_ONCE
 from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Fenced, Place, UnreadableRow
 
 
@@ -81,11 +82,13 @@ class FakeEndpoints:
 
 @dataclass
 class FakeDeliveries:
-    """The `Deliveries` port: rows by endpoint and id; those named in `unreadable` are a newer version's."""
+    """The `Deliveries` port: rows by endpoint and id; those named in `unreadable` are a newer version's. `scans` counts
+    how often the whole table was read."""
 
     rows: dict[str, dict[str, Delivery]] = field(default_factory=dict)
     unreadable: set[tuple[str, str]] = field(default_factory=set)
     runways: dict[tuple[str, int], dict[str, Flight]] = field(default_factory=dict)
+    scans: int = 0
 
     def _readable(self, row: Delivery) -> Delivery | UnreadableRow:
         if (row.endpoint_id, row.delivery_id) not in self.unreadable:
@@ -172,10 +175,11 @@ class FakeDeliveries:
             self.runways.pop((endpoint_id, runway), None)
         return len(self.rows.pop(endpoint_id, {}))
 
-    def endpoints_of(self, tenant_id: str) -> Iterator[str]:
+    def endpoints_of(self, tenant_ids: Collection[str]) -> Iterator[tuple[str, str]]:
+        assert 1 <= len(tenant_ids) <= MOST_ERASED_AT_ONCE, "DynamoDB takes no other number"
+        self.scans += 1
         for endpoint_id, rows in list(self.rows.items()):
-            if any(row.tenant_id == tenant_id for row in rows.values()):
-                yield endpoint_id
+            yield from ((tenant, endpoint_id) for tenant in {row.tenant_id for row in rows.values()} & {*tenant_ids})
 
 
 @dataclass

@@ -219,14 +219,14 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
-    erasing.erase(cast(Stack, stack), "acme-73f1", as_json=False)
+    erasing.erase(cast(Stack, stack), ["acme-73f1"], as_json=False)
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
     assert found(marks, CLIENT) == [f"the table {aws.images_table} has its name, as a key or in it"]
     tombstone = functions.row(ours)
     assert (tombstone.tenant_id, told_by(tombstone)) == ("acme-73f1", set())
     assert functions.row(theirs).status is Status.DONE
     assert len(stack.endpoints.of_tenant("other")) == 2
-    assert len(list(stack.deliveries.endpoints_of("other"))) == 2
+    assert len(list(stack.deliveries.endpoints_of(["other"]))) == 2
     assert len(list(stack.usage.days_of("other", since="2026", until="~"))) == 2
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Count"] == len(Policy)
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]

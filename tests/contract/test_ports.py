@@ -28,6 +28,7 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.aws.uploads import UploadsBucket
+from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import (
     DUE_SHARD_NAMES,
@@ -760,12 +761,29 @@ def test_more_objects_than_one_call_removes_take_two(aws: Aws) -> None:
     assert [len(arguments["Delete"]["Objects"]) for arguments in asked] == [1000, 1]
 
 
+def test_more_items_than_one_batch_removes_take_two(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    asked = spy(client, "BatchWriteItem", lambda arguments, call: call(arguments))
+    MemoryTable(client, aws.idempotency_table).forget([f"a#{number}" for number in range(26)])
+    assert [len(arguments["RequestItems"][aws.idempotency_table]) for arguments in asked] == [25, 1]
+
+
 def test_work_that_a_batch_left_out_is_forgotten_by_another_try(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     answers = iter([{"UnprocessedItems": {aws.idempotency_table: [{"DeleteRequest": {"Key": {"id": {"S": "x"}}}}]}}])
     asked = spy(client, "BatchWriteItem", lambda *_: next(answers, {}))
     MemoryTable(client, aws.idempotency_table).forget(["a#1"])
     assert asked[1]["RequestItems"] == {aws.idempotency_table: [{"DeleteRequest": {"Key": {"id": {"S": "x"}}}}]}
+
+
+def test_items_that_batches_leave_out_again_and_again_are_not_taken_for_removed(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    left = {aws.usage_table: [{"DeleteRequest": {"Key": {"tenant_id": {"S": "acme"}, "day": {"S": "2026-11-21"}}}}]}
+    asked = spy(client, "BatchWriteItem", lambda *_: {"UnprocessedItems": left})
+    client.put_item(TableName=aws.usage_table, Item=left[aws.usage_table][0]["DeleteRequest"]["Key"])
+    with pytest.raises(Retryable, match="left out each time"):
+        UsageTable(client, aws.usage_table).forget("acme")
+    assert len(asked) == 4
 
 
 def test_an_outputs_address_is_signed_for_fifteen_minutes_with_sigv4(aws: Aws) -> None:

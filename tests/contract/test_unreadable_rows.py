@@ -536,7 +536,7 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
             usage=FakeUsage(),
             token_buckets=FakeTokenBuckets(),
         )
-        assert keys_of(ports, "next") == ["00000009"], "an erasure finds it"
+        assert keys_of(ports, ["next"]) == {"next": ["00000009"]}, "an erasure finds it"
     with pytest.raises(UnreadableRow):
         tenants.tenant("next")
     with pytest.raises(UnreadableRow):

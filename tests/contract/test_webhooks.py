@@ -234,17 +234,21 @@ def test_deliveries_are_paged_by_the_time_of_their_events(stores: tuple[Endpoint
 
 
 @BOTH
-def test_all_deliveries_of_a_tenant_can_be_found_and_removed(stores: tuple[Endpoints, Deliveries]) -> None:
+def test_all_deliveries_of_tenants_can_be_found_and_removed(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     for number in range(3):
         deliveries.create(delivery(number))
     deliveries.create(delivery(1, to=endpoint(1)))
     deliveries.create(delivery(1, to=endpoint(2, tenant_id="other")))
-    mine = sorted(deliveries.endpoints_of("acme"))
-    assert mine == sorted([endpoint().endpoint_id, endpoint(1).endpoint_id])
-    assert sum(deliveries.remove_all(endpoint_id) for endpoint_id in mine) == 4
-    assert list(deliveries.endpoints_of("acme")) == []
-    assert list(deliveries.endpoints_of("other")) == [endpoint(2).endpoint_id]
+    deliveries.create(delivery(1, to=endpoint(3, tenant_id="third")))
+    mine = sorted(deliveries.endpoints_of(["acme", "nothing", "other"]))
+    assert mine == sorted(
+        [("acme", endpoint().endpoint_id), ("acme", endpoint(1).endpoint_id), ("other", endpoint(2).endpoint_id)]
+    )
+    assert [deliveries.remove_all(endpoint_id) for tenant, endpoint_id in mine if tenant == "other"] == [1]
+    assert sum(deliveries.remove_all(endpoint_id) for _, endpoint_id in mine) == 4
+    assert list(deliveries.endpoints_of(["acme", "other"])) == []
+    assert list(deliveries.endpoints_of(["third"])) == [("third", endpoint(3).endpoint_id)]
 
 
 @BOTH

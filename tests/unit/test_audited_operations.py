@@ -32,7 +32,7 @@ from darkroom.operations import revoke_key as revoking
 from darkroom.operations import rotate_key as rotating
 from darkroom.operations import stop_releases as stopping
 from darkroom.operations.erase_tenant import Ports as ErasePorts
-from darkroom.operations.erase_tenant import forget_tenant
+from darkroom.operations.erase_tenant import forget_tenants
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.list_orphans import Look, Orphan
 from darkroom.operations.list_scheduled import Selection
@@ -173,7 +173,7 @@ def _reschedule(world: Operated) -> object:
 
 
 def _erase(world: Operated) -> object:
-    return _in_a_day(world, lambda deeds: forget_tenant(world.ports(ErasePorts), "acme", deeds))
+    return _in_a_day(world, lambda deeds: forget_tenants(world.ports(ErasePorts), ["acme"], deeds))
 
 
 def _republish(world: Operated) -> object:

@@ -404,9 +404,9 @@ class Deliveries(Protocol):
     def remove_all(self, endpoint_id: str) -> int:
         """Removes all deliveries of an endpoint; returns how many."""
 
-    def endpoints_of(self, tenant_id: str) -> Iterator[str]:
-        """The ids of the endpoints, removed ones too, for which the tenant has deliveries. It reads the whole table:
-        for operators, not for requests."""
+    def endpoints_of(self, tenant_ids: Collection[str]) -> Iterator[tuple[str, str]]:
+        """The tenants and ids of the endpoints, removed ones too, for which these tenants, 1 to MOST_ERASED_AT_ONCE,
+        have deliveries. It reads the whole table once for all of them: for operators, not for requests."""
 
 
 class DeliveryQueue(Protocol):

@@ -115,7 +115,10 @@ def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> int:
     counts = _do(stack, choice, selection, words, act, rate=rate)
     if counts.done > REMOVALS_PER_SECOND * 60:
         took = display.age(counts.done / REMOVALS_PER_SECOND)
-        display.line(display.output(), f"Their originals are removed one after the other, within {took}.")
+        display.line(
+            display.output(),
+            f"Their originals are removed one after the other, within {took}, or later if the sweeper is behind.",
+        )
     _end(stack, choice, words, counts, rate=rate)
     return counts.done
 

@@ -16,6 +16,7 @@ from darkroom.domain.sizes import size_in_words
 from darkroom.domain.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
+    MOST_ERASED_AT_ONCE,
     UNLIMITED,
     TenantState,
     Tier,
@@ -58,6 +59,14 @@ def tenant_named(text: str | None) -> str | None:
             "and starts with a letter or digit."
         )
     return text.strip()
+
+
+def _tenants_named(texts: list[str]) -> list[str]:
+    """The named tenants, each once. Raises typer.BadParameter."""
+    named = [*dict.fromkeys(tenant for text in texts if (tenant := tenant_named(text)) is not None)]
+    if len(named) > MOST_ERASED_AT_ONCE:
+        raise typer.BadParameter(f"at most {MOST_ERASED_AT_ONCE} tenants can be erased together.")
+    return named
 
 
 TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's name.", callback=tenant_named)]
@@ -231,24 +240,26 @@ def enlist(*, yes: YesOption = False, stack: StackOption = None, region: RegionO
 @app.command()
 def erase(
     *,
-    tenant: TenantArgument,
+    tenants: Annotated[
+        list[str], typer.Argument(metavar="TENANT", help="The tenants' names.", callback=_tenants_named)
+    ],
     yes: YesOption = False,
     as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Erase a tenant with all its images and keys, and tell what is left until when.
+    """Erase tenants with all their images and keys, and tell what is left until when.
 
-    Its requests are refused from the beginning. It may be interrupted and
+    Their requests are refused from the beginning. It may be interrupted and
     repeated. [bold]docs/privacy.md[/bold] says what is stored where.
     """
     from console.tenants import erase as erasing  # noqa: PLC0415
 
     where = reach(stack, region)
     if yes:
-        erasing.erase(where, tenant, as_json=as_json)
+        erasing.erase(where, tenants, as_json=as_json)
     else:
-        erasing.tell(where, tenant)
+        erasing.tell(where, tenants)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from darkroom.operations.change_tenant import Ports as ChangePorts
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
-from darkroom.operations.erase_tenant import Forgotten, Ports, forget_tenant, image_ids, keys_of
+from darkroom.operations.erase_tenant import Forgotten, Ports, forget_tenants, image_ids, keys_of
 from darkroom.operations.pace import Pace
 from darkroom.ports import UnreadableRow
 
@@ -56,18 +56,30 @@ def _ports(stack: Stack) -> Ports:
 
 
 @dataclass(kw_only=True)
+class _Erased:
+    """What was erased of a tenant so far, and what of it could not be read."""
+
+    is_known: bool = False
+    images: int = 0
+    unreadable: dict[str, UnreadableRow] = field(default_factory=dict)
+    forgotten: Forgotten = field(default_factory=Forgotten)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there was nothing of the tenant."""
+        return not (self.is_known or self.images or self.unreadable) and self.forgotten == Forgotten()
+
+
+@dataclass(kw_only=True)
 class _Erasure:
-    """A tenant's images on their way to tombstones: how many are, and which could not be read."""
+    """Tenants' images on their way to tombstones, and what was erased of each."""
 
     stack: Stack
-    tenant_id: str
+    tenants: Mapping[str, _Erased]
     interrupts: Interrupts
     report: display.Report
     begun_at: Milliseconds
     deeds: Deeds
-    erased: int = 0
-    unreadable: dict[str, UnreadableRow] = field(default_factory=dict)
-    forgotten: Forgotten = field(default_factory=Forgotten)
 
     @property
     def ports(self) -> Ports:
@@ -75,52 +87,63 @@ class _Erasure:
         return _ports(self.stack)
 
     @property
+    def images(self) -> int:
+        """How many images were erased."""
+        return sum(its.images for its in self.tenants.values())
+
+    @property
     def detail(self) -> str:
         """What was done so far."""
-        return f"{display.of(self.erased, 'image')} erased"
+        return f"{display.of(self.images, 'image')} erased"
 
     @property
     def objects_until(self) -> Milliseconds:
-        """When the last object is removed, unless a worker is just storing one."""
-        return self.begun_at + (self.erased // REMOVALS_PER_SECOND + 2 * SWEEP_INTERVAL_SECONDS) * 1000
+        """When the last object is removed, unless a worker is just storing one or the sweeper is behind."""
+        return self.begun_at + (self.images // REMOVALS_PER_SECOND + 2 * SWEEP_INTERVAL_SECONDS) * 1000
 
-    def run(self) -> bool:
-        """Does all of it; returns whether the tenant had a row."""
-        is_known = self._suspend()
+    def run(self) -> None:
+        """Does all of it, for all of them together: it waits once, and reads all deliveries and keys once."""
+        for tenant_id, its in self.tenants.items():
+            self._suspend(tenant_id, its)
         self._erase_images()
-        # Also if it was suspended before: by an erasure that was interrupted a moment ago, perhaps.
-        if is_known and not self.interrupts.requested:
+        # Also if they were suspended before: by an erasure that was interrupted a moment ago, perhaps.
+        if any(its.is_known for its in self.tenants.values()) and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until no request is authorized any more")
             self.interrupts.wait(AUTHORIZER_CACHE_SECONDS + _LAG_SECONDS)
             self._erase_images()
-        if self.erased and not self.interrupts.requested:
+        if self.images and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until the last events are counted")
             self.interrupts.wait(_LAG_SECONDS)
-        if not self.interrupts.requested and not self.unreadable:
-            self.forgotten = forget_tenant(self.ports, self.tenant_id, self.deeds)
-        return is_known
+        readable = [tenant_id for tenant_id, its in self.tenants.items() if not its.unreadable]
+        if readable and not self.interrupts.requested:
+            for tenant_id, forgotten in forget_tenants(self.ports, readable, self.deeds).items():
+                self.tenants[tenant_id].forgotten = forgotten
 
-    def _suspend(self) -> bool:
+    def _suspend(self, tenant_id: str, its: _Erased) -> None:
         try:
             change_tenant(
                 ChangePorts(tenants=self.stack.tenants, audit=self.stack.audit),
-                self.tenant_id,
+                tenant_id,
                 lambda tenant: replace(tenant, state=TenantState.SUSPENDED),
             )
         except UnknownTenant:
-            return False
-        return True
+            return
+        except UnreadableRow as error:  # its requests go on: nothing of it is touched
+            its.unreadable[tenant_id] = error
+        else:
+            its.is_known = True
 
     def _erase_images(self) -> None:
-        images, numbers = self.ports.images, itertools.count(self.erased)
+        images, numbers = self.ports.images, itertools.count(self.images)
 
-        def act(image_id: str) -> bool | UnreadableRow:
+        def act(one: tuple[str, str]) -> bool | UnreadableRow:
+            tenant_id, image_id = one
             remove_at = self.begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
             try:
                 delete_image(
                     DeletePorts(images=images, clock=self.stack.clock),
                     image_id,
-                    tenant_id=self.tenant_id,
+                    tenant_id=tenant_id,
                     remove_at=remove_at,
                 )
             except UnknownImage:  # it was forgotten meanwhile
@@ -130,7 +153,12 @@ class _Erasure:
             return True
 
         do_to_many(
-            image_ids(self.ports, self.tenant_id),
+            (
+                (tenant_id, image_id)
+                for tenant_id, its in self.tenants.items()
+                if tenant_id not in its.unreadable
+                for image_id in image_ids(self.ports, tenant_id)
+            ),
             act,
             pace=Pace(per_second=IMAGES_PER_SECOND, clock=self.stack.clock, pause=self.interrupts.wait),
             at_a_time=AT_A_TIME,
@@ -138,87 +166,111 @@ class _Erasure:
             on_outcome=self._count,
         )
 
-    def _count(self, image_id: str, outcome: bool | UnreadableRow) -> None:
+    def _count(self, one: tuple[str, str], outcome: bool | UnreadableRow) -> None:
+        tenant_id, image_id = one
+        its = self.tenants[tenant_id]
         if isinstance(outcome, UnreadableRow):
-            self.unreadable[image_id] = outcome
+            its.unreadable[image_id] = outcome
         else:
-            self.erased += outcome
+            its.images += outcome
             if outcome:
                 self.deeds.add(image_id, "images")
-        self.report.show("erasing", completed=self.erased, total=None, detail=self.detail)
+        self.report.show("erasing", completed=self.images, total=None, detail=self.detail)
 
 
-def tell(stack: Stack, tenant_id: str) -> None:
+def tell(stack: Stack, tenant_ids: Sequence[str]) -> None:
     """`tenants erase` without --yes."""
-    ports = _ports(stack)
-    with stack.explained(), display.Report(display.errors()) as report:
-        tenant = ports.tenants.tenant(tenant_id)
-        keys = len(keys_of(ports, tenant_id))
-        webhooks = len(ports.endpoints.of_tenant(tenant_id))
-        days = len(list(ports.usage.days_of(tenant_id, since="0", until="9")))
-        images = 0
-        for images, _ in enumerate(image_ids(ports, tenant_id), start=1):
-            report.show("counting", completed=images, total=None, detail=f"{images:,} images")
-    out = display.output()
-    if tenant is None and not (images or keys or webhooks or days):
-        display.line(out, f"There is nothing of {tenant_id} in {stack.name}.", style="green")
-        return
-    display.line(
-        out,
-        f"{tenant_id} has {display.of(images, 'image')}, {display.of(keys, 'key')}, {display.of(webhooks, 'webhook')} "
-        f"and {display.of(days, 'day')} of usage. All of it would be erased, with every original and variant. "
-        "This cannot be undone. Nothing was changed.",
-        style="bold",
-    )
-    display.line(out, f"Do it:  {_again(stack, tenant_id)}")
+    ports, out = _ports(stack), display.output()
+    there_are, unreadable = list[str](), dict[str, UnreadableRow]()
+    with stack.explained():
+        keys = keys_of(ports, tenant_ids)
+    for tenant_id in tenant_ids:
+        with stack.explained(), display.Report(display.errors()) as report:
+            try:
+                is_known = ports.tenants.tenant(tenant_id) is not None
+            except UnreadableRow as error:
+                unreadable[tenant_id] = error
+                continue
+            webhooks = len(ports.endpoints.of_tenant(tenant_id))
+            days = len(list(ports.usage.days_of(tenant_id, since="0", until="9")))
+            images = 0
+            for images, _ in enumerate(image_ids(ports, tenant_id), start=1):
+                report.show("counting", completed=images, total=None, detail=f"{images:,} images of {tenant_id}")
+        if not (is_known or images or keys[tenant_id] or webhooks or days):
+            display.line(out, f"There is nothing of {tenant_id} in {stack.name}.", style="green")
+            continue
+        there_are.append(tenant_id)
+        display.line(
+            out,
+            f"{tenant_id} has {display.of(images, 'image')}, {display.of(len(keys[tenant_id]), 'key')}, "
+            f"{display.of(webhooks, 'webhook')} and {display.of(days, 'day')} of usage.",
+            style="bold",
+        )
+    if there_are:
+        display.line(
+            out,
+            "All of it would be erased, with every original and variant. This cannot be undone. Nothing was changed.",
+            style="bold",
+        )
+        display.line(out, f"Do it:  {_again(stack, there_are)}")
+    for tenant_id, reason in unreadable.items():
+        display.complain(_cannot_be_suspended(tenant_id, reason))
+    if unreadable:
+        raise typer.Exit(1)
 
 
-def erase(stack: Stack, tenant_id: str, *, as_json: bool) -> None:
+def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
     """`tenants erase --yes`."""
     with (
         Interrupts() as interrupts,
         display.Report(display.errors()) as report,
         stack.explained(),
-        stack.audit.action("erase_tenant", tenant_id) as deeds,
+        stack.audit.action("erase_tenant", *tenant_ids) as deeds,
     ):
         erasure = _Erasure(
             stack=stack,
-            tenant_id=tenant_id,
+            tenants={tenant_id: _Erased() for tenant_id in tenant_ids},
             interrupts=interrupts,
             report=report,
             begun_at=stack.clock(),
             deeds=deeds,
         )
         try:
-            is_known = erasure.run()
+            erasure.run()
         except Exception:
             report.complain(f"so far: {erasure.detail}")
             raise
         if interrupts.requested:
             deeds.interrupt()
     if interrupts.requested:
-        again = _again(stack, tenant_id)
+        again = _again(stack, tenant_ids)
         display.line(display.errors(), f"Interrupted, {erasure.detail}. For the rest:  {again}", style="yellow")
         raise typer.Exit(INTERRUPTED)
-    if not (is_known or erasure.erased or erasure.forgotten != Forgotten() or erasure.unreadable):
-        raise ApiError(
-            f"There is nothing of {tenant_id} in {stack.name}. "
-            f"To list the tenants: ./darkroom tenants ls{stack.options}"
-        )
+    erased = {tenant_id: its for tenant_id, its in erasure.tenants.items() if not its.is_nothing}
     left = _what_is_left(erasure, now=stack.clock())
-    if as_json:
+    if erased and as_json:
         display.print_json(
             {
-                "tenant": tenant_id,
-                "images": erasure.erased,
-                **asdict(erasure.forgotten),
-                "unreadable": sorted(erasure.unreadable),
+                "tenants": [
+                    {
+                        "tenant": tenant_id,
+                        "images": its.images,
+                        **asdict(its.forgotten),
+                        "unreadable": sorted(its.unreadable),
+                    }
+                    for tenant_id, its in erased.items()
+                ],
                 "left": {name: {"what": what, "until": until} for name, (what, until) in left.items()},
             }
         )
-    else:
-        _report(stack, tenant_id, erasure, left)
-    if erasure.unreadable:
+    elif erased:
+        _report(stack, erased, left)
+    if unknown := [tenant_id for tenant_id in tenant_ids if tenant_id not in erased]:
+        raise ApiError(
+            f"There is nothing of {', '.join(unknown)} in {stack.name}. "
+            f"To list the tenants: ./darkroom tenants ls{stack.options}"
+        )
+    if any(its.unreadable for its in erased.values()):
         raise typer.Exit(1)
 
 
@@ -231,7 +283,10 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
     last_look_at = erasure.objects_until + REMOVAL_GRACE_SECONDS * 1000
     tombstones_until = rfc3339(last_look_at + TOMBSTONE_SECONDS * 1000)
     return {
-        "objects": ("are removed by the sweeper, one image after the other", rfc3339(erasure.objects_until)),
+        "objects": (
+            "are removed by the sweeper; later only while SweeperBehindAlarm is on",
+            rfc3339(erasure.objects_until),
+        ),
         "late objects": ("of workers that were just storing them", str(rfc3339(last_look_at))),
         "tombstones": ("ids, the tenant's name and times, no content", tombstones_until),
         "backups": ("the tables' point-in-time recovery has all rows as they were", days_from(now, BACKUP_DAYS)),
@@ -254,28 +309,39 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
     }
 
 
-def _report(stack: Stack, tenant_id: str, erasure: _Erasure, left: Mapping[str, tuple[str, Any]]) -> None:
+def _report(stack: Stack, erased: Mapping[str, _Erased], left: Mapping[str, tuple[str, Any]]) -> None:
     out = display.output()
-    its = erasure.forgotten
-    done = (
-        f"{display.of(erasure.erased, 'image')}, {display.of(its.keys, 'key')}, {display.of(its.webhooks, 'webhook')} "
-        f"with {display.of(its.deliveries, 'delivery', 'deliveries')} and {display.of(its.usage, 'count')} of usage"
-    )
-    display.line(out, f"Erased {tenant_id}: {done}. What is left, and until when at the latest:", style="bold")
+    for tenant_id, its in erased.items():
+        of = its.forgotten
+        done = (
+            f"{display.of(its.images, 'image')}, {display.of(of.keys, 'key')}, {display.of(of.webhooks, 'webhook')} "
+            f"with {display.of(of.deliveries, 'delivery', 'deliveries')} and {display.of(of.usage, 'count')} of usage"
+        )
+        if tenant_id not in its.unreadable:
+            display.line(out, f"Erased {tenant_id}: {done}.", style="bold")
+    display.line(out, "What is left, and until when at the latest:", style="bold")
     display.table(
         out,
         ("left", "until", "what"),
         [(name, until, what) for name, (what, until) in left.items()],
         right=frozenset(),
     )
-    for image_id, error in itertools.islice(erasure.unreadable.items(), _SHOWN):
-        display.complain(f"{image_id} is not erased: {error}")
-    if erasure.unreadable:
-        display.complain(
-            f"{display.of(len(erasure.unreadable), 'row')} of a newer version cannot be read, so the tenant stays "
-            f"suspended. Repeat this with that version:  {_again(stack, tenant_id)}"
-        )
+    for tenant_id, its in erased.items():
+        if tenant_id in its.unreadable:
+            display.complain(_cannot_be_suspended(tenant_id, its.unreadable[tenant_id]))
+            continue
+        for image_id, error in itertools.islice(its.unreadable.items(), _SHOWN):
+            display.complain(f"{image_id} is not erased: {error}")
+        if its.unreadable:
+            display.complain(
+                f"{display.of(len(its.unreadable), 'row')} of a newer version cannot be read, so {tenant_id} stays "
+                f"suspended. Repeat this with that version:  {_again(stack, [tenant_id])}"
+            )
 
 
-def _again(stack: Stack, tenant_id: str) -> str:
-    return f"./darkroom tenants erase {tenant_id} --yes{stack.options}"
+def _cannot_be_suspended(tenant_id: str, error: UnreadableRow) -> str:
+    return f"{tenant_id} cannot be suspended, and nothing of it is erased without the version that wrote it: {error}"
+
+
+def _again(stack: Stack, tenant_ids: Sequence[str]) -> str:
+    return f"./darkroom tenants erase {' '.join(tenant_ids)} --yes{stack.options}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, pages_of, retryable
+from darkroom.aws.removal import remove_partition
 from darkroom.aws.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.delivery import KEPT_SECONDS, LOOKS, Delivery, DeliveryStatus
 from darkroom.domain.endpoint import RUNWAYS, Flight, runway_of
@@ -210,37 +211,28 @@ class DeliveriesTable:
         ]
 
     def remove_all(self, endpoint_id: str) -> int:
-        removed = 0
-        pages: Any = self._client.get_paginator("query").paginate(
-            TableName=self._table_name,
-            KeyConditionExpression="endpoint_id = :endpoint",
-            ExpressionAttributeValues={":endpoint": {"S": endpoint_id}},
-            ProjectionExpression="endpoint_id, delivery_id",
-        )
-        for page in pages_of(pages, "reading the deliveries"):
-            for item in page["Items"]:
-                with retryable("removing a delivery"):
-                    self._client.delete_item(TableName=self._table_name, Key=item)
-                removed += 1
+        partition = "endpoint_id", endpoint_id
+        removed = remove_partition(self._client, self._table_name, partition, "delivery_id", "removing deliveries")
         for runway in range(RUNWAYS):
             with retryable("removing a runway"):
                 self._client.delete_item(TableName=self._table_name, Key=_runway(endpoint_id, runway))
         return removed
 
-    def endpoints_of(self, tenant_id: str) -> Iterator[str]:
+    def endpoints_of(self, tenant_ids: Collection[str]) -> Iterator[tuple[str, str]]:
+        names = {f":tenant_{number}": {"S": tenant_id} for number, tenant_id in enumerate(tenant_ids)}
         pages: Any = self._client.get_paginator("scan").paginate(
             TableName=self._table_name,
-            FilterExpression="tenant_id = :tenant",
-            ExpressionAttributeValues={":tenant": {"S": tenant_id}},
-            ProjectionExpression="endpoint_id",
+            FilterExpression=f"tenant_id IN ({', '.join(names)})",
+            ExpressionAttributeValues=names,
+            ProjectionExpression="tenant_id, endpoint_id",
         )
-        known: set[str] = set()
+        known: set[tuple[str, str]] = set()
         for page in pages_of(pages, "reading all deliveries"):
             for item in page["Items"]:
-                endpoint_id = item["endpoint_id"]["S"]
-                if endpoint_id not in known:
-                    known.add(endpoint_id)
-                    yield endpoint_id
+                found = item["tenant_id"]["S"], item["endpoint_id"]["S"]
+                if found not in known:
+                    known.add(found)
+                    yield found
 
 
 def _runway(endpoint_id: str, runway: int) -> Item:

@@ -1,21 +1,29 @@
-"""Removes objects by the thousand: each is confirmed or fails by itself."""
+"""Removes objects by the thousand, of which each is confirmed or fails by itself, and items of tables in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.errors import retryable
+from darkroom.aws.errors import pages_of, retryable
 from darkroom.domain.errors import Retryable
 
 if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
 MOST_OBJECTS = 1000
 """How many objects one call removes (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
+
+_BATCH_WRITES = 25
+"""How many items one call writes
+(https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html)."""
+
+_TRIES = 4
+"""How often items that a batch left out are written again."""
 
 _OF_THE_SERVICE = {"InternalError": 500, "ServiceUnavailable": 503, "SlowDown": 503}
 """S3's error codes for one object in a batch answer that is 200 as a whole, and the statuses that they have
@@ -59,3 +67,39 @@ def failure_of(error: Any, doing: str) -> Exception:
             raise ClientError(refusal, "DeleteObjects")
     except (ClientError, Retryable) as failure:
         return failure
+
+
+def remove_items(client: DynamoDBClient, table_name: str, keys: Iterable[Any], doing: str) -> int:
+    """Removes the items with these keys, of which none may come twice (a batch that names one twice is refused);
+    returns how many. A missing item is not an error. Raises Retryable."""
+    removed = 0
+    for some in batched(keys, _BATCH_WRITES, strict=False):
+        left: Any = [{"DeleteRequest": {"Key": key}} for key in some]
+        for _ in range(_TRIES):
+            with retryable(doing):
+                answer = client.batch_write_item(RequestItems={table_name: left})
+            # A batch may be written only in part, with a 200.
+            left = answer.get("UnprocessedItems", {}).get(table_name)
+            if not left:
+                break
+        else:
+            raise Retryable(f"{doing}: some was left out each time")
+        removed += len(some)
+    return removed
+
+
+def remove_partition(
+    client: DynamoDBClient, table_name: str, partition: tuple[str, str], sort_key: str, doing: str
+) -> int:
+    """Removes all items of a partition, which is named by its key and value; returns how many. Raises Retryable."""
+    name, value = partition
+    pages: Any = client.get_paginator("query").paginate(
+        TableName=table_name,
+        KeyConditionExpression="#partition = :partition",
+        ExpressionAttributeValues={":partition": {"S": value}},
+        ProjectionExpression="#partition, #sort",
+        ExpressionAttributeNames={"#partition": name, "#sort": sort_key},
+        ConsistentRead=True,
+    )
+    keys = (item for page in pages_of(pages, doing) for item in page["Items"])
+    return remove_items(client, table_name, keys, doing)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, is_passing_code, pages_of, retryable
+from darkroom.aws.removal import remove_partition
 from darkroom.domain.errors import Retryable
 from darkroom.domain.stored import NOTHING, Stored
 from darkroom.domain.usage import Count, Usage
@@ -216,21 +217,7 @@ class UsageTable:
         )
 
     def forget(self, tenant_id: str) -> int:
-        removed = 0
-        pages: Any = self._client.get_paginator("query").paginate(
-            TableName=self._table_name,
-            KeyConditionExpression="tenant_id = :tenant",
-            ExpressionAttributeValues={":tenant": {"S": tenant_id}},
-            ProjectionExpression="tenant_id, #day",
-            ExpressionAttributeNames={"#day": "day"},
-            ConsistentRead=True,
-        )
-        for page in pages_of(pages, "reading the usage"):
-            for item in page["Items"]:
-                with retryable("removing usage"):
-                    self._client.delete_item(TableName=self._table_name, Key=item)
-                removed += 1
-        return removed
+        return remove_partition(self._client, self._table_name, ("tenant_id", tenant_id), "day", "removing usage")
 
 
 _MET = "TransactionConflict"

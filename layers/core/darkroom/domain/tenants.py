@@ -22,6 +22,10 @@ DEFAULT_TENANT = "default"
 AUTHORIZER_CACHE_SECONDS = 60
 """How long the gateway caches an API key's authorization: a suspension or revocation takes effect within this time."""
 
+MOST_ERASED_AT_ONCE = 100
+"""How many tenants can be erased together: the most values that DynamoDB compares with `IN`
+(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html)."""
+
 MAX_REQUESTS_PER_SECOND, MAX_BURST = 10_000, 100_000
 """The most that a tenant can be allowed: more than one account's API can take."""
 

@@ -1,15 +1,17 @@
-"""Erases a tenant: an operator command, which may be interrupted anywhere and started again.
+"""Erases tenants: an operator command, which may be interrupted anywhere and started again.
 
-1. It is suspended (`change_tenant`).
-2. Each of its images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request is
-   authorized any more, because the gateway believes for some time what the authorizer answered before the suspension.
-3. Its webhooks with their deliveries, its usage, its buckets of requests, its keys and its own row are removed
-   (`forget_tenant`).
+1. They are suspended (`change_tenant`).
+2. Each of their images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request
+   is authorized any more, because the gateway believes for some time what the authorizer answered before the
+   suspension.
+3. Their webhooks with the deliveries, their usage, their buckets of requests, their keys and their own rows are
+   removed (`forget_tenants`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor
@@ -20,7 +22,7 @@ from darkroom.ports import Deliveries, Endpoints, Images, Tenants, TokenBuckets,
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What erasing a tenant needs."""
+    """What erasing tenants needs."""
 
     tenants: Tenants
     images: Images
@@ -53,31 +55,41 @@ def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
         after = listed.next
 
 
-def keys_of(ports: Ports, tenant_id: str) -> list[str]:
-    """The ids of the tenant's keys, also of those that cannot be read. Raises Retryable."""
-    keys = [key for key in ports.tenants.all_keys() if key.tenant_id == tenant_id]
-    return [key.row_id if isinstance(key, UnreadableRow) else key.key_id for key in keys]
+def keys_of(ports: Ports, tenant_ids: Collection[str]) -> Mapping[str, Sequence[str]]:
+    """The ids of each tenant's keys, also of those that cannot be read. Raises Retryable."""
+    ids: dict[str, list[str]] = {tenant_id: [] for tenant_id in tenant_ids}
+    for key in ports.tenants.all_keys():
+        if key.tenant_id in ids:
+            ids[key.tenant_id].append(key.row_id if isinstance(key, UnreadableRow) else key.key_id)
+    return ids
 
 
-def forget_tenant(ports: Ports, tenant_id: str, deeds: Deeds) -> Forgotten:
-    """Removes the tenant's webhooks with their deliveries, its usage, its buckets, its keys and then its own row. It
-    reads all deliveries of the stack. `deeds` is the operator's action. Raises Retryable."""
-    deeds.begin(tenant_id)
-    webhooks = ports.endpoints.of_tenant(tenant_id)
-    for endpoint in webhooks:
-        endpoint_id = endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
-        ports.endpoints.remove(tenant_id, endpoint_id)
-        deeds.add(endpoint_id, "webhooks")
-    deliveries = 0
-    for endpoint_id in ports.deliveries.endpoints_of(tenant_id):  # those of removed endpoints, too
-        deliveries += ports.deliveries.remove_all(endpoint_id)
-    usage = ports.usage.forget(tenant_id)
-    for policy in Policy:
-        ports.token_buckets.forget(bucket_of(policy, tenant_id))
-    keys = keys_of(ports, tenant_id)
-    for key_id in keys:
-        ports.tenants.remove_key(key_id)
-        deeds.add(key_id, "keys")
-    ports.tenants.remove_tenant(tenant_id)
-    deeds.add(tenant_id, "tenants")
-    return Forgotten(webhooks=len(webhooks), deliveries=deliveries, usage=usage, keys=len(keys))
+def forget_tenants(ports: Ports, tenant_ids: Collection[str], deeds: Deeds) -> Mapping[str, Forgotten]:
+    """Removes the webhooks of these tenants, 1 to MOST_ERASED_AT_ONCE, with their deliveries; and then of each its
+    usage, its buckets, its keys and its own row. It reads all deliveries of the stack, once. `deeds` is the operator's
+    action. Raises Retryable."""
+    deeds.begin(*tenant_ids)
+    webhooks, deliveries = Counter[str](), Counter[str]()
+    for tenant_id in tenant_ids:
+        for endpoint in ports.endpoints.of_tenant(tenant_id):
+            endpoint_id = endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
+            ports.endpoints.remove(tenant_id, endpoint_id)
+            deeds.add(endpoint_id, "webhooks")
+            webhooks[tenant_id] += 1
+    for tenant_id, endpoint_id in ports.deliveries.endpoints_of(tenant_ids):  # those of removed endpoints, too
+        deliveries[tenant_id] += ports.deliveries.remove_all(endpoint_id)
+    keys = keys_of(ports, tenant_ids)
+    forgotten: dict[str, Forgotten] = {}
+    for tenant_id in tenant_ids:
+        usage = ports.usage.forget(tenant_id)
+        for policy in Policy:
+            ports.token_buckets.forget(bucket_of(policy, tenant_id))
+        for key_id in keys[tenant_id]:
+            ports.tenants.remove_key(key_id)
+            deeds.add(key_id, "keys")
+        ports.tenants.remove_tenant(tenant_id)  # last, so that a repetition finds the tenant
+        deeds.add(tenant_id, "tenants")
+        forgotten[tenant_id] = Forgotten(
+            webhooks=webhooks[tenant_id], deliveries=deliveries[tenant_id], usage=usage, keys=len(keys[tenant_id])
+        )
+    return forgotten

@@ -373,7 +373,7 @@ def test_the_originals_of_many_are_removed_one_after_the_other(
     monkeypatch.setattr(delay_work, "REMOVALS_PER_SECOND", 1 / 32)
     ids = stack.schedule(*(f"2026-12-24T08:00:0{second}Z" for second in range(4)))
     done = run("delay", "cancel", "--day", "2026-12-24", "--yes").stdout
-    assert "Their originals are removed one after the other, within 2 min." in done
+    assert "Their originals are removed one after the other, within 2 min, or later if the sweeper is behind." in done
     assert [(stack.row(one).due_at or 0) - stack.clock() for one in ids] == [0, 32_000, 64_000, 96_000]
 
 

@@ -369,7 +369,8 @@ def of(stack: FakeStack, tenant: str) -> list[Image]:
 def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme")
     assert result.exit_code == 0
-    assert "acme has 30 images, 2 keys, 1 webhook and 2 days of usage. All of it would be erased" in result.stdout
+    told = " ".join(result.stdout.split())
+    assert "acme has 30 images, 2 keys, 1 webhook and 2 days of usage. All of it would be erased" in told
     assert "Nothing was changed." in result.stdout
     assert "./darkroom tenants erase acme --yes --stack shop --region eu-west-1" in result.stdout
     assert not any(row.is_deleted for row in acme.images.rows.values())
@@ -388,7 +389,7 @@ def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme
     assert {tenant for tenant, _ in acme.usage.sums} == {"other"}
     assert set(acme.token_buckets.tats) == {"other", "other#reads"}
     assert [webhook.tenant_id for webhook in acme.endpoints.rows.values()] == ["other"]
-    assert list(acme.deliveries.endpoints_of("acme")) == []
+    assert list(acme.deliveries.endpoints_of(["acme"])) == []
     for store in ("objects", "tombstones", "backups", "logs", "the API's log", "counted events", "dead letters"):
         assert store in result.stdout
 
@@ -431,6 +432,69 @@ def test_a_row_of_a_newer_version_is_left_and_the_tenant_stays_suspended(run: Ru
     assert sum(row.is_deleted for row in of(acme, "acme")) == 29
 
 
+def test_tenants_that_are_erased_together_need_one_reading_of_all_deliveries_and_one_wait(
+    run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
+    monkeypatch.setattr(Interrupts, "wait", lambda self, seconds: waits.append(seconds))
+    monkeypatch.setattr(erase, "IMAGES_PER_SECOND", 10**9)
+    told = " ".join(run("tenants", "erase", "acme", "other", "acme").stdout.split())
+    assert all(
+        f"{tenant} has 30 images, 2 keys, 1 webhook and 2 days of usage." in told for tenant in ("acme", "other")
+    )
+    assert "./darkroom tenants erase acme other --yes" in told
+    reads: list[int] = []
+    all_keys = acme.tenants.all_keys
+    acme.tenants.all_keys = lambda: reads.append(1) or all_keys()  # type: ignore[method-assign, func-returns-value]
+    result = run("tenants", "erase", "acme", "other", "--yes")
+    assert result.exit_code == 0, result.stderr
+    told = " ".join(result.stdout.split())
+    for tenant in ("acme", "other"):
+        assert f"Erased {tenant}: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage." in told
+    assert all(row.is_deleted for row in acme.images.rows.values())
+    assert not (acme.tenants.tenants or acme.tenants.keys or acme.usage.sums or acme.endpoints.rows)
+    assert not (acme.deliveries.rows or acme.token_buckets.tats)
+    assert (acme.deliveries.scans, len(reads), sum(wait >= 60 for wait in waits)) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("what", ["an image", "the tenant", "a name that is none"])
+def test_what_cannot_be_erased_of_one_tenant_keeps_no_other_from_being_erased(
+    run: Run, acme: FakeStack, what: str
+) -> None:
+    name, before = "acme", acme.tenants.tenants["acme"]
+    if what == "an image":
+        strange = of(acme, "acme")[3].image_id
+        acme.images.unreadable[strange] = acme.images.rows[strange]
+    elif what == "the tenant":
+        acme.tenants.unreadable_tenants.add("acme")
+    else:
+        name = "acne"
+    result = run("tenants", "erase", name, "other", "--yes")
+    assert result.exit_code == 1
+    assert "Erased other: 30 images" in result.stdout
+    assert set(acme.tenants.tenants) == {"acme"}
+    assert all(row.is_deleted for row in of(acme, "other"))
+    assert sum(row.is_deleted for row in of(acme, "acme")) == (29 if what == "an image" else 0)
+    assert {key.tenant_id for key in acme.tenants.keys.values()} == {"acme"}
+    assert (acme.tenants.tenants["acme"] == before) == (what != "an image"), "nothing else of it was changed"
+    told = " ".join(result.stderr.split())
+    assert {
+        "an image": "cannot be read, so acme stays suspended",
+        "the tenant": "acme cannot be suspended, and nothing of it is erased",
+        "a name that is none": "There is nothing of acne in shop.",
+    }[what] in told
+
+
+def test_more_tenants_than_one_reading_compares_are_refused(run: Run, acme: FakeStack) -> None:
+    names = [f"t{number}" for number in range(101)]
+    assert run("tenants", "erase", *names[:100]).exit_code == 0
+    refused = run("tenants", "erase", *names, "--yes")
+    assert refused.exit_code == 2
+    assert "at most 100 tenants" in " ".join(refused.stderr.split())
+    assert acme.tenants.tenants["acme"].state is TenantState.ACTIVE
+
+
 def test_an_erasure_that_is_repeated_finds_nothing(run: Run, acme: FakeStack) -> None:
     assert run("tenants", "erase", "acme", "--yes").exit_code == 0
     again = run("tenants", "erase", "acme", "--yes")
@@ -471,8 +535,8 @@ def test_usage_is_forgotten_when_the_events_of_the_last_images_are_counted(
 
 def test_an_erasure_as_json_names_what_is_left(run: Run, acme: FakeStack) -> None:
     told = json.loads(run("tenants", "erase", "acme", "--yes", "--json").stdout)
-    assert (told["tenant"], told["images"], told["keys"], told["unreadable"]) == ("acme", 30, 2, [])
-    assert (told["webhooks"], told["deliveries"], told["usage"]) == (1, 1, 3)
+    counts = {"images": 30, "keys": 2, "webhooks": 1, "deliveries": 1, "usage": 3}
+    assert told["tenants"] == [{"tenant": "acme", "unreadable": []} | counts]
     assert set(told["left"]["backups"]) == {"what", "until"}
 
 
