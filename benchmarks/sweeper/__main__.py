@@ -71,16 +71,16 @@ def goals_of(rows: Rows) -> list[Goal]:
                 OVERDUE_SECONDS,
             ),
             ("calls of a sweep with nothing to do", most("idle", "calls_each", day), IDLE_CALLS),
-            ("dollars of an idle month at the function's memory", dollars_of(_idle(rows, day)), IDLE_DOLLARS),
+            ("dollars of the calls of an idle month", dollars_of(_idle(rows, day), of_calls=True), IDLE_DOLLARS),
         ):
             found.append(Goal(name=f"a {day} day: {name}", value=value, limit=limit, at_least=False))
     return found
 
 
-def dollars_of(row: Mapping[str, Any]) -> float:
-    """All of a row's dollars."""
+def dollars_of(row: Mapping[str, Any], *, of_calls: bool = False) -> float:
+    """All of a row's dollars, or those of its calls alone, without the function's own time."""
     dollars: Mapping[str, float] = row["dollars"]
-    return round(sum(dollars.values()), 3)
+    return round(sum(one for unit, one in dollars.items() if not (of_calls and unit.startswith("Lambda"))), 3)
 
 
 def _idle(rows: Rows, day: str, megabytes: int | None = None) -> Mapping[str, Any]:
