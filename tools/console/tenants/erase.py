@@ -244,7 +244,8 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
             deeds.interrupt()
     if interrupts.requested:
         again = _again(stack, tenant_ids)
-        display.line(display.errors(), f"Interrupted, {erasure.detail}. For the rest:  {again}", style="yellow")
+        detail = f"{erasure.detail}, whose objects are removed until {rfc3339(erasure.objects_until)}"
+        display.line(display.errors(), f"Interrupted, {detail}. For the rest:  {again}", style="yellow")
         raise typer.Exit(INTERRUPTED)
     erased = {tenant_id: its for tenant_id, its in erasure.tenants.items() if not its.is_nothing}
     left = _what_is_left(erasure, now=stack.clock())
@@ -284,7 +285,7 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
     tombstones_until = rfc3339(last_look_at + TOMBSTONE_SECONDS * 1000)
     return {
         "objects": (
-            "are removed by the sweeper; later only while SweeperBehindAlarm is on",
+            "of the images that this run erased; later while `top` says that the sweeper is late",
             rfc3339(erasure.objects_until),
         ),
         "late objects": ("of workers that were just storing them", str(rfc3339(last_look_at))),

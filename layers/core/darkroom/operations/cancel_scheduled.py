@@ -13,7 +13,7 @@ from darkroom.ports import Clock, Fenced, Images
 
 REMOVALS_PER_SECOND = 10
 """How many images' objects per second the sweeper is asked to remove. It looks at each image twice, and keeps up with
-600 deletions a minute on a bad day of AWS and 1,000 on a usual one (make bench-sweeper): the rest is left to clients'
+800 deletions a minute on a bad day of AWS and 1,000 on a usual one (make bench-sweeper): the rest is left to clients'
 own deletions."""
 
 _TRIES = 5

@@ -470,6 +470,11 @@ def test_what_cannot_be_erased_of_one_tenant_keeps_no_other_from_being_erased(
         acme.tenants.unreadable_tenants.add("acme")
     else:
         name = "acne"
+    foretold = run("tenants", "erase", name, "other")
+    assert "other has 30 images" in foretold.stdout
+    assert (foretold.exit_code, "acme cannot be suspended" in foretold.stderr) == (
+        (1, True) if what == "the tenant" else (0, False)
+    )
     result = run("tenants", "erase", name, "other", "--yes")
     assert result.exit_code == 1
     assert "Erased other: 30 images" in result.stdout
@@ -484,6 +489,27 @@ def test_what_cannot_be_erased_of_one_tenant_keeps_no_other_from_being_erased(
         "the tenant": "acme cannot be suspended, and nothing of it is erased",
         "a name that is none": "There is nothing of acne in shop.",
     }[what] in told
+
+
+def test_an_interrupted_erasure_of_tenants_says_what_is_done_and_is_finished_by_another(
+    run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Interrupts, seconds: float) -> None:
+        self._asked.requested = seconds >= 60
+
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupts, "wait", interrupt)
+        result = run("tenants", "erase", "acme", "other", "--yes")
+    assert result.exit_code == 130
+    told = " ".join(result.stderr.split())
+    assert "Interrupted, 60 images erased, whose objects are removed until 2026-" in told
+    assert "For the rest: ./darkroom tenants erase acme other --yes" in told
+    assert set(acme.tenants.tenants) == {"acme", "other"}
+    assert (len(acme.deliveries.rows), len(acme.tenants.keys)) == (2, 4), "nothing was forgotten"
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 0)
+    assert run("tenants", "erase", "acme", "other", "--yes").exit_code == 0
+    assert not (acme.tenants.tenants or acme.tenants.keys or acme.deliveries.rows)
 
 
 def test_more_tenants_than_one_reading_compares_are_refused(run: Run, acme: FakeStack) -> None:
