@@ -192,7 +192,7 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
 def test_the_page_of_the_deployment_has_parameters_that_fit_into_each_account() -> None:
     section = (DOCS / "deploy.md").read_text().partition("## Before the first deployment")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", section, re.MULTILINE)
-    assert [int(unreserved) for unreserved, _ in rows] == [133, 50, 30]
+    assert [int(unreserved) for unreserved, _ in rows] == [133, 50, 33]
     parameters = raw_template()["Parameters"]
     for unreserved, words in rows:
         chosen = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", words)}
