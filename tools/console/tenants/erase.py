@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -105,7 +105,7 @@ class _Erasure:
         """Does all of it, for all of them together: it waits once, and reads all deliveries and keys once."""
         for tenant_id, its in self.tenants.items():
             self._suspend(tenant_id, its)
-        self._erase_images()
+        self._erase_images(self._unlisted())
         # Also if they were suspended before: by an erasure that was interrupted a moment ago, perhaps.
         if any(its.is_known for its in self.tenants.values()) and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until no request is authorized any more")
@@ -133,7 +133,12 @@ class _Erasure:
         else:
             its.is_known = True
 
-    def _erase_images(self) -> None:
+    def _unlisted(self) -> Iterator[tuple[str, str]]:
+        """The tenants' images that no list shows, because an earlier version accepted them and nobody has enlisted them
+        yet: it reads all rows."""
+        return ((tenant_id, image_id) for image_id, tenant_id in self.ports.images.unlisted())
+
+    def _erase_images(self, also: Iterable[tuple[str, str]] = ()) -> None:
         images, numbers = self.ports.images, itertools.count(self.images)
 
         def act(one: tuple[str, str]) -> bool | UnreadableRow:
@@ -153,11 +158,14 @@ class _Erasure:
             return True
 
         do_to_many(
-            (
-                (tenant_id, image_id)
-                for tenant_id, its in self.tenants.items()
-                if tenant_id not in its.unreadable
-                for image_id in image_ids(self.ports, tenant_id)
+            itertools.chain(
+                (one for one in also if one[0] in self.tenants and one[0] not in self.tenants[one[0]].unreadable),
+                (
+                    (tenant_id, image_id)
+                    for tenant_id, its in self.tenants.items()
+                    if tenant_id not in its.unreadable
+                    for image_id in image_ids(self.ports, tenant_id)
+                ),
             ),
             act,
             pace=Pace(per_second=IMAGES_PER_SECOND, clock=self.stack.clock, pause=self.interrupts.wait),

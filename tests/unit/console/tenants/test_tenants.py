@@ -394,6 +394,13 @@ def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme
         assert store in result.stdout
 
 
+def test_images_of_before_that_no_list_shows_are_erased_too(run: Run, acme: FakeStack) -> None:
+    acme.images.of_before = {row.image_id for row in [*of(acme, "acme")[:7], *of(acme, "other")[:1]]}
+    assert run("tenants", "erase", "acme", "--yes").exit_code == 0
+    assert all(row.is_deleted for row in of(acme, "acme"))
+    assert not any(row.is_deleted for row in of(acme, "other"))
+
+
 def test_the_removals_are_spread_so_that_the_sweeper_keeps_time_for_others(run: Run, acme: FakeStack) -> None:
     run("tenants", "erase", "acme", "--yes")
     due = sorted(row.due_at or 0 for row in of(acme, "acme"))
