@@ -346,7 +346,7 @@ class FakeLanes:
 
     def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
         assert {message.lane for message, _ in messages} <= {lane}
-        return _send_each(messages, lambda message: self.send(message[0], delay_seconds=message[1]))
+        return send_each(messages, lambda message: self.send(message[0], delay_seconds=message[1]))
 
     def backlog(self, lane: str) -> int:
         return self.backlogs.get(lane, 0)
@@ -363,10 +363,11 @@ class FakeHoldQueue:
         self.held.append(message)
 
     def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
-        return _send_each(messages, self.put)
+        return send_each(messages, self.put)
 
 
-def _send_each[One](ones: Sequence[One], send: Callable[[One], None]) -> Mapping[int, Exception]:
+def send_each[One](ones: Sequence[One], send: Callable[[One], None]) -> Mapping[int, Exception]:
+    """Sends messages one by one, as a port does that takes many: what cannot be sent is returned by its place."""
     unsent: dict[int, Exception] = {}
     for place, one in enumerate(ones):
         try:

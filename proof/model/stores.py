@@ -23,6 +23,7 @@ from darkroom.domain.stored import NOTHING, Stored, stored_by
 from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 from proof.fakes.messages import SIGNER, signature_in
+from proof.fakes.stores import send_each
 
 HIDDEN_MILLISECONDS = 60_000
 """After this time a taken dead letter that is not given back is visible again, as the adapter asks of SQS."""
@@ -251,6 +252,9 @@ class SigningLanes:
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         signature = _signature_of(MessageSigner(self.keys, self.clock), message)
         self.lanes.put(message, signature, delay_seconds=delay_seconds)
+
+    def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        return send_each(messages, lambda message: self.send(message[0], delay_seconds=message[1]))
 
     def backlog(self, lane: str) -> int:
         backlog: int = self.lanes.backlog(lane)

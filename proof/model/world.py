@@ -85,8 +85,8 @@ STORES = (
 
 WRITES = {
     "images": frozenset({"create", "change", "claim_unseen", "postpone"}),
-    "originals": frozenset({"put_if_absent", "delete"}),
-    "outputs": frozenset({"put_if_absent", "delete", "delete_all"}),
+    "originals": frozenset({"put_if_absent", "remove"}),
+    "outputs": frozenset({"put_if_absent", "remove"}),
     "lanes": frozenset({"put"}),
     "dead_letters": frozenset({"put", "put_rejected", "remove", "give_back"}),
     "message_keys": frozenset(),

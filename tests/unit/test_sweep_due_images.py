@@ -689,6 +689,24 @@ def test_what_could_not_be_removed_of_one_image_keeps_only_its_row(store: str) -
     assert (world.row(ids[0]).leftovers is None, world.row(ids[1]).leftovers is None) == (False, True)
 
 
+@pytest.mark.parametrize("store", ["outputs", "originals", "uploads"])
+@ANY_FAILURE
+def test_a_store_that_fails_as_a_whole_keeps_no_other_from_removing(store: str, failure: Exception) -> None:
+    world = World()
+    world.submit(PHOTO)
+    world.deliver(world.lanes.sent[0])
+    world.delete(next(iter(world.images.rows)))
+
+    def fails(_: Any) -> Any:
+        raise failure
+
+    getattr(world, store).remove = fails
+    assert sum(world.sweep().outcomes.values()) == 1
+    left = {name for name in ("outputs", "originals") if getattr(world, name).objects}
+    assert left == {store} - {"uploads"}
+    assert next(iter(world.images.rows.values())).leftovers is not None
+
+
 def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None:
     world = World()
     world.submit(PHOTO)

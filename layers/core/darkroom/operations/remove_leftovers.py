@@ -46,17 +46,15 @@ def remove_leftovers(
     each(name, list(removals))
 
     def forget() -> Mapping[str, Exception]:
-        forgotten: dict[str, Exception] = {}
-        with _noted(forgotten, *(image_id for image_id, duty in removals.items() if duty.memories)):
-            ports.memory.forget([key for duty in removals.values() for key in duty.memories])
-        return forgotten
+        ports.memory.forget([key for duty in removals.values() for key in duty.memories])
+        return {}
 
     variants, *others = ports.at_once(
         [
-            partial(ports.outputs.remove, list(owners)),
-            partial(ports.originals.remove, versions),
-            partial(ports.uploads.remove, list(removals)),
-            forget,
+            partial(_safely, partial(ports.outputs.remove, list(owners)), list(owners)),
+            partial(_safely, partial(ports.originals.remove, versions), [image_id for image_id, _ in versions]),
+            partial(_safely, partial(ports.uploads.remove, list(removals)), list(removals)),
+            partial(_safely, forget, [image_id for image_id, duty in removals.items() if duty.memories]),
         ]
     )
     failures |= {owners[key]: failure for key, failure in variants.items()}
@@ -66,9 +64,17 @@ def remove_leftovers(
 
 
 @contextmanager
-def _noted(failures: dict[str, Exception], *image_ids: str) -> Iterator[None]:
-    """A failure in this block is these images', and keeps nothing else of them from being removed."""
+def _noted(failures: dict[str, Exception], image_id: str) -> Iterator[None]:
+    """A failure in this block is this image's, and keeps nothing else of it from being removed."""
     try:
         yield
     except Exception as error:
-        failures.update(dict.fromkeys(image_ids, error))
+        failures[image_id] = error
+
+
+def _safely(remove: Callable[[], Mapping[str, Exception]], what: Sequence[str]) -> Mapping[str, Exception]:
+    """What a store could not remove; all of it, if the store fails as a whole, which keeps no other from removing."""
+    try:
+        return remove()
+    except Exception as error:
+        return dict.fromkeys(what, error)
