@@ -16,7 +16,7 @@ from checks.report import ROOT
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Each sweep queries every shard; a run has so many attempts, and a message as many receives."""
+    """Each sweep queries every partition of each kind; a run has so many attempts, and a message as many receives."""
 
     shards: int
     attempts: int
@@ -27,6 +27,9 @@ class Scale:
         numbers = {
             "DUE_SHARDS": self.shards,
             "DUE_SHARD_NAMES": darkroom.domain.image.DUE_SHARD_NAMES[: self.shards],
+            "DUE_PARTITIONS": {
+                kind: names[: self.shards] for kind, names in darkroom.domain.image.DUE_PARTITIONS.items()
+            },
             "MAX_ATTEMPTS": self.attempts,
             "MAX_RECEIVES": self.attempts,
         }
