@@ -264,6 +264,7 @@ def of_a_bad_hour(route: Route) -> None:
     late["late"]["number"] = 4
     seen["queues"][late["lane"]]["waiting"] = 100
     seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": [], "coming": {"number": 0, "is_all": True}}
+    seen["sweeper_late_seconds"] = {"removals": 2700.0}
     seen["function_errors"]["functions"] = {"TranscodeImageFunction": 3, "SubmitImageFunction": 1}
     route.fulfill(json=seen)
 
@@ -285,7 +286,10 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
         expect(effects).to_have_count(3)
         quiet = page.get_by_role("region", name="What is quiet")
         expect(quiet).to_contain_text("None is busy.")
-        for name, is_loud in {"Failures": True, "Functions": True, "Queues": True, "Busy workers": False}.items():
+        for name, is_loud in {
+            **dict.fromkeys(("Failures", "Functions", "Sweeper", "Queues"), True),
+            "Busy workers": False,
+        }.items():
             expect(page.get_by_role("heading", name=name, exact=True)).to_have_count(int(is_loud))
             expect(quiet.get_by_role("term").filter(has_text=name)).to_have_count(int(not is_loud))
         slow = page.get_by_role("region", name="Lane slow")

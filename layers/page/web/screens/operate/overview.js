@@ -321,6 +321,17 @@ function Functions({ seen }) {
     </section>`;
 }
 
+/** What the sweeper is late with, by kind; there is a card only while something is. */
+function Sweeper({ seen }) {
+    const late = Object.entries(seen.sweeper_late_seconds).sort(([, a], [, b]) => b - a);
+    return html`<section class="card" aria-labelledby="sweeper">
+        <h2 id="sweeper">Sweeper</h2>
+        <${Table} caption="What it could not do in time" isNarrow=${true} heads=${["kind", numeric("late by")]}
+            rows=${late.map(([kind, seconds]) => [kind.replace("_", " "), html`<strong
+                class="is-bad">${duration(seconds)}</strong>`])} />
+    </section>`;
+}
+
 function Scheduled({ seen }) {
     const { scheduled } = seen;
     return html`<section class="card" aria-labelledby="scheduled">
@@ -417,6 +428,7 @@ const NONE_IS_BUSY = "None is busy.";
 const AROUND = [
     { title: "Failures", at: "failures", Panel: Failing, quietOf: quietFailures },
     { title: "Functions", Panel: Functions, quietOf: quietFunctions },
+    { title: "Sweeper", Panel: Sweeper, quietOf: quietSweeper },
     { title: "Delays", at: "delays", Panel: Scheduled, quietOf: quietDelays },
     { title: "Webhooks", at: "webhooks", Panel: Endpoints, quietOf: quietWebhooks },
     { title: "Queues", Panel: Queues, quietOf: quietQueues },
@@ -431,6 +443,11 @@ function quietFailures(seen) {
 function quietFunctions({ function_errors: errors }) {
     const isQuiet = errors !== null && Object.keys(errors.functions).length === 0;
     return isQuiet ? `None had an error in the last ${errors.minutes} minutes.` : null;
+}
+
+function quietSweeper({ sweeper_late_seconds: late }) {
+    if (late === null) return "What it is late with is not known.";
+    return Object.keys(late).length === 0 ? "It keeps up." : null;
 }
 
 function quietDelays({ scheduled }) {
