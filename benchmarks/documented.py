@@ -230,7 +230,7 @@ def _together(part: str) -> Callable[[Rows], str]:
 
 def _batches(of: Mapping[str, Any]) -> Callable[[Rows], str]:
     return lambda rows: ", ".join(
-        f"{one(rows, **of)['batch'][name]:.2g}" for name in ("publish_events", "webhooks", "usage")
+        f"{float(f'{one(rows, **of)["batch"][name]:.2g}'):g}" for name in ("publish_events", "webhooks", "usage")
     )
 
 

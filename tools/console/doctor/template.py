@@ -29,6 +29,15 @@ def lasting_name(logical_id: str, kind: str) -> str:
     return _HASH.sub("", logical_id) if kind in _NAMED_BY_CONTENT else logical_id
 
 
+NOT_SHOWN = "****"
+"""What CloudFormation shows of a parameter with NoEcho
+(https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html)."""
+
+
+class NotShown(CouldNotBeRead):
+    """A condition depends on a parameter whose value CloudFormation does not show."""
+
+
 class Values:
     """Fills in a template's values. `names` are what Ref gives, of resources and pseudo parameters; `attributes` are
     what GetAtt gives, by the resource's logical id and the attribute."""
@@ -45,9 +54,11 @@ class Values:
         defaults = {name: one["Default"] for name, one in template.get("Parameters", {}).items() if "Default" in one}
         lists = {name for name, one in template.get("Parameters", {}).items() if one["Type"] == "CommaDelimitedList"}
         known: dict[str, Any] = {**defaults, **parameters}
+        self._hidden = {name for name, value in known.items() if value == NOT_SHOWN}
         self._names: dict[str, Any] = {
             **names,
             **{name: str(value).split(",") if name in lists else str(value) for name, value in known.items()},
+            **dict.fromkeys(self._hidden, UNKNOWN),
         }
         self._attributes = attributes
         self._mappings: Mapping[str, Any] = template.get("Mappings", {})
@@ -56,10 +67,20 @@ class Values:
         """Whether a condition of the template holds. Raises CouldNotBeRead if that depends on what is unknown."""
         return self._is_true(self._conditions[condition])
 
+    def makes(self, logical_id: str, resource: Mapping[str, Any]) -> bool:
+        """Whether the template makes a resource; one that depends on a parameter that is not shown, if the stack has
+        it."""
+        try:
+            return "Condition" not in resource or self.holds(resource["Condition"])
+        except NotShown:
+            return logical_id in self._names
+
     def _is_true(self, condition: Any) -> bool:
         match condition:
             case {"Fn::Equals": [one, other]}:
                 values = self.of(one), self.of(other)
+                if any(isinstance(side, dict) and side.get("Ref") in self._hidden for side in (one, other)):
+                    raise NotShown(f"the template's condition {condition} depends on a parameter that is not shown")
                 if UNKNOWN in values:
                     raise CouldNotBeRead(f"the template's condition {condition} depends on something unknown")
                 return _same(*values)
@@ -140,7 +161,7 @@ def filled_in(template: Mapping[str, Any], values: Values) -> tuple[dict[str, st
     without hashes."""
     types, resources = {}, {}
     for logical_id, resource in template["Resources"].items():
-        if "Condition" in resource and not values.holds(resource["Condition"]):
+        if not values.makes(logical_id, resource):
             continue
         name = lasting_name(logical_id, resource["Type"])
         types[name] = resource["Type"]

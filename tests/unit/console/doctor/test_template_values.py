@@ -99,6 +99,14 @@ def test_only_resources_whose_condition_holds_are_there_and_hashes_are_not_names
     assert lasting_name("Queue0123456789", "AWS::SQS::Queue") == "Queue0123456789"
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_depends_on_a_parameter_that_is_not_shown_is_as_in_the_stack(is_there: bool) -> None:
+    hidden = Values(
+        TEMPLATE, parameters={"Encryption": "****"}, names={"Key": "key"} if is_there else {}, attributes={}
+    )
+    assert ("Key" in filled_in(TEMPLATE, hidden)[0]) is is_there
+
+
 def test_a_path_leads_into_a_value() -> None:
     assert at({"a": {"b": 1}}, "a.b") == 1
     assert at({"a": {"b": 1}}, "a.c") is None
