@@ -313,6 +313,25 @@ def test_a_batch_needs_the_permission_of_the_single_action(emulator: EmulatorSer
     assert len(batch(emulator)["Successful"]) == 1
 
 
+def remove_version(server: EmulatorServer) -> Any:
+    """Remove the only version of an object with the permission for versions alone."""
+    bucket, own = f"bucket-{uuid4().hex[:8]}", client(server, "s3")
+    own.create_bucket(Bucket=bucket)
+    own.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    version = own.put_object(Bucket=bucket, Key="one", Body=b"1")["VersionId"]
+    lent = client(server, "s3", role(server, allow("s3:DeleteObjectVersion")))
+    return lent.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "one", "VersionId": version}]})
+
+
+def test_gap_stock_asks_for_another_permission_where_a_version_is_removed(stock: EmulatorServer) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: s3:DeleteObject"):
+        remove_version(stock)
+
+
+def test_a_version_is_removed_by_the_permission_for_versions(emulator: EmulatorServer) -> None:
+    assert [one["Key"] for one in remove_version(emulator)["Deleted"]] == ["one"]
+
+
 def stream(server: EmulatorServer) -> None:
     """Write to a log group with a policy that names it as AWS documents."""
     group = f"group-{uuid4().hex[:8]}"

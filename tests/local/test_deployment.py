@@ -60,6 +60,8 @@ ELSEWHERE = {
     "aws cloudformation continue-update-rollback --stack-name darkroom-prod": "no stack is in that state here",
     f"./darkroom delay stop --yes --stack {STACK}": "tests/unit/console/delay/: it waits for two minutes",
     "./darkroom doctor --repair --yes": "tests/contract/test_repair.py",
+    "./darkroom tenants enlist --yes --stack darkroom-prod": "tests/unit/console/tenants/: no image is unlisted here",
+    "./darkroom tenants enlist --stack darkroom-prod": "tests/unit/console/tenants/: no image is unlisted here",
     "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
     "--desired-value 1000": "only AWS raises a quota",
     "aws iam create-open-id-connect-provider --url https://token.actions.githubusercontent.com "

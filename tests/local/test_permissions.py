@@ -313,6 +313,9 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
             calls = {
                 "GetItem": lambda: client(service).get_item(TableName=table, Key=key),
                 "BatchGetItem": lambda: client(service).batch_get_item(RequestItems={table: {"Keys": [key]}}),
+                "BatchWriteItem": lambda: client(service).batch_write_item(
+                    RequestItems={table: [{"DeleteRequest": {"Key": key}}]}
+                ),
                 "PutItem": lambda: client(service).put_item(TableName=table, Item=key, **NEVER),
                 "UpdateItem": lambda: client(service).update_item(
                     TableName=table, Key=key,

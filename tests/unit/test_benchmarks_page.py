@@ -38,7 +38,7 @@ def test_a_figure_that_has_changed_is_named_and_put_there(monkeypatch: pytest.Mo
     rows = [sweep, *priced, {**one(priced, of="POST /images"), "way": "eight at once"}]
     rows.append({**one(priced, of="transcode"), "way": "eight at once"})
     named = stale("calls", rows, short=True)
-    assert [sentence.split(",")[0] for sentence in named] == ["65 is 66 now", "7.88 is 8.50 now"]
+    assert [sentence.split(",")[0] for sentence in named] == ["79 is 66 now", "68 is 54 now", "8.75 is 8.50 now"]
     page.write_text(refreshed(page.read_text(), "calls", rows, short=False))
     assert stale("calls", rows, short=False) == []
     assert "| a sweep with nothing to do | 66: 54 looks" in page.read_text()

@@ -14,6 +14,9 @@ import yaml
 
 from embedded_aws import paths
 
+NOT_SHOWN = "****"
+"""What CloudFormation shows of a parameter with NoEcho."""
+
 FIXED = {"Environment": "it is always `local` here", "Architecture": "it is this machine's here"}
 """The parameters that nobody chooses for a local stack, and why."""
 
@@ -72,7 +75,10 @@ def check_rules(values: Mapping[str, str]) -> None:
 
 def still_known(values: Mapping[str, str]) -> dict[str, str]:
     """Those of a stack's parameters that the template has and that may be chosen: what a deployment keeps."""
-    return {name: values[name] for name in _choosable(_section("Parameters")) if name in values}
+    shown = {
+        name: value for name, value in values.items() if value != NOT_SHOWN
+    }  # others keep the value that they have
+    return {name: shown[name] for name in _choosable(_section("Parameters")) if name in shown}
 
 
 def _choosable(known: Mapping[str, Any]) -> list[str]:
