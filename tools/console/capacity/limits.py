@@ -18,7 +18,6 @@ from console.capacity.plan import (
 from console.capacity.quotas import (
     INVOCATIONS_OF_A_POLLER,
     NEW_TABLE_WRITES,
-    PARTITION_WRITES,
     PREFIX_PUTS,
     Quotas,
 )
@@ -92,14 +91,6 @@ def limits(demand: Demand, workers: Mapping[str, int], uploads_per_second: int, 
         ),
     ]
     return sorted(found, key=lambda limit: limit.uploads_per_second)
-
-
-ONE_TENANT = Limit(
-    name=f"one tenant's part of the index `newest` ({PARTITION_WRITES:,} units a second)",
-    uploads_per_second=PARTITION_WRITES,
-    remedy="several tenants",
-)
-"""Only where all uploads are one tenant's."""
 
 
 @dataclass(frozen=True, kw_only=True)

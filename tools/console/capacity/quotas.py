@@ -23,10 +23,6 @@ NEW_TABLE_WRITES = 4000
 """The write units per second of a new on-demand table. More than twice its peak within 30 minutes may be throttled
 (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html)."""
 
-PARTITION_WRITES = 1000
-"""The write units per second of one value of a key
-(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Quotas:

@@ -152,7 +152,8 @@ class ImagesTable:
         unknown = [image_id for image_id in image_ids if image_id not in self._tenants]
         found = self._batch(unknown, ProjectionExpression="image_id, tenant_id", is_consistent=False)
         self._tenants |= {item["image_id"]["S"]: item["tenant_id"]["S"] for item in found}
-        return {image_id: self._tenants[image_id] for image_id in image_ids if image_id in self._tenants}
+        asked = ((image_id, self._tenants.get(image_id)) for image_id in image_ids)  # another thread may clear them
+        return {image_id: tenant_id for image_id, tenant_id in asked if tenant_id is not None}
 
     def _batch(self, image_ids: Sequence[str], *, is_consistent: bool = True, **projection: str) -> list[Item]:
         keys: Any = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]

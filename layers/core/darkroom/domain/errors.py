@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class Retryable(Exception):
     """Something outside failed and may work later: try the same work again; nothing is lost.
@@ -92,3 +95,9 @@ OVERLAY_UNDECODABLE = "overlay_undecodable"
 
 NEVER_UPLOADED = "never_uploaded"
 """The `error.code` of an image whose upload was announced and never came."""
+
+
+def demand_none(failures: Mapping[Any, Exception]) -> None:
+    """Raises the first of the failures, if there are any."""
+    for failure in failures.values():
+        raise failure

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected, Retryable, demand_none
 from darkroom.domain.image import Image, Source, Status, has_expired
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import key_reused
@@ -102,13 +102,8 @@ def _clear(ports: Ports, image: Image) -> None:
     if not image.has_original and image.status.is_terminal:
         # Another process may have stored it while the row was ended.
         versions = ports.originals.versions_of(image.image_id)
-        _demand(ports.originals.remove([(image.image_id, version) for version in versions]))
-    _demand(ports.uploads.remove([image.image_id]))
-
-
-def _demand(failures: Mapping[str, Exception]) -> None:
-    for failure in failures.values():
-        raise failure
+        demand_none(ports.originals.remove([(image.image_id, version) for version in versions]))
+    demand_none(ports.uploads.remove([image.image_id]))
 
 
 def _body(ports: Ports, image: Image) -> bytes | None:

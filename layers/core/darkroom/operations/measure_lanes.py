@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from darkroom.domain.service_level import (
     failing_percent,
     needed_since,
 )
+from darkroom.operations.for_each import for_each
 from darkroom.ports import AtOnce, Clock, DeadLetters, FetchQueue, Images, OutcomeCounts
 
 THREADS = 16
@@ -89,15 +90,14 @@ def measure_lanes(ports: Ports) -> Measures:
     ]
     measured: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
 
-    def measure(what: str, name: str, call: Callable[[], Any]) -> None:
+    def measure(work: tuple[str, str, Callable[[], Any]]) -> None:
+        what, name, call = work
         try:
             measured[what, name].append(call())
         except Exception as error:
             problems[f"{what} of {name}"] = error
 
-    ports.at_once(
-        [partial(_one_by_one, [partial(measure, *work) for work in works[n::THREADS]]) for n in range(THREADS)]
-    )
+    for_each(ports.at_once, measure, works, threads=THREADS)
 
     def of(what: str, names: Iterable[str]) -> dict[str, Any]:
         """What was measured of each, the most of it; what could not be measured of one is not told of that one."""
@@ -115,8 +115,3 @@ def measure_lanes(ports: Ports) -> Measures:
         untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
         problems=problems,
     )
-
-
-def _one_by_one(works: Sequence[Callable[[], None]]) -> None:
-    for work in works:
-        work()

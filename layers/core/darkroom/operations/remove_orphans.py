@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import batched
 
+from darkroom.domain.errors import demand_none
 from darkroom.operations.audit_trail import Deeds, Trail
 from darkroom.operations.list_orphans import ROWS_AT_ONCE, Look, Orphan
 from darkroom.operations.patience import Patience
@@ -128,8 +129,7 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
 
 
 def _remove_versions(ports: Ports, versions: Sequence[tuple[str, str]]) -> None:
-    for failure in ports.originals.remove(versions).values():
-        raise failure
+    demand_none(ports.originals.remove(versions))
 
 
 def _markers_on(orphans: tuple[Orphan, ...], put: dict[str, str]) -> list[tuple[str, str]]:

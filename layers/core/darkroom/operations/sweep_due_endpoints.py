@@ -29,6 +29,7 @@ from darkroom.domain.endpoint import (
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.change_endpoint import TRIES
+from darkroom.operations.for_each import for_each
 from darkroom.operations.read_delivery import read_delivery
 from darkroom.operations.read_host import read_host
 from darkroom.ports import (
@@ -105,14 +106,11 @@ def sweep_due_endpoints(ports: Ports, *, out_of_time: Callable[[], bool]) -> Swe
     listed = [due for turn in zip_longest(*of_tenants.values()) for due in turn if due is not None]
     outcomes: dict[DueEndpoint, str] = {}
 
-    def look(some: Sequence[DueEndpoint]) -> None:
-        for due in some:
-            if out_of_time():
-                return
+    def look(due: DueEndpoint) -> None:
+        if not out_of_time():
             outcomes[due] = _look_safely(ports, sweep, due)
 
-    if listed:
-        ports.at_once([partial(look, listed[first::THREADS]) for first in range(min(THREADS, len(listed)))])
+    for_each(ports.at_once, look, listed, threads=THREADS)
     sweep.outcomes.update(outcomes.values())
     sweep.complete = len(outcomes) == len(listed)
     undone = [due.due_at for due in listed if outcomes.get(due, "unreachable") in ("unreachable", "unsent")]

@@ -33,6 +33,7 @@ from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.domain.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
 from darkroom.operations.blank_deliveries import blank_deliveries
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, mark_due, seconds_until, send_or_mark_due
+from darkroom.operations.for_each import for_each
 from darkroom.operations.remove_leftovers import RemovalPorts, remove_leftovers
 from darkroom.ports import (
     DeadLetter,
@@ -57,7 +58,7 @@ behind any pile of another's."""
 ROWS_AT_ONCE = 100
 """How many rows one read brings: DynamoDB's limit for a batch."""
 
-ROWS_IN_TURN = 100
+ROWS_IN_TURN = ROWS_AT_ONCE
 """How many rows of a kind are looked at before the next: as many as one read brings."""
 
 TURNS_AT_ONCE: Mapping[DutyKind, int] = {DutyKind.REMOVALS: 4}
@@ -83,7 +84,6 @@ DEAD_LETTERS_LIMIT = 1000
 LOOKS_AT_DEAD_LETTERS = 3
 """How often a sweep that could not see all dead letters leaves the decision to the next one: they may be many, taken by
 an operator, or hidden by a receive whose answer was lost."""
-
 
 POSTPONED_SECONDS = 600
 """How long an image is postponed that cannot be processed because its row is unreadable or hits a bug: it stays due,
@@ -206,14 +206,7 @@ class _Round:
 
     def _each(self, look: Callable[[str], None], image_ids: Sequence[str]) -> None:
         """Calls `look` with every id, in as many threads as the kind has."""
-
-        def look_at_some(some: Sequence[str]) -> None:
-            for image_id in some:
-                look(image_id)
-
-        parts = [part for start in range(THREADS[self._kind]) if (part := image_ids[start :: THREADS[self._kind]])]
-        if parts:
-            self._ports.at_once([partial(look_at_some, part) for part in parts])
+        for_each(self._ports.at_once, look, image_ids, threads=THREADS[self._kind])
 
     # ── What is due, and in which order ──────────────────────────────────────────────────────────────────────────────
 
@@ -240,17 +233,13 @@ class _Round:
             return iter(listed)
         owners = dict[str, str]()
 
-        def learn(places: range) -> None:
-            for start in places:
-                if self._out_of_time():
-                    return
+        def learn(some: Sequence[Due]) -> None:
+            if not self._out_of_time():
                 with bookkeeping("tenants not read"):  # then these count as one tenant's
-                    ids = [entry.image_id for entry in listed[start : start + ROWS_AT_ONCE]]
-                    owners.update(self._ports.images.tenants_of(ids))
+                    owners.update(self._ports.images.tenants_of([entry.image_id for entry in some]))
 
-        starts = range(0, len(listed), ROWS_AT_ONCE)
-        threads = THREADS[self._kind]
-        self._ports.at_once([partial(learn, starts[first::threads]) for first in range(threads)])
+        parts = list(batched(listed, ROWS_AT_ONCE, strict=False))
+        for_each(self._ports.at_once, learn, parts, threads=THREADS[self._kind])
         of_tenants = defaultdict[str, list[Due]](list)
         for entry in listed:
             of_tenants[owners.get(entry.image_id, "")].append(entry)
@@ -296,19 +285,15 @@ class _Round:
         return "no_time"  # until it is done
 
     def _read(self, image_ids: Sequence[str]) -> Mapping[str, Image | Exception]:
-        rows: dict[str, Image | Exception] = {}
-
-        def read(some: Sequence[str]) -> None:
-            try:
-                rows.update(self._ports.images.get_all(some))
-            except Retryable as error:
-                rows.update(dict.fromkeys(some, error))
-            except Exception:  # which of them it is about shows when each is read by itself
-                for image_id in some:
-                    rows.update(self._read_one(image_id))
-
-        self._ports.at_once([partial(read, some) for some in batched(image_ids, ROWS_AT_ONCE, strict=False)])
-        return rows
+        try:
+            return self._ports.images.get_all(image_ids)
+        except Retryable as error:
+            return dict.fromkeys(image_ids, error)
+        except Exception:  # which of them it is about shows when each is read by itself
+            rows: dict[str, Image | Exception] = {}
+            for image_id in image_ids:
+                rows.update(self._read_one(image_id))
+            return rows
 
     def _read_one(self, image_id: str) -> Mapping[str, Image | Exception]:
         try:

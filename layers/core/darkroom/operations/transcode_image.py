@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
-from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable
+from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable, demand_none
 from darkroom.domain.fingerprint import calls_of, shortened
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Cause, Image, Source, Status, Variant, run_key
@@ -391,8 +391,7 @@ def _finish(ports: Ports, before: Image, after: Image) -> Finished:
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client deleted the image while it was developed: what was written for it is deleted.
-            for failure in ports.outputs.remove([variant.key for variant in after.variants]).values():
-                raise failure from lost
+            demand_none(ports.outputs.remove([variant.key for variant in after.variants]))
         return Finished(image=lost.current, reason="fenced")
 
 
