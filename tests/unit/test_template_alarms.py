@@ -11,8 +11,7 @@ import typer
 from checks.expand_template import referred, resources
 from checks.report import ROOT
 from console.main import app
-from darkroom.domain.hold import LANE_DELAY_SECONDS
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.observation import Alarm
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE
 from darkroom.domain.api_keys import Scope
 from darkroom.domain.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES, DeliveryStatus
-from darkroom.domain.endpoint import MAX_ENDPOINTS
+from darkroom.domain.endpoint_ids import MAX_ENDPOINTS
 from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS

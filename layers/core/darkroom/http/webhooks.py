@@ -18,14 +18,8 @@ from darkroom.domain.delivery import (
     DeliveryStatus,
     is_delivery_id,
 )
-from darkroom.domain.endpoint import (
-    ENDPOINT_ID_PATTERN,
-    MAX_DESCRIPTION_CHARACTERS,
-    MAX_ENDPOINT_URL_LENGTH,
-    DisabledBy,
-    Endpoint,
-    signing_secrets,
-)
+from darkroom.domain.endpoint import MAX_DESCRIPTION_CHARACTERS, DisabledBy, Endpoint, signing_secrets
+from darkroom.domain.endpoint_ids import ENDPOINT_ID_PATTERN, MAX_ENDPOINT_URL_LENGTH
 from darkroom.domain.errors import Rejected
 from darkroom.domain.event import PATTERNS
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
