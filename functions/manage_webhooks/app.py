@@ -17,7 +17,7 @@ from darkroom.http.protection import Price, protected
 from darkroom.http.requests import json_body
 from darkroom.http.responses import NOT_STORED, json_response
 from darkroom.http.router import Response, Router
-from darkroom.http.routes import (
+from darkroom.http.webhook_routes import (
     DELETE_WEBHOOK,
     GET_WEBHOOK,
     LIST_DELIVERIES,

@@ -13,7 +13,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from checks.expand_template import expanded_template, raw_template
 from checks.report import ROOT
 from darkroom.http.problems import PROBLEMS
-from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES
+from darkroom.http.route import EVERYWHERE, NOWHERE
+from darkroom.http.route_table import ROUTES
 from darkroom.settings import Access
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws

@@ -38,7 +38,7 @@ from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
 from darkroom.domain.upload_notification import upload_key
 from darkroom.egress import Policy
 from darkroom.http.problems import PROBLEMS
-from darkroom.http.routes import ROUTES
+from darkroom.http.route_table import ROUTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
 from darkroom.wiring.reach import policy_of
 

@@ -14,8 +14,9 @@ from darkroom.http import protection
 from darkroom.http.api import handles
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
+from darkroom.http.route_table import ROUTES
 from darkroom.http.router import Response, Router
-from darkroom.http.routes import GET_OPENAPI, POST_IMAGE, ROUTES
+from darkroom.http.routes import GET_OPENAPI, POST_IMAGE
 from darkroom.operations.take_token import Ports
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets

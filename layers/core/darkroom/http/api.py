@@ -13,8 +13,8 @@ from darkroom.http.callers import caller_of
 from darkroom.http.problems import Excess, FieldErrorDocument, Problem
 from darkroom.http.requests import correlation_id_of
 from darkroom.http.responses import problem_response
+from darkroom.http.route import Route
 from darkroom.http.router import AnswerMetrics, Middleware, Next, Response, Router
-from darkroom.http.routes import Route, methods_of
 from darkroom.ports import UnreadableRow
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable
@@ -109,6 +109,8 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 
     @app.no_route
     def _no_route() -> Response:
+        from darkroom.http.route_table import methods_of  # noqa: PLC0415 -- seldom, and it has every route
+
         request = app.current_event
         methods = methods_of(request.path)
         # A path that matches a route but ends up here has characters that neither an id nor a variant's name may have.
