@@ -21,7 +21,9 @@ processor = BatchProcessor(event_type=EventType.SQS)
 memory = DynamoDBPersistenceLayer(table_name="memory", boto3_client=dynamodb)
 
 
-@idempotent_function(data_keyword_argument="record", persistence_store=memory, config=IdempotencyConfig())
+@idempotent_function(  # type: ignore[untyped-decorator]
+    data_keyword_argument="record", persistence_store=memory, config=IdempotencyConfig()
+)
 def settle(record: Any) -> None:
     """Does nothing with a message."""
 

@@ -1,10 +1,20 @@
-"""The lock files of the layers agree: the bytecode is that of the very packages."""
+"""The layers agree: the bytecode is that of the very packages, and the models are those of the very botocore."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import botocore
+import pytest
+from botocore.loaders import Loader
+from botocore.session import Session
 
 from checks.report import ROOT
+from darkroom.aws.models import SERVICES, ModelLoader
 
 WITHOUT_MODULES = {"pyvips-binary"}
 
@@ -18,3 +28,51 @@ def pins(layer: str) -> dict[str, str]:
 def test_the_bytecode_is_of_all_packages_and_of_the_same_versions() -> None:
     packages = pins("dependencies") | pins("imaging")
     assert pins("bytecode") == {name: pin for name, pin in packages.items() if name not in WITHOUT_MODULES}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of botocore's data in the layer of bytecode."""
+    folder = tmp_path_factory.mktemp("layer")
+    packages = Path(botocore.__file__).parents[1]
+    subprocess.run([sys.executable, ROOT / "layers" / "bytecode" / "models.py", packages, folder], check=True)
+    return folder / "botocore" / "data"
+
+
+def session_with(loader: Loader) -> Session:
+    session = Session()
+    session.register_component("data_loader", loader)
+    session.set_credentials("key", "secret")
+    return session
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_layers_models_are_botocores_without_the_documentation(service: str, models: Path) -> None:
+    ours, botocores = ModelLoader(extra_search_paths=[str(models)]), Loader()
+    for kind in ("service-2", "endpoint-rule-set-1"):
+        whole, loaded = (loader.load_service_model(service, kind) for loader in (botocores, ours))
+        assert loaded != whole, "it is the layer's"
+        assert loaded == undocumented(whole)
+
+
+def undocumented(document: Any) -> Any:
+    if isinstance(document, list):
+        return [undocumented(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    kept = {name: one for name, one in document.items() if (name, type(one)) != ("documentation", str)}
+    return {name: undocumented(one) for name, one in kept.items()}
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-central-1", "cn-north-1", "us-gov-west-1", "xx-new-1"])
+def test_clients_of_the_layers_models_call_the_same_places(region: str, models: Path) -> None:
+    ours, botocores = session_with(ModelLoader(extra_search_paths=[str(models)])), session_with(Loader())
+    for service in SERVICES:
+        one, other = (session.create_client(service, region_name=region) for session in (ours, botocores))
+        assert one.meta.endpoint_url == other.meta.endpoint_url
+
+
+def test_models_of_another_botocore_are_not_used(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(botocore, "__version__", "1.0.0")
+    model = ModelLoader(extra_search_paths=[str(models)]).load_service_model("sqs", "service-2")
+    assert "documentation" in model, "it is botocore's own"

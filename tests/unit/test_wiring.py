@@ -78,3 +78,23 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
 )
 def test_a_library_is_loaded_only_where_it_is_needed(library: str, users: set[str]) -> None:
     assert {name for name, modules in loaded().items() if library in modules} == users
+
+
+def test_a_function_starts_without_looking_for_garbage_and_then_looks_for_its_own_alone() -> None:
+    script = """
+import gc, sys
+sys.modules["awslambdaric"] = sys  # Lambda's runtime client loads the handler
+import darkroom
+assert not gc.isenabled()
+from darkroom.telemetry import entry_point
+entry_point()(lambda event, context: {})
+assert gc.isenabled() and gc.get_freeze_count() > 10_000
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(ROOT / "layers" / "core")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
