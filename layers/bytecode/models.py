@@ -34,15 +34,15 @@ def main(packages: str, folder: str) -> None:
 
 
 def without_documentation(document: Any) -> Any:
-    """The same without the texts for people: a member that happens to have that name is no text."""
+    """The same with empty texts for people, since botocore requires some of them; a member that happens to have that
+    name is no text."""
     if isinstance(document, list):
         return [without_documentation(element) for element in document]
     if not isinstance(document, dict):
         return document
     return {
-        name: without_documentation(value)
+        name: "" if name == "documentation" and isinstance(value, str) else without_documentation(value)
         for name, value in document.items()
-        if name != "documentation" or not isinstance(value, str)
     }
 
 

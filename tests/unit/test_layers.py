@@ -10,6 +10,7 @@ from typing import Any
 
 import botocore
 import pytest
+from botocore.client import BaseClient
 from botocore.loaders import Loader
 from botocore.session import Session
 
@@ -60,8 +61,8 @@ def undocumented(document: Any) -> Any:
         return [undocumented(one) for one in document]
     if not isinstance(document, dict):
         return document
-    kept = {name: one for name, one in document.items() if (name, type(one)) != ("documentation", str)}
-    return {name: undocumented(one) for name, one in kept.items()}
+    told = {name: "" for name, one in document.items() if (name, type(one)) == ("documentation", str)}
+    return {name: undocumented(one) for name, one in document.items()} | told
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1", "cn-north-1", "us-gov-west-1", "xx-new-1"])
@@ -69,10 +70,17 @@ def test_clients_of_the_layers_models_call_the_same_places(region: str, models: 
     ours, botocores = session_with(ModelLoader(extra_search_paths=[str(models)])), session_with(Loader())
     for service in SERVICES:
         one, other = (session.create_client(service, region_name=region) for session in (ours, botocores))
-        assert one.meta.endpoint_url == other.meta.endpoint_url
+        # The first part of it, without the signature.
+        assert signed(one).split("?")[0] == signed(other).split("?")[0]
+
+
+def signed(client: BaseClient) -> str:
+    """A request of the service's list, with its address."""
+    lists = ("list_buckets", "list_queues", "list_secrets", "list_state_machines", "list_tables", "list_topics")
+    return client.generate_presigned_url(next(name for name in lists if hasattr(client, name)))
 
 
 def test_models_of_another_botocore_are_not_used(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(botocore, "__version__", "1.0.0")
     model = ModelLoader(extra_search_paths=[str(models)]).load_service_model("sqs", "service-2")
-    assert "documentation" in model, "it is botocore's own"
+    assert model["documentation"], "it is botocore's own"
