@@ -278,6 +278,7 @@ ALARM_SETTINGS = (
     "Statistic",
     "Dimensions",
     "Period",
+    "Metrics",
     "EvaluationPeriods",
     "DatapointsToAlarm",
     "Threshold",
