@@ -98,7 +98,7 @@ def summed(name: str, metric: str) -> set[str]:
     # CloudWatch takes a missing value of a sum for 0. It advises against SUM, MAX and, where data come late, FILL.
     assert total["Expression"] == " + ".join(metrics)
     assert {(its["Namespace"], its["MetricName"]) for its in metrics.values()} == {("AWS/SQS", metric)}
-    return {referred(its["Dimensions"][0]["Value"]) for its in metrics.values()}
+    return {str(referred(its["Dimensions"][0]["Value"])) for its in metrics.values()}
 
 
 def test_cloudwatch_itself_watches_how_many_dead_letters_are_in_every_queue() -> None:

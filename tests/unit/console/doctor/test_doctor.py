@@ -218,16 +218,17 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     assert "  ✓ senders may only send, on each queue" in told
 
 
+@pytest.mark.parametrize("read", ["due", "unlisted"])
 def test_a_table_that_does_not_answer_is_no_sound_stack(
-    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
     from console.stack.operators import explained  # noqa: PLC0415
 
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise Retryable("reading the due index: ThrottlingException")
 
     stack.explained = lambda: explained("shop", "eu-west-1", is_local=False)
-    monkeypatch.setattr(stack.images, "due", fails)
+    monkeypatch.setattr(stack.images, read, fails)
     result = run("doctor")
     assert result.exit_code == 1 and "AWS did not answer" in result.stdout
     assert "  ✓ senders may only send, on each queue\n" in result.stdout
