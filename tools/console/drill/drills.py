@@ -127,9 +127,10 @@ _ALL = [
     ),
     Drill(
         name="sweeper-off",
-        rehearses="the sweeper's schedule is disabled",
+        rehearses="the sweeper's schedule is disabled, and dead letters ring all the same",
         throws=(Throw(kind="schedule", target="SweepDueImagesFunctionEveryMinute", during=False),),
-        alarms=frozenset({"SweeperSilentAlarm"}),
+        load=Garbage(("SlowQueue",)),
+        alarms=frozenset({"DeadLettersAlarm", "SweeperSilentAlarm"}),
         shows="that no sweep has completed for minutes",
     ),
     Drill(
