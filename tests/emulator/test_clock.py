@@ -116,10 +116,11 @@ def test_silence_counts_again_when_the_alarm_has_seen_its_own_periods(
     assert is_silence_of_skipped_time(BEATS, verdict, seconds_since_move=seconds) is is_skipped
 
 
-def test_only_a_clock_that_gains_on_the_monotonic_one_was_moved() -> None:
+def test_only_a_clock_that_gains_more_than_a_minute_on_the_monotonic_one_was_moved() -> None:
     moves = ClockMoves()
-    assert moves.seconds_since_last(1000, 10) == math.inf
-    assert moves.seconds_since_last(1060, 70) == math.inf
+    assert moves.seconds_since_last(940, 10) == math.inf
+    assert moves.seconds_since_last(1000, 70) == math.inf
+    assert moves.seconds_since_last(1060, 70) == math.inf, "a step of a minute skips no period"
     assert moves.seconds_since_last(4661, 71) == 0
     assert moves.seconds_since_last(4662, 72) == 1
 

@@ -15,8 +15,9 @@ wait for the end of one, alarms are evaluated every second, and the unfinished p
   the first datum that does not breach clears it. With AWS's clock a little ahead or behind, these data would fall into
   different periods too.
 A count (Sum, SampleCount) that no longer breaches clears its alarm at the end of its period, as on AWS.
-On AWS no time is skipped. After a move of the clock (`darkroom local warp`), silence raises no alarm before as much
-time has passed as the alarm looks at.
+On AWS no time is skipped. After a move of the clock by more than a minute (`darkroom local warp`), silence raises no
+alarm before as much time has passed as the alarm looks at. In steps of a minute, as drills make them, no period is
+skipped: what emits each minute has its turn in between.
 
 What still differs from AWS: an alarm may clear and fire again within one period. The evaluation range is two periods
 longer than EvaluationPeriods; AWS documents that it is longer, and gives five for three as an example. Percentiles
@@ -50,7 +51,7 @@ INTERVAL_SECONDS = 1
 FURTHER_PERIODS = 2
 COUNTS = ("Sum", "SampleCount")
 _DISORDER_SECONDS = 900
-_LEAST_MOVE_SECONDS = 0.5
+_LONGEST_STEP_SECONDS = 60.5
 
 _COMPARISONS: dict[str, tuple[Callable[[float, float], bool], str]] = {
     "GreaterThanThreshold": (operator.gt, "greater than"),
@@ -67,7 +68,8 @@ _ACTIONS: dict[State, str] = {
 
 @dataclass
 class ClockMoves:
-    """When the clock was moved ahead last: then it gained on the monotonic one, which is never moved."""
+    """When the clock was moved ahead last by more than a minute: then it gained on the monotonic one, which is never
+    moved."""
 
     offset: float | None = None
     moved_at: float = -math.inf
@@ -75,7 +77,7 @@ class ClockMoves:
     def seconds_since_last(self, now: float, monotonic: float) -> float:
         """How long ago that was, by the moved clock."""
         before, self.offset = self.offset, now - monotonic
-        if before is not None and self.offset - before > _LEAST_MOVE_SECONDS:
+        if before is not None and self.offset - before > _LONGEST_STEP_SECONDS:
             self.moved_at = now
         return now - self.moved_at
 
