@@ -114,11 +114,11 @@ def test_cloudwatch_itself_watches_how_many_dead_letters_are_in_every_queue() ->
 
 
 def test_the_dead_letters_of_a_lane_that_is_added_are_watched_too() -> None:
-    slow = LANES["slow"]
-    added = with_lane(TEMPLATE.read_text(), replace(slow, name="bulk"), slow)
+    model = list(LANES.values())[-1]
+    added = with_lane(TEMPLATE.read_text(), replace(model, name="urgent"), model)
     watched = added.partition("\n  DeadLettersAlarm:\n")[2].partition("\n  EventDeadLettersAlarm:\n")[0]
-    assert "Expression: fast + slow + bulk + hold + upload + fetch}" in watched
-    assert "{Id: bulk, " in watched and "!GetAtt BulkDeadLetters.QueueName" in watched
+    assert f" + {model.name} + urgent + hold + upload + fetch}}" in watched
+    assert "{Id: urgent, " in watched and "!GetAtt UrgentDeadLetters.QueueName" in watched
 
 
 def test_dead_letters_are_noticed_before_they_expire() -> None:

@@ -20,8 +20,8 @@ from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.lanes import LANES
 
-LIMIT_DOLLARS = 7.50
-"""What an idle stack may cost."""
+LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
+"""What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
 
 ALARM, COMPOSITE_ALARM, METRIC, SECRET, TRACES_PER_MILLION = 0.10, 0.50, 0.30, 0.40, 5.00
 """Dollars per month; an alarm is billed for each metric that it uses, a metric for the hours in which it has data."""
