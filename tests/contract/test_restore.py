@@ -16,10 +16,12 @@ from checks.event_patterns import passes
 from checks.expand_template import resources
 from console.api.client import ApiError
 from console.restore import copying, work
+from console.restore.decisions import Found, Outcome, of_image
+from console.restore.since import Since
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.images_table import ImagesTable, to_item
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.row_changes import read_changes
 from darkroom.aws.tenants_table import TenantsTable
@@ -227,7 +229,7 @@ def test_a_restored_image_announces_its_deletion_as_every_other(scene: Scene) ->
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING])
 def test_an_unfinished_image_becomes_due_and_the_sweeper_sends_its_message(scene: Scene, status: Status) -> None:
     claim = {"claimed_by": "a dead worker", "lease_until": now() - 1, "attempt": 1, "version": 2}
-    row = scene.put(1, status=status, **(claim if status is Status.PROCESSING else {}))
+    row = scene.put(1, status=status, due_at=now() + HOUR, **(claim if status is Status.PROCESSING else {}))
     copy, heard = scene.copy(scene.aws.images_table), scene.told()
     scene.lose(scene.aws.images_table, row.image_id)
     assert scene.restore(copy)["rows"]["due"] == 1
@@ -328,6 +330,29 @@ def test_rows_of_a_tenant_whose_erasure_did_not_end_are_held_back_until_an_opera
     assert held["id"] == row.image_id and "--keep-tenant umbra" in held["reason"]
     assert scene.images.get(row.image_id) is None
     assert scene.restore(copy, keep=frozenset({"umbra"}))["rows"]["restored"] == 1
+
+
+def test_a_tenant_that_is_erased_while_rows_come_back_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = scene.put(1, tenant_id="umbra", status=Status.DONE)
+    copy = scene.copy(scene.aws.images_table)
+    scene.lose(scene.aws.images_table, row.image_id)
+    put = copying.Live.put
+
+    def erase_meanwhile(live: Any, item: Any) -> bool:
+        with scene.stack.audit.action("erase_tenant", "umbra"):
+            return put(live, item)
+
+    monkeypatch.setattr(copying.Live, "put", erase_meanwhile)
+    with display.listening() as shown, pytest.raises(typer.Exit):
+        work.restore(scene.stack, [copy], keep=frozenset(), originals_are_whole=False, yes=True, as_json=False)
+    assert any("./darkroom tenants erase umbra --yes" in line for line in shown.complaints)
+
+
+def test_a_single_look_at_s3_decides_no_deletion(scene: Scene) -> None:
+    row = scene.put(1, status=Status.DONE)
+    looks = iter([Found(), Found(versions=frozenset({row.source.version_id}))])
+    decision = of_image(to_item(row), Since(), lambda _: next(looks), now=now())
+    assert decision.outcome is Outcome.HELD
 
 
 def test_an_image_whose_original_a_delete_marker_hides_is_held_back(scene: Scene) -> None:
@@ -599,7 +624,10 @@ class Slow:
 
 def unfinished(scene: Scene) -> str:
     name = scene.copy(scene.aws.images_table)
-    object.__setattr__(scene.stack, "client", lambda service: Slow(boto3.client("dynamodb")))
+    client = scene.stack.client
+    object.__setattr__(
+        scene.stack, "client", lambda service: Slow(client(service)) if service == "dynamodb" else client(service)
+    )
     return name
 
 

@@ -34,11 +34,13 @@ type Decide = Callable[[Item], Decision]
 
 @dataclass(kw_only=True)
 class Copying:
-    """What was found so far, and what became of it; `tombstones` are those of rows whose original is gone."""
+    """What was found so far, and what became of it; `tombstones` are those of rows whose original is gone, and
+    `erased_meanwhile` tenants that were erased at the same time."""
 
     counts: Counter[Outcome] = field(default_factory=Counter)
     held: dict[str, str] = field(default_factory=dict)
     tombstones: list[Item] = field(default_factory=list)
+    erased_meanwhile: list[str] = field(default_factory=list)
     is_complete: bool = True
 
     @property

@@ -129,8 +129,8 @@ class Stream:
         there: set[str] = set()
         for shard_id in self._shards():
             for records in self._pages(shard_id):
-                news = [one for one in records if self.live.id_of(one["dynamodb"]["Keys"]) not in there]
-                for some in batched(news, 100, strict=False):
+                unknown = [one for one in records if self.live.id_of(one["dynamodb"]["Keys"]) not in there]
+                for some in batched(unknown, 100, strict=False):
                     keys = {self.live.id_of(key): key for one in some if (key := one["dynamodb"]["Keys"])}
                     there |= self.live.there(list(keys.values()))
                     for one in some:

@@ -79,7 +79,7 @@ def tell_how(stack: Stack, *, as_json: bool) -> None:
     if off:
         raise ApiError(
             f"Point-in-time recovery is off for {', '.join(off)}: what they lose is lost. "
-            f"Turn it on:  ./darkroom doctor --repair{stack.options}"
+            f"To have it on:  ./darkroom doctor --repair{stack.options}"
         )
 
 
@@ -98,9 +98,9 @@ def restore(
 ) -> None:
     """`restore COPY...`, or `--from-stream` if there are no names."""
     with stack.explained():
+        _require_silence(stack)
         sources: list[Copy | Stream] = [copy_named(stack, name) for name in names]
         sources = sources or [stream_of_images(stack)]
-        _require_silence(stack)
     # Keys and tenants first: what else comes back is theirs.
     sources.sort(key=lambda source: list(TABLES).index(source.live.logical_id) != 1)
     runs: list[tuple[Copy | Stream, Copying]] = []
@@ -124,8 +124,9 @@ def restore(
 def _require_silence(stack: Stack) -> None:
     """The stack must be of a version that tells a row that is copied back from an image that was just accepted. Raises
     ApiError."""
-    uuid = stack.physical_id(_PUBLISHER)
-    filters = stack.client("lambda").get_event_source_mapping(UUID=uuid).get("FilterCriteria", {}).get("Filters", [])
+    uuid = stack.physical_ids("AWS::Lambda::EventSourceMapping").get(_PUBLISHER)
+    mapping = {} if uuid is None else stack.client("lambda").get_event_source_mapping(UUID=uuid)
+    filters = mapping.get("FilterCriteria", {}).get("Filters", [])
     patterns = [json.loads(one["Pattern"])["dynamodb"] for one in filters]
     new = [one for one in patterns if one.get("OldImage", {}).get("image_id") == {"S": [{"exists": False}]}]
     if not new or not all("version" in one["NewImage"] for one in new):
@@ -173,6 +174,10 @@ def _copy(
         )
         if deeds is not None and not run.is_complete:
             deeds.interrupt()
+    if yes:
+        # An erasure that began meanwhile has not seen the rows that came back behind it.
+        later = read_since(stack.audit_log, stack.log_lines, source.point, now=stack.clock())
+        run.erased_meanwhile = sorted((later.erased | later.half_erased).keys() - since.erased.keys() - keep)
     return run
 
 
@@ -190,10 +195,10 @@ def _decide(stack: Stack, logical_id: str, since: Since) -> Decide:
         originals=stack.physical_id("OriginalsBucket"),
         outputs=stack.physical_id("OutputsBucket"),
     )
-    numbers, turn = itertools.count(), threading.Lock()
+    numbers, lock = itertools.count(), threading.Lock()
 
     def removal() -> Milliseconds:
-        with turn:  # spread, as those of an erased tenant are, so that they make no client's deletion late
+        with lock:  # spread, as those of an erased tenant are, so that they make no client's deletion late
             return now + next(numbers) * 1000 // REMOVALS_PER_SECOND
 
     return partial(of_image, since=since, found_of=stores.found, removal=removal, now=now)
@@ -247,9 +252,15 @@ def _end(
             "More originals are gone than deletions explain: the bucket may have lost some. Their rows are not "
             "restored yet. Look at the bucket; if what is gone was deleted, add --originals-are-whole."
         )
+    late = sorted({name for _, run in runs for name in run.erased_meanwhile})
+    if late:
+        display.complain(
+            f"Somebody erased {', '.join(late)} while rows came back. Erase again what came back after that:  "
+            f"./darkroom tenants erase {' '.join(late)} --yes{stack.options}"
+        )
     for text in _next_steps(stack, runs, yes=yes):
         display.line(notes, text)
-    if lost or held:
+    if lost or held or late:
         raise typer.Exit(1)
 
 
