@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,7 +19,7 @@ from checks.expand_template import resources
 from console.api.client import ApiError
 from console.restore import copying, work
 from console.restore.decisions import Found, Outcome, of_image
-from console.restore.since import Since
+from console.restore.since import Since, read_since
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.aws.endpoints_table import EndpointsTable
@@ -41,6 +43,11 @@ from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.rows import accepted_image
 from tests.contract.conftest import REGION, Aws
+from tests.contract.functions import call, http_event
+from tests.contract.test_handlers import Functions, document, functions
+from tests.contract.test_manage_webhooks import URL, asked, made
+
+__all__ = ["functions"]
 
 MAPPING: Any = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
 HOUR = 3_600_000
@@ -589,6 +596,37 @@ def test_usage_of_a_lost_day_comes_back_and_that_of_an_erased_tenant_does_not(sc
     scene.restore(copy)
     items = dynamodb.scan(TableName=scene.aws.usage_table)["Items"]
     assert {item["tenant_id"]["S"]: item["images"]["N"] for item in items} == {"acme": "7", "there": "9"}
+
+
+# ── What tells of deletions ──
+
+
+def test_the_functions_log_what_a_restoration_looks_for(functions: Functions, log: io.StringIO) -> None:
+    image_id = document(functions.post())["id"]
+    call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))
+    deleted, changed, rotated = (made(functions, f"{URL}/{number}") for number in range(3))
+    asked(functions, "PATCH", f"/webhooks/{changed}", {"enabled": False})
+    asked(functions, "POST", f"/webhooks/{rotated}/rotate")
+    asked(functions, "DELETE", f"/webhooks/{deleted}")
+    lines = [json.loads(line) for line in log.getvalue().splitlines() if line.startswith("{")]
+    logged = FakeLogLines(
+        lines=[LogLine(at=1, source=line["function_name"], fields=line) for line in lines],
+    )
+    since = read_since(FakeAudit(), logged, 0, now=1)
+    assert since.deleted_images == {image_id}
+    assert (since.deleted_webhooks, since.changed_webhooks) == ({deleted}, {changed, rotated})
+
+
+def test_an_erasure_that_was_going_on_at_the_point_counts_and_a_change_before_it_does_not() -> None:
+    log, point = FakeAudit(), 10 * 24 * HOUR
+    clock = iter([point - 5 * HOUR, point - 4 * HOUR, point - 3 * HOUR, point + HOUR])
+    trail = trail_of(log, clock=lambda: next(clock))
+    erasure = trail.action("erase_tenant", "umbra")
+    with erasure as deeds, trail.action("change_tenant", "acme", state="suspended"):
+        pass
+    assert deeds.state is State.DONE
+    since = read_since(log, FakeLogLines(), point, now=point + 2 * HOUR)
+    assert (since.erased, since.half_erased, since.changed_tenants) == ({"umbra": point + HOUR}, {}, {})
 
 
 # ── What is refused ──────────────────────────────────────────────────────────────────────────────────────────────────
