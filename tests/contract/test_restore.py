@@ -13,13 +13,17 @@ from typing import Any
 import boto3
 import pytest
 import typer
+from botocore.exceptions import ClientError
+from typer.testing import CliRunner
 
 from checks.event_patterns import passes
 from checks.expand_template import resources
 from console.api.client import ApiError
+from console.main import app
 from console.restore import copying, work
 from console.restore.decisions import Found, Outcome, of_image
 from console.restore.since import Since, read_since
+from console.restore.tables import Live, stream_of_images
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.aws.endpoints_table import EndpointsTable
@@ -39,6 +43,7 @@ from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.domain.trace import LogLine
 from darkroom.domain.transitions import await_upload, delete
 from darkroom.operations.audit_trail import Trail
+from darkroom.operations.patience import Patience
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.rows import accepted_image
@@ -235,7 +240,7 @@ def test_a_restored_image_announces_its_deletion_as_every_other(scene: Scene) ->
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING])
 def test_an_unfinished_image_becomes_due_and_the_sweeper_sends_its_message(scene: Scene, status: Status) -> None:
-    claim = {"claimed_by": "a dead worker", "lease_until": now() - 1, "attempt": 1, "version": 2}
+    claim: dict[str, Any] = {"claimed_by": "a dead worker", "lease_until": now() - 1, "attempt": 1, "version": 2}
     row = scene.put(1, status=status, due_at=now() + HOUR, **(claim if status is Status.PROCESSING else {}))
     copy, heard = scene.copy(scene.aws.images_table), scene.told()
     scene.lose(scene.aws.images_table, row.image_id)
@@ -343,13 +348,13 @@ def test_a_tenant_that_is_erased_while_rows_come_back_is_named(scene: Scene, mon
     row = scene.put(1, tenant_id="umbra", status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
     scene.lose(scene.aws.images_table, row.image_id)
-    put = copying.Live.put
+    put = Live.put
 
     def erase_meanwhile(live: Any, item: Any) -> bool:
         with scene.stack.audit.action("erase_tenant", "umbra"):
             return put(live, item)
 
-    monkeypatch.setattr(copying.Live, "put", erase_meanwhile)
+    monkeypatch.setattr(Live, "put", erase_meanwhile)
     with display.listening() as shown, pytest.raises(typer.Exit):
         work.restore(scene.stack, [copy], keep=frozenset(), originals_are_whole=False, yes=True, as_json=False)
     assert any("./darkroom tenants erase umbra --yes" in line for line in shown.complaints)
@@ -437,11 +442,15 @@ def test_nothing_is_restored_while_the_audit_log_does_not_answer(scene: Scene) -
     assert scene.images.get(row.image_id) is None
 
 
-def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [scene.put(number, status=Status.DONE) for number in range(1, 6)]
-    copy = scene.copy(scene.aws.images_table)
+@pytest.mark.parametrize("puts", [0, 3, 5])
+def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, puts: int
+) -> None:
+    rows = [scene.put(number, status=Status.DONE) for number in range(1, 7)]
+    copy, heard = scene.copy(scene.aws.images_table), scene.told()
     scene.lose(scene.aws.images_table, *(row.image_id for row in rows))
-    put, left = copying.Live.put, iter(range(3))
+    scene.clear(rows[0])
+    put, left = Live.put, iter(range(puts))
 
     def crash(live: Any, item: Any) -> bool:
         if next(left, None) is None:
@@ -449,23 +458,54 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(scene: Scene, m
         return put(live, item)
 
     with monkeypatch.context() as patched:
-        patched.setattr(copying.Live, "put", crash)
+        patched.setattr(Live, "put", crash)
         with pytest.raises(RuntimeError, match="killed"):
             scene.restore(copy)
-    assert len(scene.images.known([row.image_id for row in rows])) == 3
+    assert len(scene.images.known([row.image_id for row in rows])) == puts
     said = scene.restore(copy)
-    assert (said["rows"]["there"], said["rows"]["restored"]) == (3, 2)
+    assert (said["rows"]["there"], said["rows"]["restored"], said["rows"]["gone"]) == (puts, 5 - puts, 1)
     assert scene.stack.audited.told[-1] == ("restore", State.DONE.value)
-    for row in rows:
+    for row in rows[1:]:
         assert scene.images.get(row.image_id) == replace(row, version=row.version + 1)
+    buried = scene.images.get(rows[0].image_id)
+    assert buried is not None and buried.is_deleted
+    assert scene.told() == heard
+
+
+def test_a_table_that_is_slow_for_a_while_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = scene.put(1, status=Status.DONE)
+    copy = scene.copy(scene.aws.images_table)
+    scene.lose(scene.aws.images_table, row.image_id)
+    client, answers = scene.stack.client, iter([False])
+    slow = Throttled(client("dynamodb"), answers)
+    object.__setattr__(scene.stack, "client", lambda name: slow if name == "dynamodb" else client(name))
+    monkeypatch.setattr("darkroom.operations.patience.PAUSES_SECONDS", (0, 0))
+    assert scene.restore(copy)["rows"]["restored"] == 1
+
+
+@dataclass
+class Throttled:
+    """A table that refuses its first scans, as long as `answers` says False."""
+
+    client: Any
+    answers: Iterator[bool]
+
+    def scan(self, **named: Any) -> Any:
+        if not next(self.answers, True):
+            error: Any = {"Error": {"Code": "ProvisionedThroughputExceededException"}}
+            raise ClientError(error, "Scan")
+        return self.client.scan(**named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
 
 
 def test_a_write_whose_answer_was_lost_counts_as_written(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
     scene.lose(scene.aws.images_table, row.image_id)
-    put = copying.Live.put
-    monkeypatch.setattr(copying.Live, "put", lambda live, item: put(live, item) and put(live, item))
+    put = Live.put
+    monkeypatch.setattr(Live, "put", lambda live, item: put(live, item) and put(live, item))
     assert scene.restore(copy)["rows"]["restored"] == 1
 
 
@@ -483,16 +523,21 @@ def test_the_stream_brings_back_what_no_copy_has_as_it_was_when_it_went(scene: S
     assert scene.told() == heard
 
 
+def items_of(stack: Stack) -> list[Any]:
+    patience = Patience(pause=lambda _: None, stop=lambda: False)
+    return list(stream_of_images(stack).items(patience, lambda _: None))
+
+
 def test_the_stream_brings_back_no_tombstone_whose_time_was_over(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     scene.lose(scene.aws.images_table, row.image_id)
     by_time = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
-    assert len(list(work.stream_of_images(scene.stack).items())) == 1
+    assert len(items_of(scene.stack)) == 1
     client = scene.stack.client
     object.__setattr__(
         scene.stack, "client", lambda name: Told(client(name), by_time) if name == "dynamodbstreams" else client(name)
     )
-    assert list(work.stream_of_images(scene.stack).items()) == []
+    assert items_of(scene.stack) == []
 
 
 @dataclass
@@ -584,7 +629,8 @@ def test_usage_of_a_lost_day_comes_back_and_that_of_an_erased_tenant_does_not(sc
         key = {"tenant_id": {"S": tenant_id}, "day": {"S": "2026-11-01"}}
         dynamodb.put_item(TableName=scene.aws.usage_table, Item=key | {"images": {"N": str(images)}})
 
-    put("acme", 7), put("there", 7), put("umbra", 7)
+    for tenant_id in ("acme", "there", "umbra"):
+        put(tenant_id, 7)
     copy = scene.copy(scene.aws.usage_table)
     with scene.stack.audit.action("erase_tenant", "umbra"):
         pass
@@ -614,7 +660,8 @@ def test_the_functions_log_what_a_restoration_looks_for(functions: Functions, lo
     )
     since = read_since(FakeAudit(), logged, 0, now=1)
     assert since.deleted_images == {image_id}
-    assert (since.deleted_webhooks, since.changed_webhooks) == ({deleted}, {changed, rotated})
+    assert since.deleted_webhooks == {deleted}
+    assert since.changed_webhooks == {changed, rotated}
 
 
 def test_an_erasure_that_was_going_on_at_the_point_counts_and_a_change_before_it_does_not() -> None:
@@ -708,7 +755,7 @@ def test_a_store_that_does_not_answer_ends_it_with_what_to_do(scene: Scene, monk
 
 
 def test_it_says_how_far_back_each_table_can_be_restored_and_by_which_command(scene: Scene) -> None:
-    on = {"PointInTimeRecoveryEnabled": True}
+    on: Any = {"PointInTimeRecoveryEnabled": True}
     for name in (scene.aws.images_table, scene.aws.tenants_table, scene.aws.endpoints_table):
         boto3.client("dynamodb").update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=on)
     with display.listening() as shown, pytest.raises(ApiError, match="is off for UsageTable"):
@@ -716,3 +763,8 @@ def test_it_says_how_far_back_each_table_can_be_restored_and_by_which_command(sc
     said = "\n".join(shown.lines)
     assert "aws dynamodb restore-table-to-point-in-time --source-table-name ImagesTable" in said
     assert "./darkroom restore --from-stream --stack shop" in said
+
+
+def test_the_stream_and_a_copy_are_not_restored_at_once() -> None:
+    said = CliRunner().invoke(app, ["restore", "copy", "--from-stream"])
+    assert (said.exit_code, "do it first, and alone" in said.output) == (2, True)

@@ -57,9 +57,9 @@ def command(
     """
     from console.restore import work  # noqa: PLC0415
 
-    where = reach(stack, region)
     if copies and from_stream:
         raise typer.BadParameter("--from-stream needs no copy: do it first, and alone.")
+    where = reach(stack, region)
     if not copies and not from_stream:
         work.tell_how(where, as_json=as_json)
         return

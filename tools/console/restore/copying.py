@@ -56,13 +56,15 @@ class Copying:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What copying needs; `deeds` is the operator's action, None if nothing is to be written."""
+    """What copying needs; `deeds` is the operator's action, None if nothing is to be written, and `on_read` is told how
+    many writes of a stream were read."""
 
     source: Copy | Stream
     decide: Decide
     clock: Clock
     patience: Patience
     deeds: Deeds | None
+    on_read: Callable[[int], None] = lambda writes: None
 
     @property
     def live(self) -> Live:
@@ -111,7 +113,7 @@ def _each[Result](
 
 def _lacking(ports: Ports, run: Copying) -> Iterator[Item]:
     """The items that the live table lacks at this moment; the others are counted."""
-    for some in batched(ports.source.items(), ROWS_AT_ONCE, strict=False):
+    for some in batched(ports.source.items(ports.patience, ports.on_read), ROWS_AT_ONCE, strict=False):
         there = ports.patience(ports.live.there, some)
         run.counts[Outcome.THERE] += len(there)
         yield from (item for item in some if ports.live.id_of(item) not in there)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import batched
 from typing import Any
@@ -18,6 +18,7 @@ from darkroom.aws.objects import original_key
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.instants import Milliseconds
+from darkroom.operations.patience import Patience
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "ImagesTable": ("image_id",),
@@ -100,11 +101,17 @@ class Copy:
     live: Live
     point: Milliseconds
 
-    def items(self) -> Iterator[Item]:
-        """All items, read as the caller iterates; nothing writes to a copy. Raises Retryable."""
-        pages = self.live.client.get_paginator("scan").paginate(TableName=self.name)
-        for page in pages_of(pages, "reading the restored table"):
+    def items(self, patience: Patience, on_read: Callable[[int], None]) -> Iterator[Item]:
+        """All items, read as the caller iterates; nothing writes to a copy. Raises Retryable after minutes."""
+        place: dict[str, Any] | None = {}
+        while place is not None:
+            page = patience(self._page, place)
             yield from page["Items"]
+            place = {"ExclusiveStartKey": its} if (its := page.get("LastEvaluatedKey")) else None
+
+    def _page(self, place: Mapping[str, Any]) -> Any:
+        with retryable("reading the restored table"):
+            return self.live.client.scan(TableName=self.name, **place)
 
 
 _EMPTY_PAGES = 20
@@ -122,47 +129,68 @@ class Stream:
     point: Milliseconds
     client: Any = field(repr=False)
 
-    def items(self) -> Iterator[Item]:
-        """The items as they were before they went, but for what the table removed by itself when its time was over.
-        Raises Retryable."""
+    def items(self, patience: Patience, on_read: Callable[[int], None]) -> Iterator[Item]:
+        """The items as they were before they went, but for what the table removed by itself when its time was over;
+        `on_read` is told how many writes were read. Raises Retryable after minutes."""
         latest: dict[str, tuple[int, Item | None]] = {}
         there: set[str] = set()
-        for shard_id in self._shards():
-            for records in self._pages(shard_id):
+        read = 0
+        for shard_id in self._shards(patience):
+            for records in self._pages(shard_id, patience):
                 unknown = [one for one in records if self.live.id_of(one["dynamodb"]["Keys"]) not in there]
                 for some in batched(unknown, 100, strict=False):
                     keys = {self.live.id_of(key): key for one in some if (key := one["dynamodb"]["Keys"])}
-                    there |= self.live.there(list(keys.values()))
+                    there |= patience(self.live.there, list(keys.values()))
                     for one in some:
                         name, written = self.live.id_of(one["dynamodb"]["Keys"]), one["dynamodb"]
                         place = int(written["SequenceNumber"])
                         # A shard's children may be read before it: the number tells what was written last.
                         if name not in there and place > latest.get(name, (-1, None))[0]:
                             latest[name] = (place, _left_by(one))
+                read += len(records)
+                on_read(read)
+                if patience.stop():
+                    return
         yield from (item for name, (_, item) in latest.items() if item is not None and name not in there)
 
-    def _shards(self) -> Iterator[str]:
+    def _shards(self, patience: Patience) -> Iterator[str]:
         after: dict[str, str] = {}
         while True:
-            with retryable("describing the stream"):
-                its = self.client.describe_stream(StreamArn=self.arn, **after)["StreamDescription"]
+            its = patience(self._described, after)
             yield from (shard["ShardId"] for shard in its["Shards"])
             if "LastEvaluatedShardId" not in its:
                 return
             after = {"ExclusiveStartShardId": its["LastEvaluatedShardId"]}
 
-    def _pages(self, shard_id: str) -> Iterator[Sequence[Any]]:
+    def _described(self, after: Mapping[str, str]) -> Any:
+        with retryable("describing the stream"):
+            return self.client.describe_stream(StreamArn=self.arn, **after)["StreamDescription"]
+
+    def _pages(self, shard_id: str, patience: Patience) -> Iterator[Sequence[Any]]:
+        """The records of a shard, from the oldest that there is; none if its day is over."""
+        try:
+            place = patience(self._begin, shard_id)
+            empty = 0
+            while place is not None and empty < _EMPTY_PAGES:
+                answer = patience(self._records, place)
+                empty = 0 if answer["Records"] else empty + 1
+                yield answer["Records"]
+                place = answer.get("NextShardIterator")
+        except ClientError as error:
+            if code_of(error) != "ResourceNotFoundException":
+                raise
+
+    def _begin(self, shard_id: str) -> str | None:
         with retryable("reading the stream"):
-            place = self.client.get_shard_iterator(
+            answer = self.client.get_shard_iterator(
                 StreamArn=self.arn, ShardId=shard_id, ShardIteratorType="TRIM_HORIZON"
-            )["ShardIterator"]
-        empty = 0
-        while place is not None and empty < _EMPTY_PAGES:
-            with retryable("reading the stream"):
-                answer = self.client.get_records(ShardIterator=place)
-            empty = 0 if answer["Records"] else empty + 1
-            yield answer["Records"]
-            place = answer.get("NextShardIterator")
+            )
+        place: str | None = answer.get("ShardIterator")
+        return place
+
+    def _records(self, place: str) -> Any:
+        with retryable("reading the stream"):
+            return self.client.get_records(ShardIterator=place)
 
 
 def _left_by(record: Mapping[str, Any]) -> Item | None:

@@ -168,6 +168,9 @@ def _copy(
                 clock=stack.clock,
                 patience=Patience(pause=interrupts.wait, stop=lambda: interrupts.requested),
                 deeds=deeds,
+                on_read=lambda writes: report.show(
+                    "reading the stream", completed=writes, total=None, detail=f"{writes:,} writes"
+                ),
             ),
             originals_are_whole=originals_are_whole,
             on_progress=show,
@@ -177,7 +180,9 @@ def _copy(
     if yes:
         # An erasure that began meanwhile has not seen the rows that came back behind it.
         later = read_since(stack.audit_log, stack.log_lines, source.point, now=stack.clock())
-        run.erased_meanwhile = sorted((later.erased | later.half_erased).keys() - since.erased.keys() - keep)
+        run.erased_meanwhile = sorted(
+            (later.erased.keys() | later.half_erased.keys()) - since.erased.keys() - since.half_erased.keys() - keep
+        )
     return run
 
 
