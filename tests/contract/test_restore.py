@@ -467,8 +467,8 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
     assert scene.stack.audited.told[-1] == ("restore", State.DONE.value)
     for row in rows[1:]:
         assert scene.images.get(row.image_id) == replace(row, version=row.version + 1)
-    buried = scene.images.get(rows[0].image_id)
-    assert buried is not None and buried.is_deleted
+    tombstone = scene.images.get(rows[0].image_id)
+    assert tombstone is not None and tombstone.is_deleted
     assert scene.told() == heard
 
 

@@ -94,12 +94,12 @@ def copy_rows(
             run.tombstones.append(decision.item)
         on_progress(run)
 
-    def bury(tombstone: Item) -> bool:
+    def put_tombstone(tombstone: Item) -> bool:
         return ports.patience(_put, ports, tombstone, Outcome.GONE)
 
     _each(ports, _lacking(ports, run), act, note)
     if ports.deeds is not None and (originals_are_whole or not run.seems_lost):
-        _each(ports, run.tombstones, bury, lambda _, __: on_progress(run))
+        _each(ports, run.tombstones, put_tombstone, lambda _, __: on_progress(run))
     run.is_complete = not ports.patience.stop()
     return run
 
