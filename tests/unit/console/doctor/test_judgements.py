@@ -20,6 +20,7 @@ from console.doctor.facts import (
     Quota,
     Subscription,
 )
+from console.doctor.priority import ROOM_FOR_THE_API
 from console.doctor.template import UNKNOWN
 from console.doctor.work import CHECKLIST, CHECKS
 from tests.unit.console.doctor.sound import (
@@ -33,12 +34,16 @@ from tests.unit.console.doctor.sound import (
     allowing,
     arn,
     by_service,
+    queue,
     refusing,
 )
 
 type Change = Callable[[Facts], Facts]
 
 OF_LANES = ",".join(f"{lane}DeadLetters" for lane in NAMES)
+
+ENOUGH = next(most for most in range(1000) if int(most * (1 - ROOM_FOR_THE_API)) >= 10 * len(NAMES))
+"""The unreserved executions that are just enough for the sound stack's lanes, of ten workers each."""
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -488,10 +493,10 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "too little of the account is left by other reservations",
         all_of(
             one("functions", "TranscodeImageFunction", reserved=None),
-            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 24}),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH - 1}),
         ),
         "account",
-        "consumers may take 20, and a fifth is left for the API (19)",
+        f"consumers may take {10 * len(NAMES)}, and a fifth is left for the API ({10 * len(NAMES) - 1})",
     ),
     # observability
     ("growth-is-told", "no alarm", changed("alarms", FreeTenantsShedAlarm=None), "FreeTenantsShedAlarm", "no alarm"),
@@ -500,10 +505,10 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "lag-is-watched",
         "an alarm of that metric on another queue does not do",
         all_of(
-            changed("alarms", HoldMessagesStuckAlarm=None),
-            changed("alarms", OtherAlarm=SOUND.alarms["HoldMessagesStuckAlarm"]),
+            changed("alarms", MessagesStuckAlarm=None),
+            changed("alarms", OtherAlarm=SOUND.alarms["MessagesStuckAlarm"]),
         ),
-        "HoldMessagesStuckAlarm",
+        "MessagesStuckAlarm",
         "no alarm",
     ),
     (
@@ -529,10 +534,27 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     ),
     (
         "each-dead-letter-tells",
-        "nobody counts",
+        "the sweeper leaves it out",
         one("functions", "SweepDueImagesFunction", variables={"X": OF_LANES}),
         "UsageDeadLetters",
-        "nobody counts",
+        "a quarter of an hour late",
+    ),
+    (
+        "each-dead-letter-tells",
+        "only the sweeper counts",
+        all_of(
+            with_alarm("DeadLettersAlarm", queues=frozenset({"FastDeadLetters", "SlowDeadLetters"})),
+            with_alarm("EventDeadLettersAlarm", queues=frozenset()),
+        ),
+        "UsageDeadLetters",
+        "no alarm watches",
+    ),
+    (
+        "each-dead-letter-tells",
+        "no alarm on what a stream gave up",
+        changed("queues", UnpublishedEvents=queue("UnpublishedEvents", retention_days=14)),
+        "UnpublishedEvents",
+        "no alarm watches",
     ),
     (
         "each-dead-letter-tells",
@@ -548,7 +570,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "SubmitImageFunction",
         "traced",
     ),
-    ("time-is-tracked", "no budget", changed("alarms", SlowBurnAlarm=None), "SlowBurnAlarm", "no alarm"),
+    ("time-is-tracked", "no budget", changed("alarms", ImagesLateAlarm=None), "ImagesLateAlarm", "no alarm"),
     # operation
     (
         "redriving-is-described",
@@ -931,7 +953,7 @@ RIGHT: list[tuple[str, str, Change]] = [
     (
         "dead-letters-are-heard",
         "an alarm of another name on that metric",
-        all_of(changed("alarms", DeadLettersAlarm=None), changed("alarms", Other=SOUND.alarms["DeadLettersAlarm"])),
+        all_of(changed("alarms", ImagesGivenUpAlarm=None), changed("alarms", Other=SOUND.alarms["ImagesGivenUpAlarm"])),
     ),
     (
         "reconciled",
@@ -957,7 +979,7 @@ RIGHT: list[tuple[str, str, Change]] = [
         "what is left of the account is just enough",
         all_of(
             one("functions", "TranscodeImageFunction", reserved=None),
-            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 25}),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH}),
         ),
     ),
     (
@@ -975,18 +997,11 @@ RIGHT: list[tuple[str, str, Change]] = [
     ),
     (
         "each-dead-letter-tells",
-        "a queue that an alarm measures itself",
+        "a queue that an alarm of its own watches",
         all_of(
-            one("functions", "SweepDueImagesFunction", variables={"DEAD_LETTER_QUEUES": OF_LANES}),
-            changed(
-                "alarms",
-                Own=replace(
-                    SOUND.alarms["DeadLettersAlarm"],
-                    metric="ApproximateNumberOfMessagesVisible",
-                    namespace="AWS/SQS",
-                    dimensions={"QueueName": "UsageDeadLetters"},
-                ),
-            ),
+            with_alarm("DeadLettersAlarm", queues=frozenset({"FastDeadLetters", "SlowDeadLetters"})),
+            with_alarm("EventDeadLettersAlarm", queues=frozenset()),
+            changed("alarms", Own=replace(SOUND.alarms["DeadLettersAlarm"], queues=frozenset({"UsageDeadLetters"}))),
         ),
     ),
     (
