@@ -69,6 +69,7 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
         ("asyncio", set()),
         ("aws_lambda_powertools.utilities.data_classes", set()),
         # What is about webhooks, events and batches that wait, where nothing of it comes.
+        ("darkroom.egress", {"deliver_event", "fetch_original", "manage_webhooks"}),
         ("darkroom.http.webhooks", {"manage_webhooks"}),
         ("darkroom.domain.delivery", {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_images"}),
         ("darkroom.domain.hold", {"archive_dead_letters", "hold_images", "release_images", "sweep_due_images"}),
