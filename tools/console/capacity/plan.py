@@ -221,13 +221,12 @@ def requests_of_worker(demand: Demand) -> Mapping[str, float]:
     # A busy lane fills its batches: one receive, one deletion and one invocation per batch.
     batches = sum(demand.share(lane) / lane.batch_size for lane in LANES.values())
     row_writes = (2 + 2) + (3 + 2)
-    idempotency_writes = 1 + 2
     return {
         "Lambda requests": batches,
         "Lambda GB-milliseconds": demand.memory_mb / 1024 * demand.seconds * 1000,
         "S3 puts": VARIANTS,
         "S3 gets": 1,
         "SQS requests": 2 * batches,
-        "DynamoDB write units": row_writes + idempotency_writes,
+        "DynamoDB write units": row_writes,
         "Log kilobytes": WORKER_LOG_KILOBYTES,
     }
