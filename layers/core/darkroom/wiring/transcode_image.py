@@ -14,13 +14,14 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.outcomes_table import OutcomesTable
 from darkroom.aws.queues import change_visibility
 from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.domain.recipes import MAX_VARIANTS
 from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.count_outcomes import Ports as OutcomePorts
 from darkroom.operations.report_throughput import Ports as ThroughputPorts
 from darkroom.operations.transcode_image import Ports
 from darkroom.settings import TranscodeImageSettings
 from darkroom.wiring.message_keys import checking_of, message_keys_of
-from darkroom.wiring.runtime import at_once, clock
+from darkroom.wiring.runtime import clock, kept_threads
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -51,7 +52,7 @@ def wire() -> tuple[Ports, LaneWorker]:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),
         once=PowertoolsOnce(dynamodb, settings.idempotency_table),
-        at_once=at_once,
+        at_once=kept_threads(MAX_VARIANTS),
         clock=clock,
         jitter=random.random,
         require_healthy=circuits.require_all_healthy(
