@@ -162,7 +162,7 @@ def _resolve_endpoints_once(client: Any) -> None:
 
 def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
     """Before a large one, S3 may say that its key is taken."""
-    if "Expect" in params["headers"] and determine_content_length(params["body"]) < ASKED_FROM_BYTES:
+    if "Expect" in params["headers"] and (determine_content_length(params["body"]) or 0) < ASKED_FROM_BYTES:
         del params["headers"]["Expect"]
 
 

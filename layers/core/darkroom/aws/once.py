@@ -27,6 +27,9 @@ class _Claimed(BasePersistenceLayer):
     """The records of work whose image is claimed. The claim in the image's row says that the work is in progress, and
     the row's end, which is written next, says that it is done: so neither takes a record, nor a call to AWS."""
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
     def save_inprogress(self, data: Any, remaining_time_in_millis: int | None = None) -> None:
         super().save_inprogress(data, remaining_time_in_millis or 0)  # the claim has the lease: none is missing here
 
