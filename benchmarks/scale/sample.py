@@ -37,12 +37,9 @@ SUBMIT = Latency(median=4, p99=10)
 
 UUID = "3f1c2d4e-5a6b-4c7d-8e9f-0a1b2c3d4e5f"
 
-_SERVICES = {"images": "DynamoDB", "once": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
+_SERVICES = {"images": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
 
 _INDEXES = {"due": ("due_at",), "waiting": ("waiting_shard", "waiting_since"), "listed": ("list_shard", "created_at")}
-
-MEMORY_WRITES = 3
-"""The write units that the memory of finished work takes for an image: `darkroom capacity` counts them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +66,6 @@ class _Timed:
     def __getattr__(self, method: str) -> Any:
         call = getattr(self._store, method)
         return partial(self._timed, method, call) if callable(call) else call
-
-    def __call__(self, *arguments: Any) -> Any:
-        """The memory of finished work, which is written before the work and after it."""
-        result = self._timed("before", self._store, *arguments)
-        self._timed("after", lambda: None)
-        return result
 
     def _timed(self, method: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         played = self._played
@@ -146,7 +137,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
         uploads=uploads,
         workers=workers,
         calls={name: count / all_of_them for name, count in sorted(played.calls.items())},
-        writes={name: count / all_of_them for name, count in sorted(writes.items())} | {"memory": MEMORY_WRITES},
+        writes={name: count / all_of_them for name, count in sorted(writes.items())},
     )
 
 
