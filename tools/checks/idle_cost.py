@@ -20,15 +20,15 @@ from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.lanes import LANES
 
-LIMIT_DOLLARS = 7.50
-"""What an idle stack may cost."""
+LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
+"""What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
 
 ALARM, COMPOSITE_ALARM, METRIC, SECRET, TRACES_PER_MILLION = 0.10, 0.50, 0.30, 0.40, 5.00
-"""Dollars per month; a metric is billed for the hours in which it has data."""
+"""Dollars per month; an alarm is billed for each metric that it uses, a metric for the hours in which it has data."""
 
 MINUTES = 30 * 24 * 60
 
-IDLE_METRICS = {"SweepsCompleted": 1.0, "OldestDeadLetterSeconds": 4 / 24, "DeadLettersArchived": 4 / 24}
+IDLE_METRICS = {"SweepsCompleted": 1.0, "OldestDeadLetterSeconds": 4 / 24}
 """The metrics that are emitted while nothing happens, each with the share of the hours in which it is. (Cold starts are
 not in it: whether the archiver has any is up to Lambda.)"""
 
@@ -59,7 +59,8 @@ class Item:
 
 def items() -> list[Item]:
     """The lines of the bill, the dearest first."""
-    alarms, composites = len(resources("AWS::CloudWatch::Alarm")), len(resources("AWS::CloudWatch::CompositeAlarm"))
+    alarms, composites = resources("AWS::CloudWatch::Alarm"), len(resources("AWS::CloudWatch::CompositeAlarm"))
+    watched = sum(sum("MetricStat" in query for query in its.get("Metrics", ())) or 1 for its in alarms.values())
     polled = [
         mapping
         for mapping in resources("AWS::Lambda::EventSourceMapping").values()
@@ -70,7 +71,7 @@ def items() -> list[Item]:
     queues = dead_letter_queues()
     sweep = {"Lambda requests": 1, "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS}
     lines = [
-        Item(name=f"{alarms} alarms", dollars=ALARM * alarms),
+        Item(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         Item(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
         Item(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
         Item(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
