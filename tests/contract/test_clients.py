@@ -18,8 +18,9 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.compat import HTTPHeaders
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ParamValidationError, ReadTimeoutError
 from botocore.useragent import UserAgentString
+from botocore.validate import ParamValidator
 
 from darkroom.aws import clients
 from darkroom.aws.circuits import FAILURES, Circuit
@@ -353,6 +354,29 @@ def test_a_clients_name_is_composed_once_and_says_which_sdk_it_is(
     monkeypatch.setattr(UserAgentString, "_build_os_metadata", composed.append)
     assert s3.put(b"body").headers["User-Agent"].startswith(b"Botocore/")
     assert composed == []
+
+
+def test_arguments_of_dynamodb_are_checked_when_their_names_are_new(
+    ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", serve(*[json_answer(b"{}")] * 3).url)
+    client: Any = clients.dynamodb_client()
+    checked: list[Any] = []
+    validate = ParamValidator.validate
+
+    def noted(self: ParamValidator, arguments: Any, shape: Any) -> Any:
+        checked.append(arguments)
+        return validate(self, arguments, shape)
+
+    monkeypatch.setattr(ParamValidator, "validate", noted)
+    for name in ("a", "b"):
+        client.get_item(TableName="images", Key={"image_id": {"S": name}})
+    assert [arguments["Key"]["image_id"]["S"] for arguments in checked] == ["a"]
+    for _ in range(2):
+        with pytest.raises(ParamValidationError, match="ConsistantRead"):
+            client.get_item(TableName="images", Key={"image_id": {"S": "a"}}, ConsistantRead=True)
+    with pytest.raises(ParamValidationError, match="Key"):
+        client.get_item(TableName="images")
 
 
 def test_where_an_operation_goes_is_resolved_once_for_each_bucket(ambient: None) -> None:

@@ -136,6 +136,8 @@ def _client(service: str, config: Config) -> Any:
     watch(client)
     _resolve_endpoints_once(client)
     client.meta.events.register_last("before-call.s3", _send_small_bodies_at_once)
+    if service == "dynamodb":
+        _check_arguments_once(client)
     client._make_api_call = _timed(service, client._make_api_call)
     return client
 
@@ -158,6 +160,24 @@ def _resolve_endpoints_once(client: Any) -> None:
         return known[key]
 
     resolver.construct_endpoint = construct_endpoint
+
+
+def _check_arguments_once(client: Any) -> None:
+    """Has botocore check the arguments of a call only when an operation gets ones of these names for the first time:
+    it would drop a misspelt one, and a condition with it. All else that may be wrong DynamoDB refuses itself."""
+    checked = client._serializer
+    check: Callable[..., Any] = checked.serialize_to_request
+    seen: set[tuple[str, ...]] = set()
+
+    def serialize_to_request(arguments: dict[str, Any], operation_model: OperationModel) -> Any:
+        kind = (operation_model.name, *sorted(arguments))
+        if kind in seen:
+            return checked._serializer.serialize_to_request(arguments, operation_model)
+        request = check(arguments, operation_model)
+        seen.add(kind)
+        return request
+
+    checked.serialize_to_request = serialize_to_request
 
 
 def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
