@@ -15,6 +15,7 @@ from unittest.mock import patch
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.stores import UNIT_BYTES, item_size
+from console.capacity.plan import IDEMPOTENCY_WRITES
 from darkroom.aws.images_table import to_item
 from darkroom.domain.image import Image
 from darkroom.domain.lanes import FAST, SLOW
@@ -38,19 +39,17 @@ _SERVICES = {"images": "DynamoDB", "once": "DynamoDB", "originals": "S3", "outpu
 
 _INDEXES = {"due": ("due_at",), "waiting": ("waiting_shard", "waiting_since"), "listed": ("list_shard", "created_at")}
 
-MEMORY_WRITES = 3
-"""The write units that the memory of finished work takes for an image: `darkroom capacity` counts them."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """What was found: milliseconds of uploads and of workers by lane, to draw from; `calls` and `writes` (write units,
-    by the table or index) for one image."""
+    by the table or index) for one image, and of these the units of its upload."""
 
     uploads: Sequence[float]
     workers: Mapping[str, Sequence[float]]
     calls: Mapping[str, float]
     writes: Mapping[str, float]
+    upload_writes: float
 
     def seconds(self, lane: str) -> float:
         """How long a worker of the lane is busy with an image on average."""
@@ -107,6 +106,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
     uploads: list[float] = []
     workers: dict[str, list[float]] = {}
     writes: Counter[str] = Counter()
+    upload_writes = 0
     body = jpeg(640, 480)
     with patch.object(transcode_image, "developing", _once_developed()):
         for tier, lane in ((Tier.PAID, FAST), (Tier.FREE, SLOW)):
@@ -135,6 +135,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
                 ):
                     raise RuntimeError(f"the sample's image ended as {outcome}")
                 workers.setdefault(lane.name, []).append(waited + ENGINE[lane.name].draw(played.chance))
+                upload_writes += sum(units_of(None, accepted).values())
                 for before, after in pairwise((None, *rows, outcome.image)):
                     writes.update(units_of(before, cast("Image", after)))
     played.time.close()
@@ -143,7 +144,8 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
         uploads=uploads,
         workers=workers,
         calls={name: count / both for name, count in sorted(played.calls.items())},
-        writes={name: count / both for name, count in sorted(writes.items())} | {"memory": MEMORY_WRITES},
+        writes={name: count / both for name, count in sorted(writes.items())} | {"memory": IDEMPOTENCY_WRITES},
+        upload_writes=upload_writes / both,
     )
 
 

@@ -303,14 +303,12 @@ def test_the_last_line_of_an_invocation_says_what_took_its_time(
     assert 0 < calls["s3:PutObject"]["milliseconds"] < line["milliseconds"]
 
 
-@pytest.mark.parametrize(
-    ("share", "slow_seconds", "is_logged"), [(0.0, 60.0, False), (0.0, 0.0, True), (1.0, 60.0, True)]
-)
+@pytest.mark.parametrize(("sampling", "is_logged"), [((0.0, 60.0), False), ((0.0, 0.0), True), ((1.0, 60.0), True)])
 def test_the_times_of_some_invocations_are_logged_and_of_all_slow_ones(
-    share: float, slow_seconds: float, is_logged: bool, aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+    sampling: tuple[float, float], is_logged: bool, aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:
-    monkeypatch.setattr(telemetry, "TIMING_SHARE", share)
-    monkeypatch.setattr(telemetry, "SLOW_SECONDS", slow_seconds)
+    for name, value in zip(("TIMING_SHARE", "SLOW_SECONDS"), sampling, strict=True):
+        monkeypatch.setattr(telemetry, name, value)
     assert call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["statusCode"] == 202
     messages = [json.loads(line).get("message") for line in log.getvalue().splitlines()]
     assert ("timing" in messages, "accepted" in messages) == (is_logged, True)

@@ -6,10 +6,15 @@ import re
 
 from checks import idle_cost
 from checks.report import ROOT
+from console.capacity.prices import IDLE_DOLLARS
 
 
 def test_an_idle_stack_costs_no_more_than_it_may() -> None:
     assert idle_cost.total_dollars() <= idle_cost.LIMIT_DOLLARS
+
+
+def test_the_bill_of_a_load_has_that_of_an_idle_stack() -> None:
+    assert round(idle_cost.total_dollars(), 2) == IDLE_DOLLARS, "run `python -m checks.idle_cost --write`"
 
 
 def test_the_page_of_costs_has_the_calculated_bill() -> None:

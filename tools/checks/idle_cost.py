@@ -2,9 +2,8 @@
 
     python -m checks.idle_cost [--write]
 
-`--write` also writes it into docs/deploy.md and README.md, after a change of the template.
-Prices of November 2026, us-east-1, without the free tier: https://aws.amazon.com/cloudwatch/pricing,
-/secrets-manager/pricing, /xray/pricing, and those of console/capacity/prices.py. A month has 30 days.
+`--write` also writes it where the documents and `darkroom capacity` have it, after a change of the template.
+Prices are those of console/capacity/prices.py, without the free tier. A month has 30 days.
 """
 
 from __future__ import annotations
@@ -15,16 +14,13 @@ from dataclasses import dataclass
 
 from checks.expand_template import resources
 from checks.report import ROOT
-from console.capacity.prices import cost
+from console.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
 from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.lanes import LANES
 
 LIMIT_DOLLARS = 7.50
 """What an idle stack may cost."""
-
-ALARM, COMPOSITE_ALARM, METRIC, SECRET, TRACES_PER_MILLION = 0.10, 0.50, 0.30, 0.40, 5.00
-"""Dollars per month; a metric is billed for the hours in which it has data."""
 
 MINUTES = 30 * 24 * 60
 
@@ -42,8 +38,8 @@ SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES)
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 """Of a sweep with nothing to do on a usual day, by `make bench-sweeper`."""
 
-SWEEP_LOG_KILOBYTES = 2.5
-"""As measured on the local stack, Lambda's own lines included."""
+SWEEP_LOG_KILOBYTES = 0.9
+"""As measured on the local stack, with InvocationLogs=sampled."""
 
 _QUERY_UNITS = 0.5
 """An eventually consistent read that finds nothing."""
@@ -85,7 +81,6 @@ def items() -> list[Item]:
             dollars=MINUTES * cost({"SQS requests": queues + 1, "SNS requests": 1}),
         ),
         Item(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
-        Item(name="… their traces", dollars=MINUTES * TRACES_PER_MILLION / 1_000_000),
     ]
     return sorted(lines, key=lambda line: -line.dollars)
 
@@ -121,6 +116,7 @@ def write() -> None:
             "docs/deploy.md",
             {r"(costs about \$)[0-9.]+": total, r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n"},
         ),
+        ("tools/console/capacity/prices.py", {r"(IDLE_DOLLARS = )[0-9.]+": total}),
         ("README.md", {r"(\[about \$)[0-9.]+": total, r"(its )[0-9]+(?= alarms)": str(alarms())}),
     ):
         page = ROOT / name
