@@ -33,8 +33,8 @@ TYPICAL = Demand(per_second=10, seconds=0.5)
 
 @dataclass
 class Logged:
-    """What a function's log has: kilobytes as InvocationLogs=sampled would leave them, more with `all`, the invocations,
-    the metrics by their dimensions and their name, and how many lines have which message."""
+    """What a function's log has: kilobytes as InvocationLogs=sampled would leave them, more with `all`, invocations,
+    metrics by their dimensions and name, and how many lines have which message."""
 
     sampled: float = 0.0
     more: float = 0.0

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from checks.expand_template import resources
 from checks.report import ROOT
+from console.capacity.bill import Kept, bill
+from console.capacity.plan import MONTH_SECONDS, Demand
 from console.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
 from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
@@ -108,13 +110,36 @@ def table() -> str:
     return "\n".join(["| item | dollars per month |", "|---|---|", *rows])
 
 
+LOADS = (1_000, 100_000, 10_000_000)
+"""Images a month."""
+
+OF_LOADS = "| dollars a month | 1,000 images | 100,000 | 10,000,000 |\n|---|---|---|---|\n"
+
+
+def table_of_loads() -> str:
+    """The bills of loads as docs/deploy.md has them: the lines of the first month, and the sums of others."""
+    demands = [Demand(per_second=images / MONTH_SECONDS, seconds=0.5) for images in LOADS]
+    lines = zip(*(bill(demand, Kept()) for demand in demands), strict=True)
+    rows = [(same[0].name, [line.dollars for line in same]) for same in lines]
+    for month in (1, 12, 36):
+        bills = [bill(demand, Kept(), month=month) for demand in demands]
+        rows.append((f"**month {month}**", [sum(line.dollars for line in lines) for lines in bills]))
+    return OF_LOADS + "".join(
+        f"| {name} | {' | '.join(f'{dollars:,.2f}' for dollars in of_loads)} |\n" for name, of_loads in rows
+    )
+
+
 def write() -> None:
     """Writes the bill where the documents have it."""
     total = f"{total_dollars():.2f}"
     for name, figures in (
         (
             "docs/deploy.md",
-            {r"(costs about \$)[0-9.]+": total, r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n"},
+            {
+                r"(costs about \$)[0-9.]+": total,
+                r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n",
+                r"()\| dollars a month \| 1,000 images \|.*\n(?:\|.+\n)+": table_of_loads(),
+            },
         ),
         ("tools/console/capacity/prices.py", {r"(IDLE_DOLLARS = )[0-9.]+": total}),
         ("README.md", {r"(\[about \$)[0-9.]+": total, r"(its )[0-9]+(?= alarms)": str(alarms())}),

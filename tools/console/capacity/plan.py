@@ -48,7 +48,7 @@ THROTTLES = {"Uploads": (500, 1000), "Requests": (1000, 2000)}
 
 _MOST_AT_ONCE = 5000
 
-UPLOAD_LOG_KILOBYTES, STATUS_LOG_KILOBYTES, WORKER_LOG_KILOBYTES = 0.85, 0.08, 1.3
+UPLOAD_LOG_KILOBYTES, STATUS_LOG_KILOBYTES, WORKER_LOG_KILOBYTES = 0.77, 0.05, 1.2
 """What the functions log about an image with InvocationLogs=sampled, including metrics: `make bench-costs`."""
 
 
