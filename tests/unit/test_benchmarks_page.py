@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def test_a_figure_that_has_changed_is_named_and_put_there(monkeypatch: pytest.Mo
     page = tmp_path / "benchmarks.md"
     page.write_text(PAGE.read_text())
     monkeypatch.setattr(documented, "PAGE", page)
-    sweep = {"of": "an idle sweep", "calls": 66.0, "dollars_a_million": 8.5}
+    sweep: dict[str, Any] = {"of": "an idle sweep", "calls": 66.0, "dollars_a_million": 8.5}
     sweep |= {"dynamodb:Query": 54.0, "sqs:GetQueueAttributes": 10.0}
-    prices = [
+    prices: list[dict[str, Any]] = [
         {"of": of, "way": "one after another", "calls": 1.0, "dollars_a_million": priced(of, {})}
         for of in ("POST /images", "a status", "transcode")
     ]
