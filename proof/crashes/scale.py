@@ -16,7 +16,8 @@ from checks.report import ROOT
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Each sweep queries every partition of each kind; a run has so many attempts, and a message as many receives."""
+    """Each sweep queries so many partitions of rescues, and of the other kinds in proportion, at least one; a run has
+    so many attempts, and a message as many receives."""
 
     shards: int
     attempts: int
@@ -28,7 +29,8 @@ class Scale:
             "DUE_SHARDS": self.shards,
             "DUE_SHARD_NAMES": darkroom.domain.image.DUE_SHARD_NAMES[: self.shards],
             "DUE_PARTITIONS": {
-                kind: names[: self.shards] for kind, names in darkroom.domain.image.DUE_PARTITIONS.items()
+                kind: names[: max(1, len(names) * self.shards // darkroom.domain.image.DUE_SHARDS)]
+                for kind, names in darkroom.domain.image.DUE_PARTITIONS.items()
             },
             "MAX_ATTEMPTS": self.attempts,
             "MAX_RECEIVES": self.attempts,

@@ -79,6 +79,36 @@ def test_a_table_is_recoverable_if_its_template_says_so(emulator: EmulatorServer
         assert recovery(emulator, name) == "DISABLED"
 
 
+def copied(server: EmulatorServer, stack_name: str) -> dict[str, Any]:
+    """Restores the stack's table under another name, and describes the copy."""
+    described = server.client("cloudformation").describe_stack_resource(StackName=stack_name, LogicalResourceId="Rows")
+    name, dynamodb = described["StackResourceDetail"]["PhysicalResourceId"], server.client("dynamodb")
+    copy = f"copy-{uuid4().hex}"
+    dynamodb.put_item(TableName=name, Item={"id": {"S": "1"}})
+    dynamodb.restore_table_to_point_in_time(
+        SourceTableName=name, TargetTableName=copy, UseLatestRestorableTime=True, GlobalSecondaryIndexOverride=[]
+    )
+    assert dynamodb.scan(TableName=copy)["Items"] == [{"id": {"S": "1"}}]
+    table: dict[str, Any] = dynamodb.describe_table(TableName=copy)["Table"]
+    return table | {"source": dynamodb.describe_table(TableName=name)["Table"]["TableArn"]}
+
+
+def test_gap_stock_restores_any_table_and_does_not_say_whose_copy_it_is(stock: EmulatorServer) -> None:
+    with stack(stock, table()) as name:
+        assert "RestoreSummary" not in copied(stock, name)
+
+
+def test_a_copy_says_which_table_it_was_restored_from_and_one_without_recovery_is_refused(
+    emulator: EmulatorServer,
+) -> None:
+    with stack(emulator, table(**RECOVERABLE)) as name:
+        copy = copied(emulator, name)
+        assert copy["RestoreSummary"]["SourceTableArn"] == copy["source"]
+        update_stack(emulator, name, table())
+        with pytest.raises(emulator.client("dynamodb").exceptions.PointInTimeRecoveryUnavailableException):
+            copied(emulator, name)
+
+
 # topic_encryption
 
 

@@ -1,6 +1,7 @@
-"""Drills on the local stack: every alarm fires and clears by a real cause, with one page per incident.
+"""Drills on the local stack: every alarm fires and clears by a real cause, with one page per incident; and half of a
+table that is lost comes back.
 
-Five of the drills in each run, in turns by the number of commits; all of them in the long form. `darkroom drill all`
+Four of the drills in each run, in turns by the number of commits; all of them in the long form. `darkroom drill all`
 runs them too.
 """
 
@@ -11,7 +12,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,15 @@ import pytest
 from checks.report import ROOT
 from console.drill.drills import DRILLS, Drill
 from console.drill.opened import OpenDrills
+from console.stack.operators import open_stack
+from console.tenants import erase
+from darkroom.aws.images_table import ImagesTable
+from darkroom.domain.image import Image
+from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, wait_until
+from tests.local.test_keys import client, done, key_of
 
-A_RUN = 5
+A_RUN = 4
 PATIENCE_SECONDS = 60
 
 
@@ -199,3 +206,108 @@ def test_undo_says_that_somebody_was_there_before(stack: LocalStack) -> None:
 def test_a_name_that_is_no_drill_is_refused(stack: LocalStack) -> None:
     said = stack.darkroom("drill", "earthquake")
     assert (said.returncode, "there is no drill" in said.stdout) == (2, True), said.stdout
+
+
+# ── Half of the images table is lost ─────────────────────────────────────────────────────────────────────────────────
+
+
+def uploaded(stack: LocalStack, key: str, count: int) -> list[str]:
+    """Uploads so many photos, and waits until they are developed."""
+    with client(stack, key) as api:
+        answers = [
+            api.post("/images", content=jpeg(64, 48), headers={"Content-Type": "image/jpeg"}) for _ in range(count)
+        ]
+        ids = [str(answer.json()["id"]) for answer in answers]
+        for image_id in ids:
+            done(api, image_id)
+    return ids
+
+
+def restored(stack: LocalStack, *arguments: str) -> dict[str, Any]:
+    said = stack.darkroom("restore", *arguments, "--yes", "--json")
+    assert said.returncode == 0, said.stdout
+    (table,) = json.loads(said.stdout[said.stdout.index("{\n") : said.stdout.rindex("\n}") + 2])["tables"]
+    return {name: count for name, count in table["rows"].items() if count}
+
+
+def test_half_of_the_images_table_is_lost_and_comes_back_without_what_was_deleted_or_erased(
+    stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tenant_id in ("keeper", "umbra"):
+        assert stack.darkroom("tenants", "add", tenant_id, "--tier", "paid").returncode == 0
+    key, events = key_of(stack, "keeper"), heard(stack)
+    kept, undeveloped, deleted, *untouched = uploaded(stack, key, 6)
+    erased = uploaded(stack, key_of(stack, "umbra"), 2)
+    table, dynamodb = stack.physical_id("ImagesTable"), stack.client("dynamodb")
+    images = ImagesTable(dynamodb, table)
+    whose = stack.darkroom("restore")
+    assert f"--source-table-name {table} --target-table-name {table}-restored" in whose.stdout, whose.stdout
+    dynamodb.restore_table_to_point_in_time(
+        SourceTableName=table,
+        TargetTableName=f"{table}-restored",
+        UseLatestRestorableTime=True,
+        GlobalSecondaryIndexOverride=[],
+    )
+
+    late, *_ = uploaded(stack, key, 1)
+    with client(stack, key) as api:
+        assert api.delete(f"/images/{deleted}").status_code == 204
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 0)
+    monkeypatch.setattr(erase, "_LAG_SECONDS", 1)
+    erase.erase(open_stack(None, None, environment={"DARKROOM_STATE_DIR": str(stack.state)}), ["umbra"], as_json=True)
+    outputs = stack.physical_id("OutputsBucket")
+    for variant in _there(images, undeveloped).variants:
+        stack.client("s3").delete_object(Bucket=outputs, Key=variant.key)
+    before = {image_id: _there(images, image_id) for image_id in (kept, late)}
+    lost = [kept, undeveloped, deleted, *erased]
+    for image_id in (*lost, late):
+        dynamodb.delete_item(TableName=table, Key={"image_id": {"S": image_id}})
+
+    assert restored(stack, f"{table}-restored") == {"restored": 1, "redone": 1, "tombstone": 3, "there": 3}
+    assert restored(stack, "--from-stream") == {"restored": 1}
+    assert restored(stack, f"{table}-restored") == {"there": 8}, "it may be repeated"
+
+    for image_id, row in before.items():
+        assert _there(images, image_id).variants == row.variants
+    with client(stack, key) as api:
+        for image_id in (kept, late, *untouched):
+            assert api.get(f"/images/{image_id}/variants/thumb").status_code == 307
+        stack.darkroom("local", "warp", "60s")  # the sweeper sends the message
+        assert done(api, undeveloped)["status"] == "done"
+        assert api.get(f"/images/{deleted}").status_code == 404
+    for image_id in (deleted, *erased):
+        assert _there(images, image_id).is_deleted
+    told = [(event["type"], event["id"]) for event in events()]
+    assert len(set(told)) == len(told)
+    accepted = [event_id for kind, event_id in told if kind == "image.accepted"]
+    assert sorted(accepted) == sorted(f"{one}-1" for one in (*lost, late, *untouched))
+
+
+def _there(images: ImagesTable, image_id: str) -> Image:
+    row = images.get(image_id)
+    assert row is not None
+    return row
+
+
+def heard(stack: LocalStack) -> Callable[[], list[dict[str, Any]]]:
+    """Has a queue hear all events from now on; returns how to read what it has heard."""
+    sqs = stack.client("sqs")
+    url: str = sqs.create_queue(QueueName="all-events")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    allowed = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:SendMessage"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [{**allowed, "Resource": arn}]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    raw = {"RawMessageDelivery": "true"}
+    stack.client("sns").subscribe(
+        TopicArn=stack.physical_id("EventsTopic"), Protocol="sqs", Endpoint=arn, Attributes=raw
+    )
+
+    def read() -> list[dict[str, Any]]:
+        found = []
+        while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+            for message in messages:
+                found.append(json.loads(message["Body"]))
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return found
+
+    return read

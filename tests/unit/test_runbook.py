@@ -18,6 +18,7 @@ PAGES = {page.stem: page.read_text().replace("\\\n", " ") for page in sorted((RO
 RUNBOOK = PAGES["runbook"]
 
 OF_THE_COMMAND_LINE = {
+    ("dynamodb", "wait"): {"table-name"},
     ("logs", "tail"): {"since", "format", "filter-pattern"},
     ("s3", "cp"): set(),
     ("s3", "ls"): {"recursive"},

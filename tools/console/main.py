@@ -24,6 +24,7 @@ from console.local import commands as local
 from console.logs import commands as logs
 from console.operate import commands as operate
 from console.orphans import commands as orphans
+from console.restore import commands as restore
 from console.tenants import commands as tenants
 from console.tenants import keys
 from console.terminal import display
@@ -118,6 +119,7 @@ app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
+app.command("restore", epilog=restore.EPILOG)(restore.command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
 app.add_typer(drills.app, name="drill")
 app.command("operate", epilog=operate.EPILOG)(operate.command)

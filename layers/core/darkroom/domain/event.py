@@ -93,6 +93,8 @@ def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) ->
 def _event_of_image(before: Image | None, after: Image) -> Event | None:
     if before is not None and before.is_deleted:
         return None
+    if before is None and after.version != 1:
+        return None  # an operator has put a lost row back (`darkroom restore`): what it tells was told
     kind = _type_of(before, after)
     if kind is None:
         return None

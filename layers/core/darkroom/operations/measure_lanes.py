@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from darkroom.domain.image import DUE_SHARD_NAMES as SHARDS
+from darkroom.domain.image import DUE_SHARD_NAMES
 from darkroom.domain.lanes import Lane
 from darkroom.domain.service_level import (
     FAST_MINUTES,
@@ -75,7 +75,7 @@ def measure_lanes(ports: Ports) -> Measures:
         *(
             ("the oldest image", lane, partial(oldest_seconds, lane, shard))
             for lane in ports.service
-            for shard in SHARDS
+            for shard in DUE_SHARD_NAMES
         ),
         *(
             ("the outcomes", lane, partial(ports.outcome_counts.since, lane, needed_since(now)))

@@ -20,6 +20,7 @@ from console.doctor.facts import (
     Quota,
     Subscription,
 )
+from console.doctor.priority import ROOM_FOR_THE_API
 from console.doctor.template import UNKNOWN
 from console.doctor.work import CHECKLIST, CHECKS
 from tests.unit.console.doctor.sound import (
@@ -39,6 +40,9 @@ from tests.unit.console.doctor.sound import (
 type Change = Callable[[Facts], Facts]
 
 OF_LANES = ",".join(f"{lane}DeadLetters" for lane in NAMES)
+
+ENOUGH = next(most for most in range(1000) if int(most * (1 - ROOM_FOR_THE_API)) >= 10 * len(NAMES))
+"""The unreserved executions that are just enough for the sound stack's lanes, of ten workers each."""
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -488,10 +492,10 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "too little of the account is left by other reservations",
         all_of(
             one("functions", "TranscodeImageFunction", reserved=None),
-            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 24}),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH - 1}),
         ),
         "account",
-        "consumers may take 20, and a fifth is left for the API (19)",
+        f"consumers may take {10 * len(NAMES)}, and a fifth is left for the API ({10 * len(NAMES) - 1})",
     ),
     # observability
     ("growth-is-told", "no alarm", changed("alarms", FreeTenantsShedAlarm=None), "FreeTenantsShedAlarm", "no alarm"),
@@ -967,7 +971,7 @@ RIGHT: list[tuple[str, str, Change]] = [
         "what is left of the account is just enough",
         all_of(
             one("functions", "TranscodeImageFunction", reserved=None),
-            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": 25}),
+            lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH}),
         ),
     ),
     (

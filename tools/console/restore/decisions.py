@@ -1,0 +1,202 @@
+"""The decisions about one restored item: what of it may come back, and as what. Nothing here asks AWS or a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from console.restore.since import Since
+from darkroom.aws.attributes import to_attributes
+from darkroom.aws.endpoints_table import ENDPOINTS
+from darkroom.aws.images_table import from_item, to_item
+from darkroom.domain.endpoint import DisabledBy, disable
+from darkroom.domain.fetch import fetched
+from darkroom.domain.image import Image, Provenance, Source, Status
+from darkroom.domain.instants import Milliseconds, day_of
+from darkroom.domain.transitions import arrive, delete, due_now, redo
+from darkroom.ports import UnreadableRow
+
+type Item = Mapping[str, Any]
+
+
+class Outcome(StrEnum):
+    """What becomes of a restored item."""
+
+    RESTORED = "restored"
+    DUE = "due"
+    REDONE = "redone"
+    ARRIVED = "arrived"
+    TOMBSTONE = "tombstone"
+    REVOKED = "revoked"
+    DISABLED = "disabled"
+    ERASED = "erased"
+    FORGOTTEN = "forgotten"
+    THERE = "there"
+    GONE = "gone"
+    HELD = "held"
+
+
+MEANINGS: Mapping[Outcome, str] = {
+    Outcome.RESTORED: "as they were",
+    Outcome.DUE: "unfinished: the sweeper sends their messages",
+    Outcome.REDONE: "variants are missing: developed again",
+    Outcome.ARRIVED: "their file has come since: accepted with it",
+    Outcome.TOMBSTONE: "deleted or erased since: tombstones",
+    Outcome.REVOKED: "keys that were revoked or replaced since: revoked",
+    Outcome.DISABLED: "webhooks that were changed since: disabled",
+    Outcome.ERASED: "erased or removed since: not restored",
+    Outcome.FORGOTTEN: "tombstones whose time is over: not restored",
+    Outcome.THERE: "in the table: left as they are",
+    Outcome.GONE: "their original is gone: tombstones",
+    Outcome.HELD: "not restored, named below",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What becomes of an item: `item` is what is to be put, None if nothing is; `reason` says why one is held."""
+
+    outcome: Outcome
+    item: Item | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What S3 has of an image: the versions of its original, whether a delete marker hides them, the first of them as
+    it was stored, with what it was made for, and the keys of its variants."""
+
+    versions: frozenset[str] = frozenset()
+    is_hidden: bool = False
+    first: Source | None = None
+    made_for: str = ""
+    keys: frozenset[str] = frozenset()
+
+
+ERASURE = "somebody began to erase {}: finish it (./darkroom tenants erase {} --yes), or --keep-tenant {}"
+
+
+def of_image(
+    item: Item,
+    since: Since,
+    found_of: Callable[[Image], Found],
+    *,
+    now: Milliseconds,
+    removal: Callable[[], Milliseconds] = lambda: 0,
+) -> Decision:
+    """What becomes of an image's row. `removal` says when the objects of one more tombstone are to be removed.
+
+    It is written as the next version: so its appearance in the table is told from an image that was just accepted
+    (`event_of`), and a write that was decided before its loss changes nothing.
+    """
+    try:
+        row = from_item(dict(item))
+    except UnreadableRow as error:
+        return Decision(outcome=Outcome.HELD, reason=str(error))
+    if row.forget_at is not None and row.forget_at * 1000 <= now:
+        return Decision(outcome=Outcome.FORGOTTEN)
+    if row.is_deleted:
+        return _put(item, row, Outcome.RESTORED)
+    if since.is_half_erased(row.tenant_id, row.created_at):
+        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[row.tenant_id] * 3))
+    if row.image_id in since.deleted_images or since.is_erased(row.tenant_id, row.created_at):
+        return _put(item, delete(row, now=now, remove_at=removal()), Outcome.TOMBSTONE)
+    found = found_of(row)
+    if found.is_hidden and found.versions:
+        return Decision(
+            outcome=Outcome.HELD,
+            reason="a delete marker hides its original: remove the marker to have the image back, "
+            "or all versions to have it deleted",
+        )
+    if not row.has_original:
+        return _put(item, *_without_original(row, found, now))
+    if row.source.version_id not in found.versions:
+        if row.source.version_id in found_of(row).versions:  # no single read decides a deletion
+            return Decision(outcome=Outcome.HELD, reason="S3 has listed its original only once in two times: repeat")
+        return _put(item, delete(row, now=now, remove_at=removal()), Outcome.GONE)
+    if row.status is Status.DONE and not {variant.key for variant in row.variants} <= found.keys:
+        return _put(item, due_now(redo(row, now=now), now=now), Outcome.REDONE)
+    if row.status in (Status.PENDING, Status.PROCESSING):
+        return _put(item, due_now(row, now=now), Outcome.DUE)
+    return _put(item, row, Outcome.RESTORED)
+
+
+def _without_original(row: Image, found: Found, now: Milliseconds) -> tuple[Image, Outcome]:
+    """An awaited image or one being fetched: its bytes may have come since, and its row of then would have them removed
+    as never uploaded."""
+    first = found.first
+    if first is not None and row.status is Status.AWAITING_UPLOAD and first.sha256 == row.source.sha256:
+        return due_now(arrive(row, first, now=now), now=now), Outcome.ARRIVED
+    if first is not None and row.status is Status.FETCHING and found.made_for == row.fingerprint:
+        return due_now(fetched(row, first, Provenance(), now=now), now=now), Outcome.ARRIVED
+    return row, Outcome.RESTORED
+
+
+def _put(item: Item, row: Image, outcome: Outcome) -> Decision:
+    return Decision(outcome=outcome, item=_item(item, row))
+
+
+_OURS = frozenset(Image.__dataclass_fields__) | {"due_shard", "waiting_shard", "list_shard"}
+
+
+def _item(item: Item, row: Image) -> Item:
+    unknown = {name: its for name, its in item.items() if name not in _OURS}
+    version = int(item["version"]["N"]) + 1
+    return unknown | to_item(replace(row, version=version))
+
+
+def of_tenant(item: Item, since: Since) -> Decision:
+    """What becomes of a tenant's row or a key's."""
+    kind, _, name = item["id"]["S"].partition("#")
+    tenant_id = name if kind == "tenant" else item["tenant_id"]["S"]
+    created_at = int(item["created_at"]["N"])
+    if since.is_half_erased(tenant_id, created_at):
+        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[tenant_id] * 3))
+    if since.is_erased(tenant_id, created_at):
+        return Decision(outcome=Outcome.ERASED)
+    if kind == "key" and name in since.revoked_keys and "revoked_at" not in item:
+        at = {"N": str(since.revoked_keys[name])}
+        return Decision(outcome=Outcome.REVOKED, item={**item, "revoked_at": at})
+    if kind == "tenant":
+        changes = {its: None if to == "none" else to for its, to in since.changed_tenants.get(name, {}).items()}
+        kept = {its: value for its, value in item.items() if its not in changes}
+        return Decision(outcome=Outcome.RESTORED, item=kept | to_attributes(changes))
+    return Decision(outcome=Outcome.RESTORED, item=item)
+
+
+def of_webhook(item: Item, since: Since, *, now: Milliseconds) -> Decision:
+    """What becomes of a webhook's row: one that was changed since may have another URL, other secrets, or none of what
+    it was sent, so it is disabled until its owner looks at it."""
+    try:
+        row = ENDPOINTS.row_of(dict(item))
+    except UnreadableRow as error:
+        return Decision(outcome=Outcome.HELD, reason=str(error))
+    if since.is_half_erased(row.tenant_id, row.created_at):
+        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[row.tenant_id] * 3))
+    if since.is_erased(row.tenant_id, row.created_at) or row.endpoint_id in since.deleted_webhooks:
+        return Decision(outcome=Outcome.ERASED)
+    is_stale = row.endpoint_id in since.changed_webhooks and row.is_enabled
+    after = replace(disable(row, DisabledBy.CLIENT, now=now) if is_stale else row, version=row.version + 1)
+    written = ENDPOINTS.item_of(after)
+    gone = ENDPOINTS.item_of(row).keys() - written.keys()
+    kept = {name: its for name, its in item.items() if name not in gone}
+    if after.due_at is None:
+        kept.pop("due_shard", None)
+    return Decision(outcome=Outcome.DISABLED if is_stale else Outcome.RESTORED, item={**kept, **written})
+
+
+_DAY, _AFTER_ALL_DAYS = len("2026-11-23"), ":"
+
+
+def of_usage(item: Item, since: Since) -> Decision:
+    """What becomes of what was counted of a tenant."""
+    tenant_id = item["tenant_id"]["S"]
+    if tenant_id in since.half_erased:
+        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[tenant_id] * 3))
+    erased_at = since.erased.get(tenant_id)
+    # The sum of what it stores, which is of no day, is counted anew from the rows of images.
+    if erased_at is not None and not day_of(erased_at) < item["day"]["S"][:_DAY] < _AFTER_ALL_DAYS:
+        return Decision(outcome=Outcome.ERASED)
+    return Decision(outcome=Outcome.RESTORED, item=item)
