@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
@@ -24,12 +24,12 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
-    oldest_seconds, dimensions = max(archiving.oldest_seconds.values(), default=0.0), {"service": logger.service}
-    with single_metric("OldestDeadLetterSeconds", MetricUnit.Seconds, oldest_seconds, default_dimensions=dimensions):
-        pass
+    oldest_seconds = max(archiving.oldest_seconds.values(), default=0.0)
+    metrics.add_metric("OldestDeadLetterSeconds", MetricUnit.Seconds, oldest_seconds)
     summary = {"outcomes": dict(archiving.outcomes), "incomplete": archiving.incomplete}
     logger.info("archived", extra=summary)
-    metrics.add_metric("DeadLettersArchived", MetricUnit.Count, archiving.outcomes["archived"])
+    if archived := archiving.outcomes["archived"]:
+        metrics.add_metric("DeadLettersArchived", MetricUnit.Count, archived)
     for queue, error in archiving.problems.items():
         logger.error("not all dead letters could be archived", exc_info=error, extra={"queue": queue})
     if archiving.problems:

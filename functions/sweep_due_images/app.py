@@ -13,6 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.due import ENDPOINTS, behind
 from darkroom.domain.errors import Retryable
+from darkroom.domain.service_level import FAST_BURN, SLOW_BURN
 from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweep_due_endpoints import Sweep as EndpointsSweep
@@ -44,11 +45,11 @@ def tell(measures: Measures) -> None:
     service = ports.service
     shares_of_service_level = [seconds / service[lane].sla_seconds for lane, seconds in measures.oldest_seconds.items()]
     shares_of_patience = [seconds / service[lane].stuck_seconds for lane, seconds in measures.oldest_seconds.items()]
+    shares_of_service_level += [burn / SLOW_BURN for burn in measures.slow_burn.values()]
+    shares_of_patience += [burn / FAST_BURN for burn in measures.fast_burn.values()]
     _emit("LateRatio", MetricUnit.NoUnit, max(shares_of_service_level, default=0))
     _emit("StuckRatio", MetricUnit.NoUnit, max(shares_of_patience, default=0))
     _emit("AttemptsFailing", MetricUnit.Percent, max(measures.failing_percent.values(), default=0))
-    _emit("FastBurn", MetricUnit.NoUnit, max(measures.fast_burn.values(), default=0))
-    _emit("SlowBurn", MetricUnit.NoUnit, max(measures.slow_burn.values(), default=0))
     _emit("DeadLetters", MetricUnit.Count, sum(measures.dead.values()))
     _emit("EventDeadLetters", MetricUnit.Count, sum(measures.dead_of_events.values()))
     _emit("FetchesUntaken", MetricUnit.Count, measures.untaken_fetches)

@@ -162,7 +162,7 @@ class FakeImages:
         ]
         return Listed(cursors=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
 
-    def unlisted(self) -> Iterator[tuple[str, str]]:
+    def unlisted(self, *, pages: int | None = None) -> Iterator[tuple[str, str]]:
         rows = [row for row in self._indexed if row.image_id in self.of_before and not row.is_deleted]
         yield from [(row.image_id, row.tenant_id) for row in rows]
 

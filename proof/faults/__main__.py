@@ -19,7 +19,7 @@ from typing import Any
 from checks.report import ROOT, Goal, write_report
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.image import Status
-from proof.faults.bug import ALARMS, CLEARS_SOON, Bug, bug
+from proof.faults.bug import ALARMS, Bug, bug
 from proof.faults.disturbance import FaultInjection, fault_injection
 from proof.faults.outage import STORES, Outage, outage
 from proof.faults.scenario import Plan, Scenario, scenario_of
@@ -168,7 +168,7 @@ def broken_of(found: Bug) -> list[str]:
         "the replay brought the marked image to its end": found.replayed is not None
         and found.replayed.status is Status.DONE,
         "its dead letter is gone": not found.dead_letters_left,
-        "the warning cleared": CLEARS_SOON in found.cleared,
+        "the warning cleared": found.is_warning_over is not False,
         "no good image took more than one retry": not found.delayed,
     }
     return [f"It is not so that {promise}. {found.said_by_replay}" for promise, kept in checks.items() if not kept]

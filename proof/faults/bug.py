@@ -31,7 +31,8 @@ class Bug:
     """The results for the marked image, for a refused one, and for the good ones around them.
 
     `fired` and `cleared` are the alarms of which CloudWatch notified its topics. `delayed` are the good images that
-    took more than one retry. `outcome` covers the good ones and the marked one, after its replay.
+    took more than one retry. `is_warning_over` is None in the quick form, which does not wait three minutes for it: the
+    drills do. `outcome` covers the good ones and the marked one, after its replay.
     """
 
     given_up: Image | None
@@ -43,6 +44,7 @@ class Bug:
     replayed: Image | None
     dead_letters_left: tuple[DeadLetter, ...]
     cleared: frozenset[str]
+    is_warning_over: bool | None
     delayed: tuple[str, ...]
     outcome: Outcome
 
@@ -75,7 +77,7 @@ def _account(
     scenario.conditions.mend_engine()
     said_by_replay = stack.darkroom("dlq", "replay", "--image", marked.image_id, "--yes")
     replayed = _awaited(scenario, lambda: _ended(stack, marked, run=2))
-    _awaited(scenario, lambda: CLEARS_SOON in notifications.cleared())
+    is_over = None if scenario.plan.is_quick else _awaited(scenario, lambda: CLEARS_SOON in notifications.cleared())
     return Bug(
         given_up=given_up,
         letters=letters,
@@ -86,6 +88,7 @@ def _account(
         replayed=replayed,
         dead_letters_left=_letters(stack, marked),
         cleared=frozenset(notifications.cleared()),
+        is_warning_over=is_over,
         delayed=tuple(one.image_id for one in good if (row := stack.row(one.image_id)) and row.attempt > 2),
         outcome=scenario.settled([*good, marked]),
     )

@@ -26,7 +26,7 @@ from darkroom.domain.fingerprint import fingerprint
 from darkroom.domain.image import Cause, Image, Status
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.message import Message
-from darkroom.domain.service_level import SUCCEEDED, failed_attempt
+from darkroom.domain.service_level import FAST_BURN, SLOW_BURN, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.settings import MissingSettings, SubmitImageSettings
 from proof.fakes.pictures import encoded, jpeg, picture
 from proof.fakes.rows import accepted_image
@@ -903,6 +903,20 @@ def test_a_sweep_emits_what_is_late_failing_or_dead_by_the_worst_lane(
     assert 0.2 <= told["StuckRatio"] < 0.33
     assert (told["AttemptsFailing"], told["DeadLetters"], told["SweepsCompleted"]) == (75, 1, 1)
     assert "EventDeadLetters" not in told
+
+
+@pytest.mark.parametrize(("burn", "late", "stuck"), [(FAST_BURN, FAST_BURN / SLOW_BURN, 1), (SLOW_BURN, 1, 0.42)])
+def test_a_budget_that_burns_as_fast_as_it_may_counts_like_a_lane_that_is_stuck_or_late(
+    functions: Functions, capsys: pytest.CaptureFixture[str], burn: float, late: float, stuck: float
+) -> None:
+    now = functions.sweep_due_images.ports.clock()
+    outcomes = Outcomes(ended=10_000, late=round(burn * 10))
+    functions.sweep_due_images.measuring.outcome_counts.add("slow", now // 60_000 * 60_000, outcomes)
+    capsys.readouterr()
+    call(functions.sweep_due_images, {})
+    told = measured(capsys.readouterr().out)
+    assert told["LateRatio"] == pytest.approx(late, abs=0.01)
+    assert told["StuckRatio"] == pytest.approx(stuck, abs=0.01)
 
 
 def test_a_sweep_tells_dead_letters_of_events(functions: Functions, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def watched() -> set[Measure]:
     return {
         (alarm["MetricName"], frozenset((item["Name"], item["Value"]) for item in alarm.get("Dimensions", ())))
         for alarm in alarms
-        if not str(alarm["Namespace"]).startswith("AWS/")
+        if not str(alarm.get("Namespace", "AWS/")).startswith("AWS/")  # a sum is of metrics of AWS
     }
 
 

@@ -420,6 +420,7 @@ def test_an_image_of_before_that_is_deleted_or_changed_is_listed_no_more_and_no_
     images.change(gone, delete(gone, now=NOW))
     images.change(changed, replace(changed, rescues=1))
     assert sorted(images.unlisted()) == [(f"{2:026d}", "default"), (f"{3:026d}", "default")]
+    assert (len(list(images.unlisted(pages=1))), list(images.unlisted(pages=0))) == (2, [])
     for number in (1, 2, 3, 4):
         images.enlist(f"{number:026d}", "default")
     assert walk(images, "default", 9)[0] == [3, 2]

@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from console.doctor import gather
+from console.doctor.alarms import DEPTH
 from console.doctor.drift import drifts
 from console.doctor.facts import Facts
 from console.doctor.repair import WRITES
@@ -53,6 +54,39 @@ def change_queue(client: Clients, url: str) -> None:
 
 def change_alarm(client: Clients, name: str) -> None:
     client("cloudwatch").put_metric_alarm(**ALARM | {"Threshold": 1.0, "AlarmActions": [], "ActionsEnabled": False})
+
+
+SUM: dict[str, Any] = {
+    "Metrics": [
+        {"Id": "dead_letters", "ReturnData": True, "Expression": "fast + slow"},
+        *(
+            {
+                "Id": lane,
+                "ReturnData": False,
+                "MetricStat": {
+                    "Period": 60,
+                    "Stat": "Maximum",
+                    "Metric": {
+                        "Namespace": "AWS/SQS",
+                        "MetricName": DEPTH,
+                        "Dimensions": [{"Name": "QueueName", "Value": lane}],
+                    },
+                },
+            }
+            for lane in ("fast", "slow")
+        ),
+    ],
+    "Threshold": 1.0,
+    "EvaluationPeriods": 3,
+    "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+}
+
+
+def change_sum(client: Clients, name: str) -> None:
+    """Leaves of an alarm on the sum of two metrics one of them."""
+    one_metric = SUM["Metrics"][1]["MetricStat"]["Metric"] | {"Period": 60, "Statistic": "Maximum"}
+    rest = {key: its for key, its in SUM.items() if key != "Metrics"}
+    client("cloudwatch").put_metric_alarm(AlarmName=name.rpartition(":")[2], **rest, **one_metric)
 
 
 def change_rule(client: Clients, name: str) -> None:
@@ -127,6 +161,7 @@ CASES = [
         by_hand=change_alarm,
         settings={"Threshold", "AlarmActions", "ActionsEnabled"},
     ),
+    Case(kind="AWS::CloudWatch::Alarm", name="SumAlarm", properties=SUM, by_hand=change_sum, settings={"Metrics"}),
     Case(
         kind="AWS::Events::Rule",
         name="Rule",
@@ -158,7 +193,8 @@ CASES = [
 def stack(drilled: Stack, aws: Aws) -> Stack:  # noqa: F811
     drilled.client("sqs").create_queue(QueueName="dead")
     drilled.client("logs").create_log_group(logGroupName="/logs")
-    drilled.ids.update({"SlowQueue": aws.slow_queue_url, "Logs": "/logs"})
+    drilled.client("cloudwatch").put_metric_alarm(AlarmName="sum", **SUM)
+    drilled.ids.update({"SlowQueue": aws.slow_queue_url, "Logs": "/logs", "SumAlarm": "arn:x:alarm:sum"})
     object.__setattr__(drilled, "clock", lambda: 0)
     return drilled
 
@@ -195,6 +231,12 @@ def test_what_was_changed_by_hand_is_set_back_to_what_was_deployed(stack: Stack,
     for one in found:
         WRITES[one.kind](operated, one)
     assert list(drifts(facts_of(stack, case))) == []
+
+
+def test_an_alarm_on_a_sum_is_read_with_all_its_queues(stack: Stack) -> None:
+    case = next(case for case in CASES if case.name == "SumAlarm")
+    alarm = facts_of(stack, case).alarms["SumAlarm"]
+    assert (alarm.metric, alarm.namespace, sorted(alarm.queues)) == (DEPTH, "AWS/SQS", ["fast", "slow"])
 
 
 def test_the_rest_of_an_alarm_stays_as_it_was(stack: Stack) -> None:

@@ -3,7 +3,9 @@
 import math
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +19,7 @@ from embedded_aws.shims.alarm_evaluation import (
     evaluate,
     is_silence_of_skipped_time,
 )
+from embedded_aws.shims.queue_metrics import IDLE_SECONDS
 from tests.emulator.alarms import alarm, await_state
 from tests.emulator.emulator_server import (
     ENVIRONMENTS,
@@ -25,7 +28,9 @@ from tests.emulator.emulator_server import (
     emulator_server,
     invoke,
     output_of,
+    wait_until,
 )
+from tests.emulator.queues import Queue, queue
 
 NOW = "import time\ndef handler(event, context):\n    return [time.time(), context.get_remaining_time_in_millis()]"
 DAY_SECONDS = 86_400
@@ -111,10 +116,11 @@ def test_silence_counts_again_when_the_alarm_has_seen_its_own_periods(
     assert is_silence_of_skipped_time(BEATS, verdict, seconds_since_move=seconds) is is_skipped
 
 
-def test_only_a_clock_that_gains_on_the_monotonic_one_was_moved() -> None:
+def test_only_a_clock_that_gains_more_than_a_minute_on_the_monotonic_one_was_moved() -> None:
     moves = ClockMoves()
-    assert moves.seconds_since_last(1000, 10) == math.inf
-    assert moves.seconds_since_last(1060, 70) == math.inf
+    assert moves.seconds_since_last(940, 10) == math.inf
+    assert moves.seconds_since_last(1000, 70) == math.inf
+    assert moves.seconds_since_last(1060, 70) == math.inf, "a step of a minute skips no period"
     assert moves.seconds_since_last(4661, 71) == 0
     assert moves.seconds_since_last(4662, 72) == 1
 
@@ -172,3 +178,32 @@ def test_a_rule_runs_when_the_clock_says_so_unless_it_is_disabled(emulator: Emul
     events.enable_rule(Name="every-minute")
     second = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
     assert first[0]["MessageId"] != second[0]["MessageId"]
+
+
+# queue_metrics
+
+
+def test_a_queue_without_messages_is_measured_no_more_after_six_hours_until_it_is_used_again(
+    emulator: EmulatorServer, file: Path
+) -> None:
+    empty, full = queue(emulator), queue(emulator)
+    full.send("one")
+    move(file, IDLE_SECONDS)
+    moved = datetime.now(UTC) + timedelta(seconds=IDLE_SECONDS)
+
+    def data(of: Queue) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = emulator.client("cloudwatch").get_metric_statistics(
+            Namespace="AWS/SQS",
+            MetricName="ApproximateNumberOfMessagesVisible",
+            Dimensions=[{"Name": "QueueName", "Value": of.name}],
+            StartTime=moved - timedelta(hours=1),
+            EndTime=moved + timedelta(hours=1),
+            Period=60,
+            Statistics=["Maximum"],
+        )["Datapoints"]
+        return found
+
+    wait_until(lambda: data(full), "a queue with a message is measured")
+    assert data(empty) == []
+    empty.counts()
+    wait_until(lambda: data(empty), "a queue that was looked at is measured")

@@ -1,8 +1,10 @@
 """The emulator does what CloudWatch does: metrics without PutMetricData, and alarms without SetAlarmState."""
 
 import json
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -14,7 +16,14 @@ from embedded_aws.shims.alarm_evaluation import Datapoint, Rule, Verdict, evalua
 from embedded_aws.shims.embedded_metrics import embedded_metrics
 from embedded_aws.shims.queue_metrics import oldest_age_seconds
 from tests.emulator.alarms import alarm, await_state, described, next_notification, topic_with_queue
-from tests.emulator.emulator_server import EmulatorServer, create_function, invoke, stack, wait_until
+from tests.emulator.emulator_server import (
+    EmulatorServer,
+    create_function,
+    invoke,
+    reasons_for_failed_stack,
+    stack,
+    wait_until,
+)
 from tests.emulator.http_apis import echo_api
 from tests.emulator.metrics import statistic
 from tests.emulator.queues import Queue, dead_letter, queue, queue_with_dead_letters
@@ -318,6 +327,88 @@ def test_an_alarm_hears_of_its_own_queue_only_and_keeps_quiet_where_its_actions_
     await_state(emulator, of_full, "ALARM")
     assert await_state(emulator, of_empty, "OK")
     assert told.counts() == (0, 0)
+
+
+# metric_math
+
+
+def on_sum(*queues: Queue, expression: str = "q0 + q1") -> dict[str, Any]:
+    """Settings of an alarm on messages of several queues."""
+    metrics = [
+        {
+            "Id": f"q{number}",
+            "MetricStat": {"Metric": on_depth(one), "Period": 60, "Stat": "Maximum"},
+            "ReturnData": False,
+        }
+        for number, one in enumerate(queues)
+    ]
+    return {
+        "Metrics": [*metrics, {"Id": "all", "Expression": expression, "ReturnData": True}],
+        "EvaluationPeriods": 3,
+        "DatapointsToAlarm": 1,
+        "Threshold": 1,
+        "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+        "TreatMissingData": "notBreaching",
+    }
+
+
+def alarm_of_stack(**properties: Any) -> dict[str, Any]:
+    return {"Watched": {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}}
+
+
+def test_gap_stock_refuses_an_alarm_on_a_calculation_in_a_stack(stock: EmulatorServer) -> None:
+    reasons = reasons_for_failed_stack(stock, alarm_of_stack(**on_sum(queue(stock), queue(stock))))
+    assert "metric math" in reasons
+
+
+def test_an_alarm_of_a_stack_watches_the_sum_of_two_queues_of_which_one_is_not_measured(
+    emulator: EmulatorServer,
+) -> None:
+    topic, told = topic_with_queue(emulator)
+    some = queue(emulator)
+    gone = replace(some, name="never-made")
+    settings = on_sum(gone, some)
+    with stack(emulator, alarm_of_stack(**settings, AlarmActions=[topic])) as name:
+        resources = emulator.client("cloudformation").describe_stack_resources(StackName=name)["StackResources"]
+        watched = resources[0]["PhysicalResourceId"]
+        await_state(emulator, watched, "OK")
+        some.send("one")
+        fired = await_state(emulator, watched, "ALARM")
+        assert "1 out of the last 3 datapoints [1.0 (" in fired["StateReason"]
+        assert fired["Metrics"] == settings["Metrics"]
+        assert not {"MetricName", "Namespace", "Statistic", "Period"} & fired.keys(), "as CloudWatch describes it"
+        trigger = next_notification(told)[1]["Trigger"]
+        assert (trigger["Metrics"], trigger["Period"]) == (settings["Metrics"], 60)
+
+
+def test_an_alarm_on_a_calculation_that_is_put_itself_stays_one_when_it_is_put_again(emulator: EmulatorServer) -> None:
+    cloudwatch, some = emulator.client("cloudwatch"), queue(emulator)
+    settings = {"AlarmName": f"sum-{uuid4().hex[:8]}", **on_sum(some, queue(emulator), expression="(q0 + q1) / 2")}
+    for threshold in (9, 1):
+        cloudwatch.put_metric_alarm(**settings | {"Threshold": threshold})
+    await_state(emulator, settings["AlarmName"], "OK")
+    some.send("one")
+    some.send("two")
+    await_state(emulator, settings["AlarmName"], "ALARM")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"Metrics": []}, "are required"),
+        ({"expression": "MAX(METRICS())"}, r"cannot calculate MAX\(METRICS\(\)\)"),
+        ({"expression": "q0 + q7"}, "cannot calculate q7"),
+        ({"expression": "q0 +"}, "invalid syntax"),
+        ({"count": 11}, "10 metrics at most"),
+    ],
+)
+def test_a_calculation_that_cloudwatch_or_the_embedded_aws_does_not_take_fails_the_stack_with_the_reason(
+    emulator: EmulatorServer, changes: dict[str, Any], reason: str
+) -> None:
+    some = queue(emulator)
+    metrics = {"Metrics": changes["Metrics"]} if "Metrics" in changes else {}
+    settings = on_sum(*[some] * changes.get("count", 2), expression=changes.get("expression", "q0")) | metrics
+    assert re.search(reason, reasons_for_failed_stack(emulator, alarm_of_stack(**settings)))
 
 
 def test_an_alarm_on_errors_fires_whoever_invokes_the_function(emulator: EmulatorServer) -> None:

@@ -278,6 +278,7 @@ ALARM_SETTINGS = (
     "Statistic",
     "Dimensions",
     "Period",
+    "Metrics",
     "EvaluationPeriods",
     "DatapointsToAlarm",
     "Threshold",
@@ -453,7 +454,7 @@ DEFECTS: dict[str, tuple[Plant, set[str]]] = {
     "a lane in another lane's queue": (fast_images_in_the_slow_lane, {"own-queues", "settings"}),
     "a lane without workers": (mapping_with("TranscodeImageFunctionFastLane", Enabled=False), {"served-first"}),
     "less capacity than the lanes may take": (one_reserved_execution, {"reserved-concurrency", "settings"}),
-    "growth that rings no alarm": (without_alarm(LATE), {"growth-is-told"}),
+    "growth that rings no alarm": (without_alarm(LATE), {"growth-is-told", "time-is-tracked"}),
     "lag that rings no alarm": (without_alarm(DELIVERIES), {"lag-is-watched"}),
     "a first dead letter that rings no alarm": (
         alarm_with(DEAD_LETTERS, Threshold=5.0),

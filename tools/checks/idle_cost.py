@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 from checks.expand_template import resources
 from checks.report import ROOT
@@ -21,12 +22,12 @@ from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.lanes import LANES
 
-LIMIT_DOLLARS = 7.50
-"""What an idle stack may cost."""
+LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
+"""What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
 
 MINUTES = 30 * 24 * 60
 
-IDLE_METRICS = {"SweepsCompleted": 1.0, "OldestDeadLetterSeconds": 4 / 24, "DeadLettersArchived": 4 / 24}
+IDLE_METRICS = {"SweepsCompleted": 1.0, "OldestDeadLetterSeconds": 4 / 24}
 """The metrics that are emitted while nothing happens, each with the share of the hours in which it is. (Cold starts are
 not in it: whether the archiver has any is up to Lambda.)"""
 
@@ -57,7 +58,8 @@ class Item:
 
 def items() -> list[Item]:
     """The lines of the bill, the dearest first."""
-    alarms, composites = len(resources("AWS::CloudWatch::Alarm")), len(resources("AWS::CloudWatch::CompositeAlarm"))
+    alarms, composites = resources("AWS::CloudWatch::Alarm"), len(resources("AWS::CloudWatch::CompositeAlarm"))
+    watched = sum(sum("MetricStat" in query for query in its.get("Metrics", ())) or 1 for its in alarms.values())
     polled = [
         mapping
         for mapping in resources("AWS::Lambda::EventSourceMapping").values()
@@ -68,7 +70,7 @@ def items() -> list[Item]:
     queues = dead_letter_queues()
     sweep = {"Lambda requests": 1, "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS}
     lines = [
-        Item(name=f"{alarms} alarms", dollars=ALARM * alarms),
+        Item(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         Item(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
         Item(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
         Item(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
@@ -119,10 +121,11 @@ OF_LOADS = "| dollars a month | 1,000 images | 100,000 | 10,000,000 |\n|---|---|
 def table_of_loads() -> str:
     """The bills of loads as docs/deploy.md has them: the lines of the first month, and the sums of others."""
     demands = [Demand(per_second=images / MONTH_SECONDS, seconds=0.5) for images in LOADS]
-    lines = zip(*(bill(demand, Kept()) for demand in demands), strict=True)
+    of_month = partial(bill, kept=Kept(), idle_dollars=round(total_dollars(), 2))
+    lines = zip(*(of_month(demand) for demand in demands), strict=True)
     rows = [(same[0].name, [line.dollars for line in same]) for same in lines]
     for month in (1, 12, 36):
-        bills = [bill(demand, Kept(), month=month) for demand in demands]
+        bills = [of_month(demand, month=month) for demand in demands]
         rows.append((f"**month {month}**", [sum(line.dollars for line in lines) for lines in bills]))
     return OF_LOADS + "".join(
         f"| {name} | {' | '.join(f'{dollars:,.2f}' for dollars in of_loads)} |\n" for name, of_loads in rows

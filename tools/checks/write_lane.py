@@ -39,6 +39,7 @@ def _with_lane(line: str, lane: Lane, model: Lane) -> str:
         rf"(?<=[\[ ]){title}(?=[,\]])": ", ",
         rf"{name}=\$\{{{title}DeadLetters\}}": ",",
         rf"\$\{{{title}Concurrency\}}": " ",
+        rf"(?<=\+ ){name}(?= \+)": " + ",
     }
     for item, separator in in_lists.items():
         line, found = re.subn(item, lambda it: it[0] + separator + _renamed(it[0], lane, model), line)  # noqa: B023 - called at once

@@ -198,9 +198,10 @@ class Images(Protocol):
         after `after`; perhaps seconds out of date. If many have been deleted, fewer than `limit` although the list
         continues. Of two that were accepted in the same millisecond either may come first, always the same."""
 
-    def unlisted(self) -> Iterator[tuple[str, str]]:
+    def unlisted(self, *, pages: int | None = None) -> Iterator[tuple[str, str]]:
         """The ids and tenants of images that `newest` lacks in a stack without the index of earlier versions, because
-        such a version accepted them; read as the caller iterates: for operators."""
+        such a version accepted them; read as the caller iterates: for operators. `pages` is how many pages of rows are
+        read, instead of all."""
 
     def enlist(self, image_id: str, tenant_id: str) -> None:
         """Lists such an image, unless it was deleted meanwhile. Nothing else of its row is read or written, not even

@@ -82,10 +82,15 @@ class Line:
     basis: str
 
 
-def bill(demand: Demand, kept: Kept, *, month: int = 1) -> Sequence[Line]:
+def bill(demand: Demand, kept: Kept, *, month: int = 1, idle_dollars: float = IDLE_DOLLARS) -> Sequence[Line]:
     """The lines of the month that is so many months after the first image."""
     images = demand.per_second * MONTH_SECONDS
-    return [*_of_work(demand, images), *_of_watching(demand, kept, images), *stored(images, kept, month=month)]
+    return [
+        *_of_work(demand, images),
+        *_of_watching(demand, kept, images),
+        Line(name="an idle stack", dollars=idle_dollars, basis="python -m checks.idle_cost"),
+        *stored(images, kept, month=month),
+    ]
 
 
 def _of_work(demand: Demand, images: float) -> Sequence[Line]:
@@ -156,7 +161,6 @@ def _of_watching(demand: Demand, kept: Kept, images: float) -> Sequence[Line]:
             dollars=METRIC * METRICS_OF_TRAFFIC * hours,
             basis=f"make bench-costs; uploads in {hours:.0%} of the hours",
         ),
-        Line(name="an idle stack", dollars=IDLE_DOLLARS, basis="python -m checks.idle_cost"),
     ]
 
 

@@ -33,7 +33,7 @@ PER_MILLION = {
 }
 
 ALARM, COMPOSITE_ALARM, METRIC, SECRET = 0.10, 0.50, 0.30, 0.40
-"""Dollars per month; a metric is billed for the hours in which it has data."""
+"""Dollars per month; an alarm is billed for each metric that it uses, a metric for the hours in which it has data."""
 
 STORED_GB = {
     "S3 standard": 0.023,
@@ -50,7 +50,7 @@ STORED_GB = {
 TRANSFERRED_GB = 0.09
 """Dollars from AWS to the internet, first 10 TB a month (https://aws.amazon.com/ec2/pricing/on-demand)."""
 
-IDLE_DOLLARS = 6.72
+IDLE_DOLLARS = 7.17
 """An idle stack's month: `python -m checks.idle_cost --write` puts it here."""
 
 

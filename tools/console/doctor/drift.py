@@ -87,6 +87,7 @@ SETTINGS: Table = {
         lambda alarm: {
             "Namespace": alarm.namespace,
             "MetricName": alarm.metric,
+            "Metrics": alarm.calculation,
             "Threshold": alarm.threshold,
             "Period": alarm.period_seconds,
             "EvaluationPeriods": alarm.periods,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Never
 
@@ -119,7 +119,9 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """An alarm. A composite one has a `rule`, which names its children, and no metric."""
+    """An alarm. A composite one has a `rule`, which names its children, and no metric. One that calculates with several
+    metrics has these in `calculation`, as CloudWatch describes them; `metric` is then their common name. `queues` are
+    the names of those that it watches."""
 
     name: str
     description: str
@@ -127,7 +129,8 @@ class Alarm:
     is_acting: bool
     namespace: str = ""
     metric: str = ""
-    dimensions: Mapping[str, str] = field(default_factory=dict)
+    queues: frozenset[str] = frozenset()
+    calculation: Sequence[Mapping[str, Any]] = ()
     comparison: str = ""
     threshold: float = 0
     period_seconds: int = 0

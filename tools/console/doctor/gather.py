@@ -644,14 +644,18 @@ def _alarm_name(physical_id: str) -> str:
 
 
 def _alarm(its: Mapping[str, Any]) -> Alarm:
+    calculation = its.get("Metrics", [])
+    watched = [query["MetricStat"]["Metric"] for query in calculation if "MetricStat" in query] or [its]
+    dimensions = [one for metric in watched for one in metric.get("Dimensions", [])]
     return Alarm(
         name=its["AlarmName"],
         description=its.get("AlarmDescription", ""),
         actions=tuple(its.get("AlarmActions", [])),
         is_acting=its.get("ActionsEnabled", True),
-        namespace=its.get("Namespace", ""),
-        metric=its.get("MetricName", ""),
-        dimensions={one["Name"]: one["Value"] for one in its.get("Dimensions", [])},
+        namespace=watched[0].get("Namespace", ""),
+        metric=", ".join({metric.get("MetricName", ""): None for metric in watched}),
+        queues=frozenset(one["Value"] for one in dimensions if one["Name"] == "QueueName"),
+        calculation=calculation,
         comparison=its.get("ComparisonOperator", ""),
         threshold=its.get("Threshold", 0),
         period_seconds=its.get("Period", 0),

@@ -28,10 +28,17 @@ def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
                 yield Finding(subject=name, problem="one dead letter does not ring it")
     sweeper = facts.functions.get(SWEEPER)
     counted = " ".join(sweeper.variables.values()) if sweeper is not None else ""
-    measured = {alarm.dimensions.get("QueueName") for alarm in facts.alarms.values() if _fires_at_one(alarm)}
-    for name, queue in facts.dead_letter_queues.items():
-        if queue.name not in counted and queue.name not in measured:
-            yield Finding(subject=name, problem="nobody counts its dead letters")
+    on_depth = [alarm for alarm in facts.alarms.values() if alarm.metric == alarms.DEPTH and _fires_at_one(alarm)]
+    watched = frozenset[str]().union(*(alarm.queues for alarm in on_depth))
+    of_streams = {source.failures for source in facts.event_sources.values()}
+    for name, queue in facts.queues.items():
+        if name not in facts.dead_letter_queues and queue.arn not in of_streams:
+            continue
+        if queue.name not in watched:
+            yield Finding(subject=name, problem="no alarm watches how many dead letters it has")
+        if queue.name not in counted:
+            problem = "the sweeper does not look at it: CloudWatch may hear of a dead letter a quarter of an hour late"
+            yield Finding(subject=name, problem=problem)
     yield from alarms.unheard(facts, alarms.EXPIRING)
 
 
@@ -72,7 +79,7 @@ CHECKS = (
         name="each-dead-letter-tells",
         group=GROUP,
         question="each dead letter tells somebody",
-        remedy="Deploy this checkout again: the alarms' thresholds, and the queues that the sweeper counts.",
+        remedy="Deploy this checkout again: the alarms, and the queues that the sweeper counts.",
         look=_each_dead_letter_tells,
         decisions=["2026-11-21-exactly-one-dead-letter"],
     ),

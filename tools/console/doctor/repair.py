@@ -113,12 +113,17 @@ def _queue(stack: Stack, one: Difference) -> None:
     stack.client("sqs").set_queue_attributes(QueueUrl=stack.physical_id(one.resource), Attributes={name: text})
 
 
+_OF_ONE_METRIC = {"MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Period", "Dimensions", "Unit"}
+"""What an alarm that calculates with several metrics must not have."""
+
+
 def _alarm(stack: Stack, one: Difference) -> None:
     client, name = stack.client("cloudwatch"), stack.physical_id(one.resource).rpartition(":alarm:")[2]
     kind = "MetricAlarm" if one.kind == "AWS::CloudWatch::Alarm" else "CompositeAlarm"
     (alarm,) = client.describe_alarms(AlarmNames=[name], AlarmTypes=[kind])[f"{kind}s"]
     put = client.put_metric_alarm if kind == "MetricAlarm" else client.put_composite_alarm
-    put(**_known(client, f"Put{kind}", alarm) | _argument(one))
+    whole = _known(client, f"Put{kind}", alarm) | _argument(one)
+    put(**{name: its for name, its in whole.items() if not whole.get("Metrics") or name not in _OF_ONE_METRIC})
 
 
 def _rule(stack: Stack, one: Difference) -> None:

@@ -180,14 +180,24 @@ def at(properties: Mapping[str, Any], path: str) -> Any:
 
 
 def agree(expected: Any, actual: Any) -> bool:
-    """Whether a deployed value is what the template says, as far as that is known: numbers and their texts are equal,
-    and so are lists in any order."""
+    """Whether a deployed value is what the template says, as far as that is known and it says anything: numbers and
+    their texts are equal, and so are lists in any order."""
     if expected is UNKNOWN:
         return True
     match expected, actual:
+        case dict(), dict():
+            return all(name in actual and agree(one, actual[name]) for name, one in expected.items())
         case list(), list() | tuple():
-            return sorted(map(str, expected)) == sorted(map(str, actual)) or UNKNOWN in expected
+            return UNKNOWN in expected or _agree_in_any_order(expected, list(actual))
     return _same(expected, actual)
+
+
+def _agree_in_any_order(expected: list[Any], left: list[Any]) -> bool:
+    for one in expected:
+        if (place := next((number for number, other in enumerate(left) if agree(one, other)), None)) is None:
+            return False
+        del left[place]
+    return not left
 
 
 def _same(one: Any, other: Any) -> bool:

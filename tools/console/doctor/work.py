@@ -14,6 +14,7 @@ from rich.console import Console
 from console.api.client import ApiError
 from console.doctor import also, gather, observability, operation, priority, reliability, security
 from console.doctor.checks import Check, Finding, Result, Status, judge, result_of
+from console.doctor.facts import Facts
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.instants import rfc3339
@@ -40,6 +41,17 @@ ROWS = Check(
     decisions=["2026-11-22-unreadable-rows-are-left-alone"],
 )
 """The one check that reads what is stored."""
+
+LISTED = Check(
+    name="listed",
+    group=also.GROUP,
+    question="lists have every image, of the rows that were checked",
+    remedy="Add them with ./darkroom tenants enlist --yes. A stack with NewestIndex=kept is deployed with "
+    "NewestIndex=removed afterwards (docs/deploy.md, Deploy again).",
+    decisions=["2026-11-26-a-busy-tenant-has-parts"],
+)
+"""The images of an earlier version are in the index of lists: without them lists and `tenants erase` read all rows, or
+leave them out."""
 
 _SHOWN = 50
 _DECISIONS = "docs/decisions"
@@ -71,7 +83,7 @@ def examine(
         with stack.explained():
             facts = gather.gather(stack, on_progress)
         results = [_reaching(judge(check, facts, production=production), stack) for check in checks]
-        results.append(_rows(stack, report, whole_table=whole_table))
+        results += [_rows(stack, report, whole_table=whole_table), _listed(stack, facts, whole_table=whole_table)]
     is_sound = all(result.status not in (Status.WRONG, Status.UNKNOWN) for result in results)
     if as_json:
         display.print_json(_document(stack, results, is_sound=is_sound, production=production))
@@ -116,6 +128,25 @@ def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
             for row in survey.unreadable
         ],
     )
+
+
+def _listed(stack: Stack, facts: Facts, *, whole_table: bool) -> Result:
+    """Whether lists have the images that an earlier version accepted: rows lie in no order, so one page of them shows
+    that many are missing, and the whole table that one is."""
+    try:
+        with stack.explained():
+            missing = sum(1 for _ in stack.images.unlisted(pages=None if whole_table else 1))
+    except ApiError as error:
+        return result_of(LISTED, (), str(error))
+    is_kept = facts.parameters.get("NewestIndex") == "kept"
+    problem = None
+    if missing:
+        where = "of the whole table" if whole_table else "of the first page of rows (--all reads the others)"
+        lists = "lists use the former index" if is_kept else "no list shows them"
+        problem = f"{display.of(missing, 'image')} {where}: {lists}, because an earlier version accepted them"
+    elif is_kept and whole_table:
+        problem = "the former index is not needed any more, and costs a write per image"
+    return result_of(LISTED, [Finding(subject="ImagesTable", problem=problem)] if problem else ())
 
 
 def _print_all(out: Console, results: Sequence[Result], *, production: bool) -> None:

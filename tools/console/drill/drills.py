@@ -30,12 +30,10 @@ CRITICAL = frozenset(
     {
         "ImagesGivenUpAlarm",
         "ImagesStuckAlarm",
-        "FastBurnAlarm",
         "SweeperSilentAlarm",
         "ApiFailingAlarm",
         "PayingTenantsShedAlarm",
-        "HoldMessagesStuckAlarm",
-        "UploadMessagesStuckAlarm",
+        "MessagesStuckAlarm",
         "FetchMessagesStuckAlarm",
         "ReleasesFailingAlarm",
         "EventsStuckAlarm",
@@ -129,9 +127,10 @@ _ALL = [
     ),
     Drill(
         name="sweeper-off",
-        rehearses="the sweeper's schedule is disabled",
+        rehearses="the sweeper's schedule is disabled, and dead letters ring all the same",
         throws=(Throw(kind="schedule", target="SweepDueImagesFunctionEveryMinute", during=False),),
-        alarms=frozenset({"SweeperSilentAlarm"}),
+        load=Garbage(("SlowQueue",)),
+        alarms=frozenset({"DeadLettersAlarm", "SweeperSilentAlarm"}),
         shows="that no sweep has completed for minutes",
     ),
     Drill(
@@ -170,7 +169,7 @@ _ALL = [
         throws=(Throw(kind="denied", target="TranscodeImageFunctionRole", during=["s3:GetObjectVersion"]),),
         load=UploadsToReplay(12, Tier.PLUS),
         alarms=frozenset(
-            {"AttemptsFailingAlarm", "ImagesGivenUpAlarm", "FastBurnAlarm", "SlowBurnAlarm", "DeadLettersAlarm"}
+            {"AttemptsFailingAlarm", "ImagesGivenUpAlarm", "ImagesStuckAlarm", "ImagesLateAlarm", "DeadLettersAlarm"}
         ),
         shows="`dlq ls` with one defect, AccessDenied, while it is still retried, and later the images given up",
         patience_minutes=20,
@@ -208,7 +207,7 @@ _ALL = [
         rehearses="files that were uploaded are not noticed",
         throws=(Throw(kind="event_source", target="AcceptUploadFunctionUploadQueue", during=False),),
         load=Announced(1, Tier.PLUS),
-        alarms=frozenset({"UploadMessagesStuckAlarm"}),
+        alarms=frozenset({"MessagesStuckAlarm"}),
         shows="images that stay `awaiting_upload` although their files are there",
         lead_minutes=14,
     ),
@@ -226,7 +225,7 @@ _ALL = [
         rehearses="scheduled images are not set aside",
         throws=(Throw(kind="event_source", target="HoldImagesFunctionHoldQueue", during=False),),
         load=Scheduled(1, Tier.PLUS, "P2D"),
-        alarms=frozenset({"HoldMessagesStuckAlarm"}),
+        alarms=frozenset({"MessagesStuckAlarm"}),
         shows="the depth and age of the hold queue",
         lead_minutes=14,
     ),

@@ -30,7 +30,16 @@ from darkroom.domain.observation import (
     condition_since,
 )
 from darkroom.domain.retry import MAX_ATTEMPTS
-from darkroom.domain.service_level import BUDGET_DAYS, FAST_MINUTES, LEAST_BAD, OBJECTIVE, SLOW_MINUTES, Budget
+from darkroom.domain.service_level import (
+    BUDGET_DAYS,
+    FAST_BURN,
+    FAST_MINUTES,
+    LEAST_BAD,
+    OBJECTIVE,
+    SLOW_BURN,
+    SLOW_MINUTES,
+    Budget,
+)
 from darkroom.operations.observe_stack import PANELS, Observation, Panel, Unfinished
 
 TWO_COLUMNS_FROM = 150
@@ -46,9 +55,8 @@ _STUCK_FACTOR, _STUCK_SECONDS = 3, 300
 
 _WARN_FULL, _BAD_FULL = 0.5, 0.8
 
-FAST_BURN, SLOW_BURN, FAILING_PERCENT = 14.4, 6, 20
-"""When the alarms go off: how many times faster than allowed the error budget burns, in the short windows and in the
-long ones, and the share of attempts that fail."""
+FAILING_PERCENT = 20
+"""The share of attempts that fail from which an alarm goes off."""
 
 _WARN_LEFT_PERCENT = 25
 _LEAST_SHOWN_BURN = 0.05

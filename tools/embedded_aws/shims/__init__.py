@@ -33,6 +33,7 @@ SHIMS = (
     "wait_states",
     "schedule_ticks",
     "write_limits",
+    "metric_math",
     "alarm_evaluation",
     "composite_alarms",
     "embedded_metrics",

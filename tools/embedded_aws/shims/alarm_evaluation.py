@@ -15,13 +15,14 @@ wait for the end of one, alarms are evaluated every second, and the unfinished p
   the first datum that does not breach clears it. With AWS's clock a little ahead or behind, these data would fall into
   different periods too.
 A count (Sum, SampleCount) that no longer breaches clears its alarm at the end of its period, as on AWS.
-On AWS no time is skipped. After a move of the clock (`darkroom local warp`), silence raises no alarm before as much
-time has passed as the alarm looks at.
+On AWS no time is skipped. After a move of the clock by more than a minute (`darkroom local warp`), silence raises no
+alarm before as much time has passed as the alarm looks at. In steps of a minute, as drills make them, no period is
+skipped: what emits each minute has its turn in between.
 
 What still differs from AWS: an alarm may clear and fire again within one period. The evaluation range is two periods
 longer than EvaluationPeriods; AWS documents that it is longer, and gives five for three as an example. Percentiles
-count however few samples there are, and other extended statistics are not supported: an alarm on one of those, on
-metric math or on an anomaly band keeps its state. Only SNS topics are executed as actions.
+count however few samples there are, and other extended statistics are not supported: an alarm on one of those or on an
+anomaly band keeps its state. Only SNS topics are executed as actions.
 """
 
 import functools
@@ -41,6 +42,7 @@ import botocore.loaders
 
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
+from embedded_aws.shims import metric_math
 from embedded_aws.shims.background import every, scope, scopes
 
 State = Literal["OK", "ALARM", "INSUFFICIENT_DATA"]
@@ -49,7 +51,7 @@ INTERVAL_SECONDS = 1
 FURTHER_PERIODS = 2
 COUNTS = ("Sum", "SampleCount")
 _DISORDER_SECONDS = 900
-_LEAST_MOVE_SECONDS = 0.5
+_LONGEST_STEP_SECONDS = 60.5
 
 _COMPARISONS: dict[str, tuple[Callable[[float, float], bool], str]] = {
     "GreaterThanThreshold": (operator.gt, "greater than"),
@@ -66,7 +68,8 @@ _ACTIONS: dict[State, str] = {
 
 @dataclass
 class ClockMoves:
-    """When the clock was moved ahead last: then it gained on the monotonic one, which is never moved."""
+    """When the clock was moved ahead last by more than a minute: then it gained on the monotonic one, which is never
+    moved."""
 
     offset: float | None = None
     moved_at: float = -math.inf
@@ -74,7 +77,7 @@ class ClockMoves:
     def seconds_since_last(self, now: float, monotonic: float) -> float:
         """How long ago that was, by the moved clock."""
         before, self.offset = self.offset, now - monotonic
-        if before is not None and self.offset - before > _LEAST_MOVE_SECONDS:
+        if before is not None and self.offset - before > _LONGEST_STEP_SECONDS:
             self.moved_at = now
         return now - self.moved_at
 
@@ -272,14 +275,15 @@ def _evaluate_all() -> None:
 
 
 def _evaluate(alarm: dict[str, Any]) -> None:
-    statistic = str(alarm.get("ExtendedStatistic") or alarm.get("Statistic"))
+    one_metric = next(iter(metric_math.metrics_of(alarm).values()), alarm)
+    statistic = str(one_metric.get("ExtendedStatistic") or one_metric.get("Statistic"))
     cloudwatch = internals("services.cloudwatch")
     is_known = statistic in (*COUNTS, "Average", "Minimum", "Maximum") or cloudwatch._is_percentile_stat(statistic)
-    if not is_known or not alarm.get("MetricName") or alarm.get("ComparisonOperator") not in _COMPARISONS:
+    if not is_known or not one_metric.get("MetricName") or alarm.get("ComparisonOperator") not in _COMPARISONS:
         return
     rule = Rule(
         statistic=statistic,
-        period_seconds=int(alarm["Period"]),
+        period_seconds=int(one_metric["Period"]),
         evaluation_periods=int(alarm["EvaluationPeriods"]),
         datapoints_to_alarm=alarm.get("DatapointsToAlarm"),
         comparison=alarm["ComparisonOperator"],
@@ -302,13 +306,29 @@ def _evaluate(alarm: dict[str, Any]) -> None:
 
 
 def _datapoints_of(alarm: Mapping[str, Any], rule: Rule, spans: Sequence[tuple[float, float]]) -> list[Datapoint]:
+    metrics = metric_math.metrics_of(alarm)
+    if not metrics:
+        return _datapoints_of_metric(alarm, rule, spans)
+    series = {name: _datapoints_of_metric(metric, rule, spans) for name, metric in metrics.items()}
+    values: list[dict[str, float | None]] = [
+        {name: points[number].value for name, points in series.items()} for number in range(len(spans))
+    ]
+    return [
+        Datapoint(begins_at=start, value=metric_math.result(alarm, of_period))
+        for (start, _), of_period in zip(spans, values, strict=True)
+    ]
+
+
+def _datapoints_of_metric(
+    metric: Mapping[str, Any], rule: Rule, spans: Sequence[tuple[float, float]]
+) -> list[Datapoint]:
     cloudwatch = internals("services.cloudwatch")
-    dimensions = cloudwatch._dims_key(cloudwatch._dims_from_list(alarm.get("Dimensions") or []))
-    bucket = cloudwatch._metrics.get((alarm["Namespace"], alarm["MetricName"], dimensions)) or []
+    dimensions = cloudwatch._dims_key(cloudwatch._dims_from_list(metric.get("Dimensions") or []))
+    bucket = cloudwatch._metrics.get((metric["Namespace"], metric["MetricName"], dimensions)) or []
     # Data arrive nearly in the order of their timestamps, so most old data need not be looked at.
     oldest = spans[-1][0] - _DISORDER_SECONDS
     recent = itertools.takewhile(lambda datum: datum["Timestamp"] >= oldest, reversed(list(bucket)))
-    data = [datum for datum in recent if not alarm.get("Unit") or datum["Unit"] == alarm["Unit"]]
+    data = [datum for datum in recent if not metric.get("Unit") or datum["Unit"] == metric["Unit"]]
     return [
         _datapoint(rule, start, [datum for datum in data if start <= datum["Timestamp"] < end]) for start, end in spans
     ]
@@ -424,8 +444,22 @@ def _watched_alarms(composite: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trigger(alarm: Mapping[str, Any]) -> dict[str, Any]:
-    extended = alarm.get("ExtendedStatistic")
     optional = {"DatapointsToAlarm": alarm["DatapointsToAlarm"]} if alarm.get("DatapointsToAlarm") else {}
+    return {
+        **_watched_metrics(alarm),
+        "EvaluationPeriods": alarm["EvaluationPeriods"],
+        **optional,
+        "ComparisonOperator": alarm["ComparisonOperator"],
+        "Threshold": alarm["Threshold"],
+        "TreatMissingData": alarm.get("TreatMissingData") or "missing",
+        "EvaluateLowSampleCountPercentile": alarm.get("EvaluateLowSampleCountPercentile") or "",
+    }
+
+
+def _watched_metrics(alarm: Mapping[str, Any]) -> dict[str, Any]:
+    if metrics := metric_math.metrics_of(alarm):
+        return {"Metrics": alarm["Metrics"], "Period": next(iter(metrics.values()))["Period"]}
+    extended = alarm.get("ExtendedStatistic")
     return {
         "MetricName": alarm["MetricName"],
         "Namespace": alarm["Namespace"],
@@ -434,12 +468,6 @@ def _trigger(alarm: Mapping[str, Any]) -> dict[str, Any]:
         "Unit": alarm.get("Unit"),
         "Dimensions": [{"value": each["Value"], "name": each["Name"]} for each in alarm.get("Dimensions") or []],
         "Period": alarm["Period"],
-        "EvaluationPeriods": alarm["EvaluationPeriods"],
-        **optional,
-        "ComparisonOperator": alarm["ComparisonOperator"],
-        "Threshold": alarm["Threshold"],
-        "TreatMissingData": alarm.get("TreatMissingData") or "missing",
-        "EvaluateLowSampleCountPercentile": alarm.get("EvaluateLowSampleCountPercentile") or "",
     }
 
 

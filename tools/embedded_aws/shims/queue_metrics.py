@@ -3,22 +3,23 @@
 Gap: MiniStack emits no metrics of SQS.
 AWS: SQS emits them once a minute in the namespace AWS/SQS with the dimension QueueName. A dead letter's age counts from
 its move; a message that was received three times no longer counts for ApproximateAgeOfOldestMessage, with or without a
-dead-letter queue.
+dead-letter queue. A queue that has had no message and no request for six hours is not measured.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
 
 A queue is measured every second and has one datum per minute, as on AWS; the datum is updated until the minute is over.
 So a reader sees now what AWS would show in a minute, and never more data than AWS would have.
 
-What still differs from AWS: unused queues are measured too, without the delay of up to 15 minutes after a queue was
-idle. An empty queue's oldest message is 0 seconds old. A dead letter's receives before its move do not count; AWS does
-not document it. NumberOfMessagesSent does not include what SNS, S3 and EventBridge deliver.
+What still differs from AWS: a queue that is used again after six hours is measured at once, without the delay of up to
+15 minutes. An empty queue's oldest message is 0 seconds old. A dead letter's receives before its move do not count; AWS
+does not document it. NumberOfMessagesSent does not include what SNS, S3 and EventBridge deliver.
 """
 
 import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from embedded_aws.emulator import Emulator
@@ -30,10 +31,13 @@ from embedded_aws.shims.queue_actions import queues_lock, replace_action
 NAMESPACE = "AWS/SQS"
 INTERVAL_SECONDS = 1
 RECEIVES_THAT_HIDE_AN_AGE = 3
+IDLE_SECONDS = 6 * 3600
 
 _SENT, _RECEIVED, _DELETED = "NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted"
 # Events since the last measurement, by the queue's ARN and the metric's name.
 _happened: Counter[tuple[str, str]] = Counter()
+# When each queue was used last, by its ARN.
+_used: dict[str, float] = {}
 
 
 def apply(emulator: Emulator) -> None:
@@ -41,6 +45,7 @@ def apply(emulator: Emulator) -> None:
     sqs = internals("services.sqs")
     replace(sqs, "_dlq_sweep", _mark_moved)
     replace(sqs, "_collect_msgs", _count_received)
+    replace(sqs, "_dispatch", _note_use)
     replace_action("SendMessage", _counting(_SENT, lambda answer: 1))
     replace_action("DeleteMessage", _counting(_DELETED, lambda answer: 1))
     replace_action("DeleteMessageBatch", _counting(_DELETED, lambda answer: len(answer["Successful"])))
@@ -63,9 +68,21 @@ def _mark_moved(sweep: Any) -> Any:
     return sweep_and_mark
 
 
+def _note_use(dispatch: Any) -> Any:
+    async def dispatch_and_note(action: str, request: Any, queue_url: str) -> Any:
+        answer = await dispatch(action, request, queue_url)
+        sqs = internals("services.sqs")
+        with suppress(sqs._Err):  # a request for no queue, or for one that it has deleted
+            _used[sqs._get_q(request.get("QueueUrl", queue_url))["attributes"]["QueueArn"]] = time.time()
+        return answer
+
+    return dispatch_and_note
+
+
 def _count_received(collect: Any) -> Any:
     def collect_messages(queue: Any, *arguments: Any) -> Any:
         messages = collect(queue, *arguments)
+        _used[queue["attributes"]["QueueArn"]] = time.time()  # by a mapping, too
         _happened[queue["attributes"]["QueueArn"], _RECEIVED] += len(messages)
         return messages
 
@@ -104,7 +121,10 @@ def _measure_all() -> None:
 
 
 def _measure(queue: Any) -> None:
-    attributes = queue["attributes"]
+    attributes, now = queue["attributes"], time.time()
+    used_at = _used.setdefault(attributes["QueueArn"], now)
+    if not queue["messages"] and now - used_at >= IDLE_SECONDS:
+        return
     with queues_lock():
         internals("services.sqs")._refresh_counts(queue)
         levels = {
@@ -112,7 +132,7 @@ def _measure(queue: Any) -> None:
             "ApproximateNumberOfMessagesNotVisible": int(attributes["ApproximateNumberOfMessagesNotVisible"]),
             "ApproximateNumberOfMessagesDelayed": int(attributes["ApproximateNumberOfMessagesDelayed"]),
         }
-        age_seconds = oldest_age_seconds(queue["messages"], now=time.time())
+        age_seconds = oldest_age_seconds(queue["messages"], now=now)
         counts = {metric: _happened.pop((attributes["QueueArn"], metric), 0) for metric in (_SENT, _RECEIVED, _DELETED)}
     dimensions = {"QueueName": queue["name"]}
     for metric, level in levels.items():

@@ -7,6 +7,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -416,13 +417,13 @@ class ImagesTable:
                 return whole
             beginning = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
-    def unlisted(self) -> Iterator[tuple[str, str]]:
-        pages: Any = self._client.get_paginator("scan").paginate(
+    def unlisted(self, *, pages: int | None = None) -> Iterator[tuple[str, str]]:
+        found: Any = self._client.get_paginator("scan").paginate(
             TableName=self._table_name,
             FilterExpression="attribute_not_exists(list_shard) AND attribute_not_exists(deleted_at)",
             ProjectionExpression="image_id, tenant_id",
         )
-        for page in pages_of(pages, "reading the table"):
+        for page in islice(pages_of(found, "reading the table"), pages):
             yield from ((item["image_id"]["S"], item["tenant_id"]["S"]) for item in page["Items"])
 
     def enlist(self, image_id: str, tenant_id: str) -> None:

@@ -26,6 +26,10 @@ FAST_MINUTES, SLOW_MINUTES = (5, 60), (30, 360)
 """The two windows of each burn, in minutes: the long one says that it matters, the short one that it still goes on
 (https://sre.google/workbook/alerting-on-slos/, "Multiwindow, Multi-Burn-Rate Alerts")."""
 
+FAST_BURN, SLOW_BURN = 14.4, 6.0
+"""How many times faster than allowed the budget may burn: at the first it is gone in two days, and the last hour has
+used up 2% of it; that pages. The second warns (see the same chapter)."""
+
 LEAST_BAD = 10
 """Fewer bad images than this in the long window are no burn: in a lane with ten images per hour, one would be."""
 

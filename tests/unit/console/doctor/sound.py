@@ -205,6 +205,7 @@ def alarm(watch: alarms.Watch) -> Alarm:
         is_acting=True,
         namespace="Darkroom/shop" if watch.is_own else "AWS/SQS",
         metric=watch.metric,
+        queues=frozenset(one.name for name, one in QUEUES.items() if name.endswith("DeadLetters")),
         comparison="GreaterThanOrEqualToThreshold",
         threshold=1,
         period_seconds=60,

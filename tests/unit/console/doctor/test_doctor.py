@@ -28,6 +28,8 @@ from proof.fakes.pictures import jpeg
 from tests.unit.console.conftest import Run
 from tests.unit.console.doctor.sound import SOUND
 
+OF_ROWS = (doctor_work.ROWS, doctor_work.LISTED)
+
 
 @dataclass
 class FakeStack:
@@ -119,7 +121,7 @@ def test_json_has_each_check(run: Run, stack: FakeStack) -> None:
     document = json.loads(result.stdout)
     checks = {one["name"]: one for one in document["checks"]}
     assert (result.exit_code, document["stack"], document["sound"], document["production"]) == (1, "shop", False, False)
-    assert checks.keys() == {check.name for check in CHECKS} | {"rows"}
+    assert checks.keys() == {check.name for check in CHECKS} | {"rows", "listed"}
     assert checks["tls-only"]["status"] == "wrong" and checks["tls-only"]["group"] == "Security"
     assert checks["tls-only"]["findings"] == [
         {"id": "FastQueue", "reason": "its policy does not refuse what comes without TLS"}
@@ -160,11 +162,35 @@ def test_json_has_them_all(run: Run, stack: FakeStack, monkeypatch: pytest.Monke
     assert "  … and 1 more; --json has them all." in run("doctor").stdout
     result = run("doctor", "--json")
     document = json.loads(result.stdout)
-    check = document["checks"][-1]
+    check = document["checks"][-2]
     assert (result.exit_code, document["sound"], check["name"], check["status"]) == (1, False, "rows", "wrong")
     assert {finding["id"] for finding in check["findings"]} == ids
     assert check["findings"][0]["waiting_since"] == "2026-11-21T09:00:00.000Z"
     assert "deploy it again" in check["advice"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "missing", "said"),
+    [
+        (("removed",), 1, "1 image of the first page of rows (--all reads the others): no list shows them"),
+        (("removed", "--all"), 2, "2 images of the whole table: no list shows them"),
+        (("kept", "--all"), 1, "1 image of the whole table: lists use the former index"),
+        (("kept", "--all"), 0, "the former index is not needed any more"),
+        (("kept",), 0, None),
+        (("removed", "--all"), 0, None),
+    ],
+)
+def test_images_that_an_earlier_version_accepted_are_missing_in_lists_until_they_are_enlisted(
+    run: Run, stack: FakeStack, asked: tuple[str, ...], missing: int, said: str | None
+) -> None:
+    index, *options = asked
+    stack.facts = replace(SOUND, parameters={**SOUND.parameters, "NewestIndex": index})
+    stack.images.of_before |= {stack.world.submit(jpeg()).image.image_id for _ in range(missing)}
+    result = run("doctor", *options)
+    assert result.exit_code == (0 if said is None else 1)
+    if said is not None:
+        assert f"ImagesTable: {said}" in result.stdout
+        assert "Add them with ./darkroom tenants enlist --yes" in result.stdout
 
 
 def test_rows_of_ended_images_are_looked_at_when_told_to(run: Run, stack: FakeStack) -> None:
@@ -192,16 +218,17 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     assert "  ✓ senders may only send, on each queue" in told
 
 
+@pytest.mark.parametrize("read", ["due", "unlisted"])
 def test_a_table_that_does_not_answer_is_no_sound_stack(
-    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
     from console.stack.operators import explained  # noqa: PLC0415
 
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise Retryable("reading the due index: ThrottlingException")
 
     stack.explained = lambda: explained("shop", "eu-west-1", is_local=False)
-    monkeypatch.setattr(stack.images, "due", fails)
+    monkeypatch.setattr(stack.images, read, fails)
     result = run("doctor")
     assert result.exit_code == 1 and "AWS did not answer" in result.stdout
     assert "  ✓ senders may only send, on each queue\n" in result.stdout
@@ -219,14 +246,14 @@ def test_a_stack_that_cannot_be_reached_is_one_error(
 
 
 def test_every_check_that_can_find_something_says_what_to_do_and_every_other_names_a_decision() -> None:
-    for check in (*CHECKS, doctor_work.ROWS):
-        can_find = check.look is not None or check.look_in_production is not None or check is doctor_work.ROWS
+    for check in (*CHECKS, *OF_ROWS):
+        can_find = check.look is not None or check.look_in_production is not None or check in OF_ROWS
         assert check.remedy if can_find else check.decisions, check.name
         assert (check.look_in_production is None) == (not check.in_production), check.name
 
 
 def test_every_decision_that_is_named_exists() -> None:
-    for check in (*CHECKS, doctor_work.ROWS):
+    for check in (*CHECKS, *OF_ROWS):
         for name in check.decisions:
             assert (ROOT / "docs" / "decisions" / f"{name}.md").exists(), name
 

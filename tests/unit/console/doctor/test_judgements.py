@@ -34,6 +34,7 @@ from tests.unit.console.doctor.sound import (
     allowing,
     arn,
     by_service,
+    queue,
     refusing,
 )
 
@@ -504,10 +505,10 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "lag-is-watched",
         "an alarm of that metric on another queue does not do",
         all_of(
-            changed("alarms", HoldMessagesStuckAlarm=None),
-            changed("alarms", OtherAlarm=SOUND.alarms["HoldMessagesStuckAlarm"]),
+            changed("alarms", MessagesStuckAlarm=None),
+            changed("alarms", OtherAlarm=SOUND.alarms["MessagesStuckAlarm"]),
         ),
-        "HoldMessagesStuckAlarm",
+        "MessagesStuckAlarm",
         "no alarm",
     ),
     (
@@ -533,10 +534,27 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     ),
     (
         "each-dead-letter-tells",
-        "nobody counts",
+        "the sweeper leaves it out",
         one("functions", "SweepDueImagesFunction", variables={"X": OF_LANES}),
         "UsageDeadLetters",
-        "nobody counts",
+        "a quarter of an hour late",
+    ),
+    (
+        "each-dead-letter-tells",
+        "only the sweeper counts",
+        all_of(
+            with_alarm("DeadLettersAlarm", queues=frozenset({"FastDeadLetters", "SlowDeadLetters"})),
+            with_alarm("EventDeadLettersAlarm", queues=frozenset()),
+        ),
+        "UsageDeadLetters",
+        "no alarm watches",
+    ),
+    (
+        "each-dead-letter-tells",
+        "no alarm on what a stream gave up",
+        changed("queues", UnpublishedEvents=queue("UnpublishedEvents", retention_days=14)),
+        "UnpublishedEvents",
+        "no alarm watches",
     ),
     (
         "each-dead-letter-tells",
@@ -562,7 +580,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "SubmitImageFunction",
         "are traced, with Tracing=PassThrough",
     ),
-    ("time-is-tracked", "no budget", changed("alarms", SlowBurnAlarm=None), "SlowBurnAlarm", "no alarm"),
+    ("time-is-tracked", "no budget", changed("alarms", ImagesLateAlarm=None), "ImagesLateAlarm", "no alarm"),
     # operation
     (
         "redriving-is-described",
@@ -945,7 +963,7 @@ RIGHT: list[tuple[str, str, Change]] = [
     (
         "dead-letters-are-heard",
         "an alarm of another name on that metric",
-        all_of(changed("alarms", DeadLettersAlarm=None), changed("alarms", Other=SOUND.alarms["DeadLettersAlarm"])),
+        all_of(changed("alarms", ImagesGivenUpAlarm=None), changed("alarms", Other=SOUND.alarms["ImagesGivenUpAlarm"])),
     ),
     (
         "reconciled",
@@ -989,18 +1007,11 @@ RIGHT: list[tuple[str, str, Change]] = [
     ),
     (
         "each-dead-letter-tells",
-        "a queue that an alarm measures itself",
+        "a queue that an alarm of its own watches",
         all_of(
-            one("functions", "SweepDueImagesFunction", variables={"DEAD_LETTER_QUEUES": OF_LANES}),
-            changed(
-                "alarms",
-                Own=replace(
-                    SOUND.alarms["DeadLettersAlarm"],
-                    metric="ApproximateNumberOfMessagesVisible",
-                    namespace="AWS/SQS",
-                    dimensions={"QueueName": "UsageDeadLetters"},
-                ),
-            ),
+            with_alarm("DeadLettersAlarm", queues=frozenset({"FastDeadLetters", "SlowDeadLetters"})),
+            with_alarm("EventDeadLettersAlarm", queues=frozenset()),
+            changed("alarms", Own=replace(SOUND.alarms["DeadLettersAlarm"], queues=frozenset({"UsageDeadLetters"}))),
         ),
     ),
     (

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from checks.expand_template import resources
+from checks.report import ROOT
 from console.stack.operators import explained
 from console.terminal import display
 from console.terminal.interrupts import Interrupts
@@ -27,7 +28,7 @@ from darkroom.domain.image import Attempt, DeadLetterState, Status
 from darkroom.domain.lanes import LANES
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.observation import Alarm, Flow, Measured
-from darkroom.domain.service_level import Budget, Outcomes
+from darkroom.domain.service_level import FAST_BURN, SLOW_BURN, Budget, Outcomes
 from darkroom.operations.observe_stack import PANELS, observe_stack
 from proof.fakes.observation import count
 from tests.unit.console.conftest import Run
@@ -464,10 +465,10 @@ def test_what_was_given_up_is_among_the_dead_letters_before_the_sweeper_has_plac
 
 
 def test_burns_and_failing_attempts_are_red_from_where_the_alarms_go_off() -> None:
-    limits = {"FastBurnAlarm": pages.FAST_BURN, "SlowBurnAlarm": pages.SLOW_BURN}
-    limits["AttemptsFailingAlarm"] = pages.FAILING_PERCENT
-    alarms = resources("AWS::CloudWatch::Alarm")
-    assert {name: alarms[name]["Threshold"] for name in limits} == limits
+    assert resources("AWS::CloudWatch::Alarm")["AttemptsFailingAlarm"]["Threshold"] == pages.FAILING_PERCENT
+    page = (ROOT / "layers/page/web/screens/operate/overview.js").read_text()
+    for name, limit in {"FAST_BURN": FAST_BURN, "SLOW_BURN": SLOW_BURN}.items():
+        assert f"const {name} = {limit:g};" in page
 
 
 @pytest.mark.parametrize("interval", ["0.5", "0", "-1", "often"])
