@@ -45,7 +45,7 @@ class _Lines(LambdaPowertoolsFormatter):
 
 
 logger = Logger(logger_formatter=_Lines())
-metrics = Metrics()
+metrics = Metrics(function_name="all")  # of cold starts, which are one metric: each function's would cost $0.30 a month
 
 bookkeeping_log.handlers, bookkeeping_log.propagate = [logger.registered_handler], False
 
