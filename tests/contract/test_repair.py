@@ -222,7 +222,7 @@ def facts_of(stack: Stack, case: Case) -> Facts:
     return replace(SOUND, types={case.name: case.kind}, deployed={case.name: case.properties}, **sections)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_was_changed_by_hand_is_set_back_to_what_was_deployed(stack: Stack, case: Case) -> None:
     operated: Any = stack
     case.by_hand(stack.client, stack.physical_id(case.name))

@@ -543,7 +543,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "each-dead-letter-tells",
         "only the sweeper counts",
         all_of(
-            with_alarm("DeadLettersAlarm", queues=frozenset({"FastDeadLetters", "SlowDeadLetters"})),
+            with_alarm("DeadLettersAlarm", queues=frozenset(OF_LANES.split(","))),
             with_alarm("EventDeadLettersAlarm", queues=frozenset()),
         ),
         "UsageDeadLetters",
@@ -1009,7 +1009,7 @@ RIGHT: list[tuple[str, str, Change]] = [
         "each-dead-letter-tells",
         "a queue that an alarm of its own watches",
         all_of(
-            with_alarm("DeadLettersAlarm", queues=frozenset({"FastDeadLetters", "SlowDeadLetters"})),
+            with_alarm("DeadLettersAlarm", queues=frozenset(OF_LANES.split(","))),
             with_alarm("EventDeadLettersAlarm", queues=frozenset()),
             changed("alarms", Own=replace(SOUND.alarms["DeadLettersAlarm"], queues=frozenset({"UsageDeadLetters"}))),
         ),
