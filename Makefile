@@ -78,8 +78,8 @@ bench-reads: setup ## An hour of the dearest reads that a free key may send, in 
 bench-calls: setup ## The calls to AWS and their prices: for an upload, a status, a worker, an idle sweep
 	@exec $(DEV)/python -m benchmarks.calls
 
-bench-memory: setup ## The worker at five sizes of memory: milliseconds, dollars, its peak (LONG=1: more rounds)
-	@exec $(DEV)/python -m benchmarks.memory
+bench-memory: setup ## The worker at five sizes of memory: milliseconds, dollars, its peak, its own CPU time (LONG=1: more rounds; BASE=<commit>: its own code beside an earlier commit's)
+	@exec $(DEV)/python -m benchmarks.memory $(if $(BASE),--base $(BASE))
 
 bench-local: setup ## The local stack: its start, photos one by one and many at once, its rest (BASE=<commit>: beside an earlier commit's)
 	@exec $(DEV)/python -m benchmarks.local $(if $(BASE),--base $(BASE))

@@ -79,8 +79,7 @@ def _number(name: str, form: str, **wanted: object) -> Callable[[Rows], str]:
 _ALONE, _AT_ONCE = "one after another", "eight at once"
 _PARTS = {
     "tokens": ("dynamodb:UpdateItem",),
-    "the lane's depth and drain": ("sqs:GetQueueAttributes", "dynamodb:Query"),
-    "what the tenant stores": ("dynamodb:GetItem",),
+    "the lane's depth and drain and what the tenant stores": ("sqs:GetQueueAttributes", "dynamodb:Query"),
 }
 
 

@@ -15,7 +15,6 @@ from unittest.mock import patch
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.stores import UNIT_BYTES, item_size
-from console.capacity.plan import IDEMPOTENCY_WRITES
 from darkroom.aws.images_table import to_item
 from darkroom.domain.image import Image
 from darkroom.domain.lanes import LANES
@@ -38,7 +37,7 @@ SUBMIT = Latency(median=4, p99=10)
 
 UUID = "3f1c2d4e-5a6b-4c7d-8e9f-0a1b2c3d4e5f"
 
-_SERVICES = {"images": "DynamoDB", "once": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
+_SERVICES = {"images": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
 
 _INDEXES = {"due": ("due_at",), "waiting": ("waiting_shard", "waiting_since"), "listed": ("list_shard", "created_at")}
 
@@ -68,12 +67,6 @@ class _Timed:
     def __getattr__(self, method: str) -> Any:
         call = getattr(self._store, method)
         return partial(self._timed, method, call) if callable(call) else call
-
-    def __call__(self, *arguments: Any) -> Any:
-        """The memory of finished work, which is written before the work and after it."""
-        result = self._timed("before", self._store, *arguments)
-        self._timed("after", lambda: None)
-        return result
 
     def _timed(self, method: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         played = self._played
@@ -147,7 +140,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
         uploads=uploads,
         workers=workers,
         calls={name: count / all_of_them for name, count in sorted(played.calls.items())},
-        writes={name: count / all_of_them for name, count in sorted(writes.items())} | {"memory": IDEMPOTENCY_WRITES},
+        writes={name: count / all_of_them for name, count in sorted(writes.items())},
         upload_writes=upload_writes / all_of_them,
     )
 

@@ -40,9 +40,6 @@ API_GB, ACCEPT_MILLISECONDS, READ_MILLISECONDS = 0.5, 100, 20
 TOKEN_WRITES = 0.15
 """Writes to a tenant's bucket for each request: a busy function takes up to ten tokens at once."""
 
-IDEMPOTENCY_WRITES = 3
-"""The write units of the memory of finished work, for an image."""
-
 THROTTLES = {"Uploads": (500, 1000), "Requests": (1000, 2000)}
 """What the gateway lets through by default, per second and at once: template.yaml's `UploadsPerSecond`, …"""
 
@@ -226,6 +223,6 @@ def requests_of_worker(demand: Demand) -> Mapping[str, float]:
         "S3 puts": VARIANTS,
         "S3 gets": 1,
         "SQS requests": 2 * batches,
-        "DynamoDB write units": row_writes + IDEMPOTENCY_WRITES,
+        "DynamoDB write units": row_writes,
         "Log kilobytes": WORKER_LOG_KILOBYTES,
     }
