@@ -58,7 +58,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-sweeper bench-scale bench-page bench-attention bench-best fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-attention bench-best fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
@@ -95,6 +95,9 @@ bench-sweeper: setup ## The sweeper in virtual time: rescues behind a pile and a
 
 bench-scale: setup ## The whole path in virtual time: bursts, hours at 1,000 a second, AWS's ramps and quotas; what saturates first
 	@exec $(DEV)/python -m benchmarks.scale
+
+bench-costs: setup ## A month's bill at three loads beside other ways, and what an image calls, writes and logs, beside what capacity says
+	@exec $(DEV)/python -m benchmarks.costs
 
 bench-page: setup ## The page in Chromium on the local stack: first load, interactive, a picture after `done`, a scroll over 5,000 images
 	@exec $(DEV)/python -m benchmarks.page

@@ -45,12 +45,13 @@ _INDEXES = {"due": ("due_at",), "waiting": ("waiting_shard", "waiting_since"), "
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """What was found: milliseconds of uploads and of workers by lane, to draw from; `calls` and `writes` (write units,
-    by the table or index) for one image."""
+    by the table or index) for one image, and of these the units of its upload."""
 
     uploads: Sequence[float]
     workers: Mapping[str, Sequence[float]]
     calls: Mapping[str, float]
     writes: Mapping[str, float]
+    upload_writes: float
 
     def seconds(self, lane: str) -> float:
         """How long a worker of the lane is busy with an image on average."""
@@ -101,6 +102,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
     uploads: list[float] = []
     workers: dict[str, list[float]] = {}
     writes: Counter[str] = Counter()
+    upload_writes = 0
     body = jpeg(640, 480)
     with patch.object(transcode_image, "developing", _once_developed()):
         for lane in LANES.values():
@@ -129,6 +131,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
                 ):
                     raise RuntimeError(f"the sample's image ended as {outcome}")
                 workers.setdefault(lane.name, []).append(waited + ENGINE[lane.effort].draw(played.chance))
+                upload_writes += sum(units_of(None, accepted).values())
                 for before, after in pairwise((None, *rows, outcome.image)):
                     writes.update(units_of(before, cast("Image", after)))
     played.time.close()
@@ -138,6 +141,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
         workers=workers,
         calls={name: count / all_of_them for name, count in sorted(played.calls.items())},
         writes={name: count / all_of_them for name, count in sorted(writes.items())},
+        upload_writes=upload_writes / all_of_them,
     )
 
 
