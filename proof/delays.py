@@ -26,11 +26,11 @@ from typing import Any
 
 from checks.report import Goal, write_report
 from darkroom.domain.claim import Claim, Expire, TooEarly, claim
-from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.hold import LANE_DELAY_SECONDS, Unplaceable, UnreadableBatch, read_batch, read_batch_dead_letter
+from darkroom.domain.errors import Rejected, Retryable, Unplaceable
+from darkroom.domain.hold import UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.image import Image, due_shard_of, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import HOLD, LANES
+from darkroom.domain.lanes import HOLD, LANE_DELAY_SECONDS, LANES
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier

@@ -24,7 +24,6 @@ _PRELOADED = (
     "PIL.ImageFile",
     "PIL.ImageSequence",
     "anyio.pytest_plugin",
-    "aws_lambda_powertools.event_handler.middlewares",
     "aws_lambda_powertools.metrics",
     "aws_lambda_powertools.utilities.idempotency",
     "boto3.s3.transfer",

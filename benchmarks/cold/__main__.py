@@ -5,14 +5,18 @@
 Each function is started with AWS's runtime client, from only its own bundle and layers, all of them read-only as on
 Lambda. With `--base`, those of an earlier commit are built in a clone of their own and started in turn with these,
 so that both meet the same machine; the goals are the ratios of the medians. The cold POST is a start of submit_image
-that answers an upload of 30 KB: its calls go to the embedded stack, whose lanes are paused. Prints a table and writes
-build/reports/cold.json.
+that answers an upload of 30 KB: its calls go to the embedded stack, whose lanes are paused.
+
+The processor's time of an initialisation, from the start of a fresh interpreter with Lambda's runtime client, is
+compared with that of a usual function (`usual.py`: boto3, three clients, Powertools) in the same layers, in turns.
+Prints tables and writes build/reports/cold.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,10 +31,17 @@ from benchmarks.api.__main__ import events, lanes_paused
 from benchmarks.earlier import build, tree_of
 from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.stage import stack_of
-from checks.initialise_functions import Function, Initialisation, built_functions, initialise, unpacked_layers
+from checks.initialise_functions import (
+    Function,
+    Initialisation,
+    built_functions,
+    environment_of,
+    initialise,
+    unpacked_layers,
+)
 from checks.report import ROOT, Goal, write_report
 from embedded_aws.build import build as whole_build
-from embedded_aws.paths import State
+from embedded_aws.paths import FUNCTION_PYTHON, State
 from embedded_aws.processes import Interrupts
 from stacks.clients import of_account
 
@@ -47,8 +58,15 @@ OTHERS_RATIO = 0.42
 
 UPLOAD_BYTES = 30_000
 
-SHORTLY = ("AuthorizeRequestFunction", SUBMIT)
+SHORTLY = ("AuthorizeRequestFunction", SUBMIT, "TranscodeImageFunction")
 """The functions that the short form starts."""
+
+USUAL = "a usual function"
+USUAL_RATIOS = {SUBMIT: 1.1, "TranscodeImageFunction": 1.1}
+"""The most that each takes of a usual function's processor time."""
+
+# Lambda's runtime client is loaded before the function, and so is what both need.
+_INITIALISE = "import awslambdaric.bootstrap, time, {module}; print(time.process_time() * 1000)"
 
 
 @dataclass(frozen=True)
@@ -66,6 +84,24 @@ class Build:
             raise RuntimeError(f"{name} does not initialise: {started.error}")
         return started
 
+    def processor_milliseconds(self, name: str) -> float:
+        """The processor's time until the function, or the usual one, is initialised in a fresh interpreter."""
+        function = self.functions[SUBMIT if name == USUAL else name]
+        code, module = (Path(__file__).parent, "usual") if name == USUAL else (function.code, "app")
+        environment = environment_of(function, self.layers[function.layers])
+        environment["PYTHONPATH"] = environment["PYTHONPATH"].replace(str(function.code), str(code))
+        ran = subprocess.run(
+            [FUNCTION_PYTHON, "-c", _INITIALISE.format(module=module)],
+            cwd=code,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode != 0:
+            raise RuntimeError(f"{name} does not initialise: {ran.stderr}")
+        return float(ran.stdout.split()[-1])
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints and writes the report; returns the exit status."""
@@ -82,14 +118,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             functions = built_functions(template_of(tree, STATE / name))
             layers = held.enter_context(unpacked_layers(functions))
             builds[name] = Build({function.name: function for function in functions}, layers)
+        processor = processor_times(builds, options.runs)
         milliseconds = initialisations(builds, options.runs)
         posts = cold_posts(builds, options.runs)
     rows = [
-        {"function": function, **{f"{name}_ms": round(median(taken), 1) for name, taken in sorted(by_build.items())}}
+        {"function": function, **_medians(by_build, "ms")}
         for function, by_build in {**milliseconds, COLD_POST: posts}.items()
     ]
-    show(rows)
-    write_report("cold", seed=None, rows=rows, goals=goals_of(rows), folder=FOLDER)
+    usual = median(processor[USUAL]["now"])
+    for row in rows:
+        if row["function"] in processor:
+            row.update(_medians(processor[row["function"]], "processor_ms"))
+            row["of_usual"] = round(row["now_processor_ms"] / usual, 3)
+    show(rows, usual)
+    rows.append({"function": USUAL, "now_processor_ms": round(usual, 1)})
+    write_report("cold", seed=None, rows=rows, goals=goals_of(rows[:-1]), folder=FOLDER)
     return 0
 
 
@@ -99,6 +142,22 @@ def template_of(tree: Path, folder: Path) -> Path:
         return build(tree, folder)
     with stack_of(STATE / "stack") as stack, Interrupts() as interrupts:
         return whole_build(State(folder=stack.state), interrupts=interrupts, show=lambda _: None)
+
+
+def _medians(by_build: dict[str, list[float]], unit: str) -> dict[str, Any]:
+    return {f"{name}_{unit}": round(median(taken), 1) for name, taken in sorted(by_build.items())}
+
+
+def processor_times(builds: dict[str, Build], runs: int) -> dict[str, dict[str, list[float]]]:
+    """The processor's time of each function's initialisation by build, and of a usual one's, taken in turns."""
+    taken: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in range(runs):
+        print(f"processor time: run {run + 1} of {runs}", file=sys.stderr, flush=True)
+        for function in (USUAL, *(SHORTLY if IS_SHORT else builds["now"].functions)):
+            for name, built in builds.items():
+                if function in built.functions or (function, name) == (USUAL, "now"):
+                    taken[function][name].append(built.processor_milliseconds(function))
+    return taken
 
 
 def initialisations(builds: dict[str, Build], runs: int) -> dict[str, dict[str, list[float]]]:
@@ -146,6 +205,16 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
             at_least=False,
         )
     ]
+    goals += [
+        Goal(
+            name=f"{row['function']}, of a usual function's processor time",
+            value=row["of_usual"],
+            limit=limit,
+            at_least=False,
+        )
+        for row in functions
+        if (limit := USUAL_RATIOS.get(row["function"])) is not None
+    ]
     return goals + [
         Goal(
             name=f"{row['function']}, of the base's time",
@@ -158,9 +227,15 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
     ]
 
 
-def show(rows: Sequence[dict[str, Any]]) -> None:
-    """The table."""
-    print(f"{'median, ms':<28}{'base':>8}{'now':>8}{'ratio':>8}")
+def show(rows: Sequence[dict[str, Any]], usual: float) -> None:
+    """The tables."""
+    print(f"{'processor time, ms':<28}{'base':>8}{'now':>8}{'of usual':>10}")
+    print(f"{USUAL:<28}{'-':>8}{usual:>8.0f}{1:>10.2f}")
+    for row in rows:
+        if "of_usual" in row:
+            base = row.get("base_processor_ms", "-")
+            print(f"{row['function']:<28}{base:>8}{row['now_processor_ms']:>8.0f}{row['of_usual']:>10.2f}")
+    print(f"\n{'median, ms':<28}{'base':>8}{'now':>8}{'ratio':>8}")
     for row in rows:
         base = row.get("base_ms")
         told = f"{'-':>8}{row['now_ms']:>8.0f}{'-':>8}"

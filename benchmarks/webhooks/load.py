@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from benchmarks.virtual.virtual_time import START
 from darkroom.domain.base32 import digits_of
-from darkroom.domain.endpoint import RANDOM_BYTES, Endpoint, endpoint_id_from
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.event import Event, event_of
 from darkroom.domain.image import Image
 from darkroom.http.examples import done

@@ -22,9 +22,9 @@ from darkroom.domain.endpoint import (
     Endpoint,
     Flight,
     matches,
-    place_of,
     runway_of,
 )
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of
 from darkroom.domain.webhook_signature import ID_HEADER

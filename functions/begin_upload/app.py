@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -20,7 +19,7 @@ from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
 from darkroom.http.requests import correlation_id_of, idempotency_key_of, json_body
 from darkroom.http.responses import headers_of_accepted, json_response
-from darkroom.http.router import AnswerMetrics, Router
+from darkroom.http.router import AnswerMetrics, Response, Router
 from darkroom.http.routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.telemetry import entry_point, logger, metrics
@@ -49,7 +48,7 @@ price = Price(policy=Policy.TENANT, cost=cost_of_upload)
 
 
 @handles(app, POST_UPLOAD, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
-def post_upload() -> Response[str]:
+def post_upload() -> Response:
     caller = caller_of(app)
     begun = begin_upload(
         ports,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.protection import protected
 from darkroom.http.responses import NOT_STORED
-from darkroom.http.router import AnswerMetrics
+from darkroom.http.router import AnswerMetrics, Response
 from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
 from darkroom.telemetry import entry_point, logger
@@ -24,7 +23,7 @@ app = create_app(within=answering, counted=AnswerMetrics(served="ImagesDeleted",
 
 
 @handles(app, DELETE_IMAGE, protected(rate_limit))
-def delete(image_id: str) -> Response[str]:
+def delete(image_id: str) -> Response:
     delete_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
     logger.info("deleted")
     return Response(status_code=HTTPStatus.NO_CONTENT.value, headers=dict(NOT_STORED))

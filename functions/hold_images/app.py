@@ -8,8 +8,8 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Unplaceable, UnreadableBatch
+from darkroom.domain.errors import Retryable, Unplaceable
+from darkroom.domain.hold import UnreadableBatch
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.event_source import come_back, read_records
 from darkroom.operations.hold_images import hold_images

@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.delivery import Delivery, DeliveryQuery
@@ -17,8 +16,8 @@ from darkroom.http.callers import caller_of
 from darkroom.http.protection import Price, protected
 from darkroom.http.requests import json_body
 from darkroom.http.responses import NOT_STORED, json_response
-from darkroom.http.router import Router
-from darkroom.http.routes import (
+from darkroom.http.router import Response, Router
+from darkroom.http.webhook_routes import (
     DELETE_WEBHOOK,
     GET_WEBHOOK,
     LIST_DELIVERIES,
@@ -64,7 +63,7 @@ read, write = protected(rate_limit, price=Price(policy=Policy.READS)), protected
 
 
 @handles(app, POST_WEBHOOK, write)
-def post_webhook() -> Response[str]:
+def post_webhook() -> Response:
     asked = read_new_webhook(json_body(app))
     endpoint, secret = create_webhook(
         ports,
@@ -79,20 +78,20 @@ def post_webhook() -> Response[str]:
 
 
 @handles(app, LIST_WEBHOOKS, read)
-def get_webhooks() -> Response[str]:
+def get_webhooks() -> Response:
     (endpoints, unreadable), now = list_webhooks(ports, caller_of(app).tenant_id), ports.clock()
     report_unreadable(unreadable)
     return json_response(HTTPStatus.OK, {"webhooks": [webhook_document(endpoint, now=now) for endpoint in endpoints]})
 
 
 @handles(app, GET_WEBHOOK, read)
-def get_webhook(webhook_id: str) -> Response[str]:
+def get_webhook(webhook_id: str) -> Response:
     endpoint = read_webhook(ports, caller_of(app).tenant_id, webhook_id)
     return json_response(HTTPStatus.OK, webhook_document(endpoint, now=ports.clock()))
 
 
 @handles(app, PATCH_WEBHOOK, write)
-def patch_webhook(webhook_id: str) -> Response[str]:
+def patch_webhook(webhook_id: str) -> Response:
     asked = read_webhook_change(json_body(app))
     change = Change(
         url=asked.get("url"),
@@ -106,28 +105,28 @@ def patch_webhook(webhook_id: str) -> Response[str]:
 
 
 @handles(app, DELETE_WEBHOOK, write)
-def delete_webhook(webhook_id: str) -> Response[str]:
+def delete_webhook(webhook_id: str) -> Response:
     remove_webhook(ports, caller_of(app).tenant_id, webhook_id)
     logger.info("webhook deleted", extra={"webhook_id": webhook_id})
     return Response(status_code=HTTPStatus.NO_CONTENT.value, headers=dict(NOT_STORED))
 
 
 @handles(app, ROTATE_SECRET, write)
-def post_rotate(webhook_id: str) -> Response[str]:
+def post_rotate(webhook_id: str) -> Response:
     endpoint, secret = rotate_secret(ports, caller_of(app).tenant_id, webhook_id)
     logger.info("secret rotated", extra={"webhook_id": webhook_id})
     return json_response(HTTPStatus.OK, new_webhook_document(endpoint, secret, now=ports.clock()))
 
 
 @handles(app, PING_WEBHOOK, write)
-def post_ping(webhook_id: str) -> Response[str]:
+def post_ping(webhook_id: str) -> Response:
     delivery = ping_webhook(ports, caller_of(app).tenant_id, webhook_id)
     logger.info("webhook pinged", extra={"webhook_id": webhook_id, "delivery_id": delivery.delivery_id})
     return json_response(HTTPStatus.ACCEPTED, delivery_document(delivery))
 
 
 @handles(app, RECOVER_WEBHOOK, write)
-def post_recover(webhook_id: str) -> Response[str]:
+def post_recover(webhook_id: str) -> Response:
     now = ports.clock()
     since = read_recovery(json_body(app), now=now)
     endpoint = recover_webhook(ports, caller_of(app).tenant_id, webhook_id, since=since)
@@ -136,7 +135,7 @@ def post_recover(webhook_id: str) -> Response[str]:
 
 
 @handles(app, RESEND_DELIVERY, write)
-def post_resend(webhook_id: str, delivery_id: str) -> Response[str]:
+def post_resend(webhook_id: str, delivery_id: str) -> Response:
     delivery = resend_delivery(ports, caller_of(app).tenant_id, webhook_id, delivery_id)
     logger.info("delivery resent", extra={"webhook_id": webhook_id, "delivery_id": delivery_id})
     return json_response(HTTPStatus.ACCEPTED, delivery_document(delivery))
@@ -156,7 +155,7 @@ def _delivery_query(app: Router) -> DeliveryQuery:
 
 
 @handles(app, LIST_DELIVERIES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))
-def get_deliveries(webhook_id: str) -> Response[str]:
+def get_deliveries(webhook_id: str) -> Response:
     query = app.read_once(_delivery_query)
     page = list_deliveries(
         ports, caller_of(app).tenant_id, webhook_id, limit=query.limit, after=query.after, status=query.status

@@ -8,7 +8,6 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Rejected
@@ -22,7 +21,7 @@ from darkroom.http.list_queries import read_list_query
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
 from darkroom.http.responses import NOT_STORED, image_response, json_response, page_response
-from darkroom.http.router import Router
+from darkroom.http.router import Response, Router
 from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_USAGE, GET_VARIANT, LIST_IMAGES
 from darkroom.http.usage import usage_document
 from darkroom.operations.list_images import list_images
@@ -54,7 +53,7 @@ def _list_query(app: Router) -> ListQuery:
 
 
 @handles(app, LIST_IMAGES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))
-def get_images() -> Response[str]:
+def get_images() -> Response:
     query = app.read_once(_list_query)
     page = list_images(ports, query, tenant_id=caller_of(app).tenant_id)
     if page.cut_short_by is not None:
@@ -71,16 +70,16 @@ def get_images() -> Response[str]:
 
 
 @handles(app, GET_STATUS, read)
-def get_status(image_id: str) -> Response[str]:
+def get_status(image_id: str) -> Response:
     return _answer(image_id, with_source=False)
 
 
 @handles(app, GET_IMAGE, read)
-def get_image(image_id: str) -> Response[str]:
+def get_image(image_id: str) -> Response:
     return _answer(image_id, with_source=True)
 
 
-def _answer(image_id: str, *, with_source: bool) -> Response[str]:
+def _answer(image_id: str, *, with_source: bool) -> Response:
     image = read_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
     if_none_match = app.current_event.headers.get("if-none-match")
     return image_response(
@@ -94,7 +93,7 @@ def _answer(image_id: str, *, with_source: bool) -> Response[str]:
 
 
 @handles(app, GET_VARIANT, read)
-def get_variant(image_id: str, name: str) -> Response[str]:
+def get_variant(image_id: str, name: str) -> Response:
     caller, for_head = caller_of(app), app.current_event.http_method == "HEAD"
     try:
         url = variant_url(ports, image_id, name, tenant_id=caller.tenant_id, for_head=for_head)
@@ -121,7 +120,7 @@ def get_variant(image_id: str, name: str) -> Response[str]:
 
 
 @handles(app, GET_USAGE, read)
-def get_usage() -> Response[str]:
+def get_usage() -> Response:
     caller, query = caller_of(app), app.current_event.query_string_parameters
     told = read_usage(usage_ports, tenant_id=caller.tenant_id, since=query.get("since"), until=query.get("until"))
     report_unreadable(told.unreadable)
@@ -137,7 +136,7 @@ def _description() -> str:
 
 
 @handles(app, GET_OPENAPI)
-def get_openapi() -> Response[str]:
+def get_openapi() -> Response:
     return Response(
         status_code=HTTPStatus.OK.value,
         content_type="application/json",

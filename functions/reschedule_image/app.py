@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.http.api import create_app, handles
@@ -14,7 +13,7 @@ from darkroom.http.documents import status_document
 from darkroom.http.protection import protected
 from darkroom.http.requests import json_body
 from darkroom.http.responses import json_response
-from darkroom.http.router import AnswerMetrics
+from darkroom.http.router import AnswerMetrics, Response
 from darkroom.http.routes import PATCH_IMAGE
 from darkroom.http.timetables import read_reschedule
 from darkroom.operations.reschedule_image import reschedule_image
@@ -27,7 +26,7 @@ app = create_app(within=answering, counted=AnswerMetrics(served="ImagesReschedul
 
 
 @handles(app, PATCH_IMAGE, protected(edge.rate_limit))
-def patch(image_id: str) -> Response[str]:
+def patch(image_id: str) -> Response:
     caller = caller_of(app)
     image = reschedule_image(
         ports, image_id, read_reschedule(json_body(app)), tenant_id=caller.tenant_id, tier=caller.tier

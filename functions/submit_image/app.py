@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -28,7 +27,7 @@ from darkroom.http.requests import (
     refuse_damaged_file,
 )
 from darkroom.http.responses import headers_of_accepted, json_response
-from darkroom.http.router import AnswerMetrics, Router
+from darkroom.http.router import AnswerMetrics, Response, Router
 from darkroom.http.routes import POST_IMAGE
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.begin_fetch import Wanted, begin_fetch
@@ -67,7 +66,7 @@ price = Price(policy=Policy.TENANT, cost=cost_of_upload)
 
 
 @handles(app, POST_IMAGE, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
-def post_image() -> Response[str]:
+def post_image() -> Response:
     refuse_damaged_file(app)
     accepted = asked_to_fetch() if is_of_url(app) else sent()
     image = accepted.image

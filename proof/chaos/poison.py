@@ -13,7 +13,8 @@ from typing import Any
 from darkroom.aws.deliveries_table import DELIVERIES
 from darkroom.aws.endpoints_table import ENDPOINTS
 from darkroom.domain.delivery import new_delivery
-from darkroom.domain.endpoint import RANDOM_BYTES, Endpoint, EndpointState, endpoint_id_from, place_of
+from darkroom.domain.endpoint import Endpoint, EndpointState
+from darkroom.domain.endpoint_ids import RANDOM_BYTES, endpoint_id_from, place_of
 from darkroom.domain.hold import RELEASE, Batch, Entry, batch_key, execution_name
 from darkroom.domain.ids import image_id_from_bits
 from darkroom.domain.image import due_shard_of, waiting_shard_of

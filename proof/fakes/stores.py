@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.claim import Lease, claim_unseen
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Retryable, Unplaceable
 from darkroom.domain.fetch import NOT_FOUND, TOO_LARGE, Fetched, Unfetched
-from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, Unplaceable, UnreadableBatch
+from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, UnreadableBatch
 from darkroom.domain.image import VERSION_FIELDS, Image, Provenance, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
-from darkroom.domain.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, place_of, runway_of
+from darkroom.domain.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, runway_of
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.event import image_id_of_event
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.tenants import MOST_ERASED_AT_ONCE

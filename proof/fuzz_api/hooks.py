@@ -17,7 +17,7 @@ import schemathesis
 from hypothesis import strategies
 from schemathesis import Case, HookContext, Response
 
-from darkroom.domain.endpoint import MAX_ENDPOINT_URL_LENGTH
+from darkroom.domain.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
 from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json

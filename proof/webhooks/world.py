@@ -23,9 +23,9 @@ from darkroom.domain.endpoint import (
     at_one_host,
     in_flight,
     matches,
-    place_of,
     signing_secrets,
 )
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
 from darkroom.domain.event import Event, EventType, body_of, image_id_of_event, without_details
 from darkroom.domain.image import Status

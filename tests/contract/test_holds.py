@@ -22,8 +22,8 @@ from darkroom.aws.holds import HoldExecutions, HoldReleases, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.reservations_table import ReservationsTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, ReleaseWindow, Unplaceable, UnreadableBatch, batch_key
+from darkroom.domain.errors import Retryable, Unplaceable
+from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, ReleaseWindow, UnreadableBatch, batch_key
 from darkroom.domain.image import Status, message_for
 from darkroom.domain.instants import timestamp
 from darkroom.domain.message import Message, read_message

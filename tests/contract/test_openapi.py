@@ -13,7 +13,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from checks.expand_template import expanded_template, raw_template
 from checks.report import ROOT
 from darkroom.http.problems import PROBLEMS
-from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES
+from darkroom.http.route import EVERYWHERE, NOWHERE
+from darkroom.http.route_table import ROUTES
 from darkroom.settings import Access
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws
@@ -64,23 +65,15 @@ def test_each_route_is_handled_by_the_function_to_which_the_template_sends_it(
         if event["Type"] == "HttpApi"
     }
     handled = {
-        (route.method, route.rule.pattern): name
+        (method, path): name
         for name in API_FUNCTIONS
         for app in [load(name, aws, monkeypatch).app]
-        for route in [*app._static_routes, *app._dynamic_routes]
+        for method, path in app.handlers
     }
     assert len(handled) == sum(len(route.methods) for route in ROUTES)
     for route, method in ((one, method) for one in ROUTES for method in one.methods):
-        name = handled[method, app_pattern(route.rule)]
+        name = handled[method, route.rule]
         assert sent[method, route.path] == f"functions/{name}/", (route.name, method)
-
-
-def app_pattern(rule: str) -> str:
-    """What Powertools makes of a rule."""
-    from aws_lambda_powertools.event_handler import APIGatewayHttpResolver  # noqa: PLC0415
-
-    pattern: str = APIGatewayHttpResolver._compile_regex(rule).pattern
-    return pattern
 
 
 def test_every_problem_is_told_with_its_code_type_and_status() -> None:

@@ -25,7 +25,8 @@ from darkroom.domain.delivery import (
     read_delivery_message,
     record,
 )
-from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, endpoint_id_from, runway_of
+from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, runway_of
+from darkroom.domain.endpoint_ids import endpoint_id_from
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
 from darkroom.ports import Deliveries, DueDelivery, DueEndpoint, Endpoints, Fenced, UnreadableRow
 from proof.fakes.messages import SIGNER

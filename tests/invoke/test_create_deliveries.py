@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from darkroom.domain.delivery import Delivery
-from darkroom.domain.endpoint import Endpoint, endpoint_id_from
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.endpoint_ids import endpoint_id_from
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 from darkroom.domain.delivery import message_for, new_delivery
-from darkroom.domain.endpoint import Endpoint, endpoint_id_from
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.endpoint_ids import endpoint_id_from
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 

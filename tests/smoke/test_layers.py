@@ -68,8 +68,10 @@ def _problem_of(name: str, together: dict[str, bytes]) -> str | None:
     return None
 
 
-def test_the_layer_of_bytecode_holds_nothing_else(archives: dict[str, dict[str, bytes]]) -> None:
-    assert {PurePosixPath(name).suffix for name in archives["BytecodeLayer"]} == {".pyc"}
+def test_the_layer_of_bytecode_holds_nothing_but_that_and_botocores_models(
+    archives: dict[str, dict[str, bytes]],
+) -> None:
+    assert {PurePosixPath(name).suffix for name in archives["BytecodeLayer"]} == {".pyc", ".marshal"}
 
 
 def test_no_layer_depends_on_the_processor_but_those_that_say_so(archives: dict[str, dict[str, bytes]]) -> None:

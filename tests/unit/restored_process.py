@@ -23,7 +23,7 @@ import time_machine
 from awslambdaric import bootstrap
 from awslambdaric.lambda_runtime_marshaller import LambdaMarshaller
 
-PRELOADED = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.metrics", "botocore.session", "pydantic")
+PRELOADED = ("aws_lambda_powertools.metrics", "botocore.session", "pydantic")
 
 FORKS = 2
 

@@ -15,7 +15,7 @@ import pytest
 from darkroom.aws.deliveries_table import DELIVERIES
 from darkroom.aws.endpoints_table import ENDPOINTS
 from darkroom.aws.images_table import from_item, to_item
-from darkroom.domain.endpoint import place_of
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.errors import INTERNAL
 from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of

@@ -39,8 +39,8 @@ from darkroom.domain.endpoint import (
     EndpointState,
     Flight,
     in_flight,
-    place_of,
 )
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.errors import Retryable
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.operations.manage_webhooks import (

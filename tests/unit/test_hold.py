@@ -15,7 +15,6 @@ from darkroom.domain.hold import (
     BATCH_LIMIT,
     FULL_SLOT,
     HELD_AT_MOST_SECONDS,
-    LANE_DELAY_SECONDS,
     MAX_BATCH_BYTES,
     RELEASE,
     WHEEL,
@@ -31,7 +30,7 @@ from darkroom.domain.hold import (
     read_stored_batch,
     unplaceable_because,
 )
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from proof.fakes.damage import damaged

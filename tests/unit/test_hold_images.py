@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Retryable, Unplaceable
 from darkroom.domain.hold import (
     HELD_AT_MOST_SECONDS,
     MAX_BATCH_BYTES,
     Batch,
     Entry,
-    Unplaceable,
     UnreadableBatch,
     level_of,
     read_batch,

@@ -27,15 +27,8 @@ from darkroom.domain.delivery import (
     DeliveryStatus,
     claim,
 )
-from darkroom.domain.endpoint import (
-    MAX_ENDPOINTS,
-    MAX_SECRETS,
-    QUIET_SECONDS,
-    ROTATION_SECONDS,
-    DisabledBy,
-    disable,
-    place_of,
-)
+from darkroom.domain.endpoint import MAX_SECRETS, QUIET_SECONDS, ROTATION_SECONDS, DisabledBy, disable
+from darkroom.domain.endpoint_ids import MAX_ENDPOINTS, place_of
 from darkroom.domain.event import PATTERNS, EventType
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.tenants import Allowance, Caller, Tier, context_of

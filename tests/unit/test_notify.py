@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.endpoint import Endpoint, endpoint_id_from
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.endpoint_ids import endpoint_id_from
 from darkroom.domain.errors import Rejected
 from darkroom.domain.event import events_of
 from darkroom.domain.image import Image

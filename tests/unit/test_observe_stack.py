@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from darkroom.domain.delivery import new_delivery
-from darkroom.domain.endpoint import DisabledBy, Endpoint, disable, endpoint_id_from
+from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
+from darkroom.domain.endpoint_ids import endpoint_id_from
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Cause, Status, message_for
 from darkroom.domain.lanes import LANES

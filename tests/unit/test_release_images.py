@@ -7,24 +7,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import (
-    FULL_SLOT,
-    HELD_AT_MOST_SECONDS,
-    LANE_DELAY_SECONDS,
-    RELEASE,
-    Batch,
-    Entry,
-    Unplaceable,
-    UnreadableBatch,
-    batch_key,
-)
+from darkroom.domain.errors import Retryable, Unplaceable
+from darkroom.domain.hold import FULL_SLOT, HELD_AT_MOST_SECONDS, RELEASE, Batch, Entry, UnreadableBatch, batch_key
 from darkroom.domain.image import Status
-from darkroom.domain.lanes import (
-    LANES,
-    SLOW,
-    Lane,
-)
+from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES, SLOW, Lane
 from darkroom.operations.release_images import (
     WINDOWS_AHEAD_SECONDS,
     Ports,

@@ -20,9 +20,9 @@ from darkroom.domain.endpoint import (
     RUNWAYS,
     Endpoint,
     Flight,
-    place_of,
     runway_of,
 )
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.errors import Retryable
 from darkroom.operations.manage_webhooks import Change, change_webhook
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request

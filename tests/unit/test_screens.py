@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from darkroom.domain.delivery import MAX_PAGE_DELIVERIES, DeliveryStatus
-from darkroom.domain.endpoint import MAX_DESCRIPTION_CHARACTERS, MAX_ENDPOINTS
+from darkroom.domain.endpoint import MAX_DESCRIPTION_CHARACTERS
+from darkroom.domain.endpoint_ids import MAX_ENDPOINTS
 from darkroom.domain.event import PATTERNS
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 

@@ -13,8 +13,7 @@ from checks.expand_template import TEMPLATE, referred, resources
 from checks.report import ROOT
 from checks.write_lane import with_lane
 from console.main import app
-from darkroom.domain.hold import LANE_DELAY_SECONDS
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.observation import Alarm
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.domain.service_level import FAST_MINUTES

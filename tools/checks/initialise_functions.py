@@ -175,7 +175,7 @@ def initialise(
             *("--runtime-interface-emulator-address", entry, "--runtime-api-address", runtime_api),
             *(paths.FUNCTION_PYTHON, "-m", "awslambdaric", function.handler),
         ],
-        env=_environment(function, opt) | dict(variables or {}),
+        env=environment_of(function, opt) | dict(variables or {}),
         cwd=function.code,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -251,7 +251,7 @@ def _invoke(url: str, event: bytes, answers: list[dict[str, Any]], seconds: list
         return
 
 
-def _environment(function: Function, opt: Path) -> dict[str, str]:
+def environment_of(function: Function, opt: Path) -> dict[str, str]:
     """Lambda's environment variables, with no address that anything could be sent to.
 
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime

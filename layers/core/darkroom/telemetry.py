@@ -7,6 +7,7 @@ about an image has its `image_id`.
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -19,6 +20,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from darkroom import IS_IN_LAMBDA
 from darkroom.bookkeeping import log as bookkeeping_log
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.signature import Mistrust
@@ -72,6 +74,9 @@ def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callab
         measured: Handler = metrics.log_metrics(handler, capture_cold_start_metric=True) if has_metrics else handler
         identified = _identified(_timed(measured), of_gateway=of_gateway)
         logged: Handler = logger.inject_lambda_context(identified, clear_state=True)
+        if IS_IN_LAMBDA:
+            gc.freeze()  # invocations need not look for garbage among all that was imported either
+            gc.enable()
         return logged
 
     return decorate

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import pytest
-from aws_lambda_powertools.event_handler import Response
 
 from darkroom.domain.errors import Retryable, TurnedAway
 from darkroom.domain.rate_limits import Policy
@@ -15,8 +14,9 @@ from darkroom.http import protection
 from darkroom.http.api import handles
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
-from darkroom.http.router import Router
-from darkroom.http.routes import GET_OPENAPI, POST_IMAGE, ROUTES
+from darkroom.http.route_table import ROUTES
+from darkroom.http.router import Response, Router
+from darkroom.http.routes import GET_OPENAPI, POST_IMAGE
 from darkroom.operations.take_token import Ports
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets
@@ -33,15 +33,15 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Router:
     return router
 
 
-def asked(app: Router, buckets: FakeTokenBuckets, serve: Callable[[Any], Response[str]], **more: Any) -> Response[str]:
+def asked(app: Router, buckets: FakeTokenBuckets, serve: Callable[[Any], Response], **more: Any) -> Response:
     return protected(Ports(token_buckets=buckets, clock=lambda: NOW), **more)(app, cast(Any, serve))
 
 
-def served(_: Any) -> Response[str]:
+def served(_: Any) -> Response:
     return Response(status_code=HTTPStatus.OK.value)
 
 
-def full(_: Any) -> Response[str]:
+def full(_: Any) -> Response:
     raise TurnedAway("overloaded", "Later.", retry_after_seconds=300)
 
 
@@ -63,16 +63,16 @@ def test_what_a_price_has_read_of_a_request_is_not_read_again_for_its_operation_
         read.append(router.current_event.body or "")
         return read[-1]
 
-    def twice() -> Response[str]:
+    def twice() -> Response:
         return Response(status_code=HTTPStatus.OK.value, body=app.read_once(body_of) + app.read_once(body_of))
 
-    app.post("/")(twice)
+    app.add("POST", "/", twice)
     event = {
         "version": "2.0",
         "rawPath": "/",
-        "requestContext": {"http": {"method": "POST", "path": "/"}, "stage": "$default"},
+        "requestContext": {"http": {"method": "POST", "path": "/"}, "stage": "$default", "requestId": "r"},
     }
-    answers = [app.resolve({**event, "body": body}, cast(Any, None))["body"] for body in ("a", "b")]
+    answers = [app.resolve({**event, "body": body})["body"] for body in ("a", "b")]
     assert (answers, read) == (["aa", "bb"], ["a", "b"])
 
 

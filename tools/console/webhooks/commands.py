@@ -14,7 +14,7 @@ from console.terminal.durations import seconds_of
 from console.terminal.instants import milliseconds
 from console.webhooks.forward import problem_with
 from darkroom.domain.delivery import DeliveryStatus, is_delivery_id
-from darkroom.domain.endpoint import is_endpoint_id
+from darkroom.domain.endpoint_ids import is_endpoint_id
 from darkroom.domain.instants import rfc3339
 
 _HELP = """Webhooks: events that are sent to a program, signed by Standard Webhooks.

@@ -15,11 +15,11 @@ from zlib import crc32
 from botocore.config import Config
 from botocore.credentials import ContainerProvider, DeferredRefreshableCredentials
 from botocore.exceptions import FlexibleChecksumError, IncompleteReadError
-from botocore.loaders import Loader
 from botocore.session import Session, get_session
 from botocore.utils import determine_content_length
 
 from darkroom.aws.errors import failure_of
+from darkroom.aws.models import ModelLoader
 from darkroom.domain.errors import Retryable
 from darkroom.domain.fingerprint import call_note
 from darkroom.telemetry import count_call
@@ -95,19 +95,12 @@ _LAST_CALLS = frozenset({"UpdateItem", "ChangeMessageVisibility"})
 """The calls that secure an image whatever came before: its row's last write, and when its message comes back."""
 
 
-class _Loader(Loader):
-    """Knows which services are used here: botocore would list the folders of 400 to see whether these are there."""
-
-    def list_available_services(self, type_name: str) -> list[str]:
-        return ["dynamodb", "s3", "secretsmanager", "sns", "sqs", "stepfunctions"]
-
-
 @cache
 def _session() -> Session:
     # Not boto3's, which is twice as large: no resource and no managed transfer is used here. Clients of one session
     # share what botocore has loaded.
     session = get_session()
-    session.register_component("data_loader", _Loader())
+    session.register_component("data_loader", ModelLoader())
     return session
 
 

@@ -15,7 +15,6 @@ from darkroom.aws.errors import code_of, retryable
 from darkroom.aws.signing import MessageSigner
 from darkroom.domain.dead_letter import Redrive, RedriveStatus
 from darkroom.domain.message import Message
-from darkroom.domain.rejection import RejectedMessage
 from darkroom.domain.signature import SIGNATURE
 from darkroom.ports import DeadLetter, Taken
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef, MessageTypeDef
+
+    from darkroom.domain.rejection import RejectedMessage
 
 EXPLANATION = "explanation"
 """The message attribute with the explanation of a dead letter that Darkroom made."""

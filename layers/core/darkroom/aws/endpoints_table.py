@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, pages_of, retryable
 from darkroom.aws.versioned_rows import Item, Rows, VersionedRows
-from darkroom.domain.endpoint import Endpoint, place_of
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.endpoint_ids import place_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import DueEndpoint, Fenced, UnreadableRow
 

@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, is_passing_code, retryable
 from darkroom.aws.signing import MessageSigner
-from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Unplaceable
+from darkroom.domain.errors import Retryable, Unplaceable
 from darkroom.domain.lanes import FETCH, HOLD, UPLOAD
 from darkroom.domain.message import Message
 from darkroom.ports import QueueDepth

@@ -101,3 +101,8 @@ def demand_none(failures: Mapping[Any, Exception]) -> None:
     """Raises the first of the failures, if there are any."""
     for failure in failures.values():
         raise failure
+
+
+class Unplaceable(ValueError):
+    """An image that no retry by this version brings to a lane: leave it out, so that the others go on. Its row is due
+    for a look after its time, by a sweeper that may know its lane."""

@@ -15,11 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.lanes import LANE_DELAY_SECONDS
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
-
-LANE_DELAY_SECONDS = 900
-"""The longest delay of a message in a lane: SQS's DelaySeconds is at most 15 minutes."""
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 
@@ -108,11 +106,6 @@ def read_batch_dead_letter(body: str) -> BatchDeadLetter | None:
 class UnreadableBatch(ValueError):
     """An object that is damaged, or not a batch of a known version: no retry makes it readable, and the sweeper sends
     its images."""
-
-
-class Unplaceable(ValueError):
-    """An image that no retry by this version brings to a lane: leave it out, so that the others go on. Its row is due
-    for a look after its time, by a sweeper that may know its lane."""
 
 
 def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str]) -> str | None:

@@ -19,6 +19,9 @@ named like lanes."""
 EVENTS = "events"
 """What the topic's messages are signed for: each consumer's queue gets the same ones."""
 
+LANE_DELAY_SECONDS = 900
+"""The longest delay of a message in a lane: SQS's DelaySeconds is at most 15 minutes."""
+
 COSTLIEST_PHOTO_SECONDS = 5.0
 """How long a worker is busy with a photo and the costliest recipe."""
 

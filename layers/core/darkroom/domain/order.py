@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from darkroom.domain.endpoint import is_endpoint_id
+from darkroom.domain.endpoint_ids import is_endpoint_id
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import is_idempotency_key
 from darkroom.domain.image import Image

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
-from darkroom.domain.event import EventType, Heard
 from darkroom.domain.instants import Milliseconds, day_of
 from darkroom.domain.stored import NOTHING, Stored
+
+if TYPE_CHECKING:
+    from darkroom.domain.event import Heard
 
 DAY_MILLISECONDS = 24 * 3600 * 1000
 
@@ -61,6 +64,8 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
 
     An event that was published again after its image was deleted has no figures: then it adds none.
     """
+    from darkroom.domain.event import EventType  # noqa: PLC0415 -- whatever only reads usage needs no events
+
     if now - event.time > COUNTED_DAYS * DAY_MILLISECONDS:
         return None
     stored = Stored.read(event.data.get("stored"))

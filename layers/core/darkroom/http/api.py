@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
-
 from darkroom.domain.errors import Misconfigured, Rejected, Retryable, UnknownDelivery, UnknownImage, UnknownWebhook
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.domain.ids import is_image_id
@@ -16,8 +13,8 @@ from darkroom.http.callers import caller_of
 from darkroom.http.problems import Excess, FieldErrorDocument, Problem
 from darkroom.http.requests import correlation_id_of
 from darkroom.http.responses import problem_response
-from darkroom.http.router import AnswerMetrics, Router
-from darkroom.http.routes import Route, methods_of
+from darkroom.http.route import Route
+from darkroom.http.router import AnswerMetrics, Middleware, Next, Response, Router
 from darkroom.ports import UnreadableRow
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable
@@ -37,50 +34,50 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     """A router for HTTP API events (payload 2.0) that answers every error as a problem, and everything in time."""
     app = Router(AccessSettings.read(), counted)
 
-    def in_time(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+    def in_time(app: Router, next_middleware: Next) -> Response:
         with within(ANSWER_SECONDS):
             return next_middleware(app)
 
-    app.use(middlewares=[in_time])
+    app.everywhere.append(in_time)
 
-    def respond(problem: Problem) -> Response[str]:
+    def respond(problem: Problem) -> Response:
         return problem_response(problem, correlation_id_of(app))
 
     @app.exception_handler(Problem)
-    def _problem(problem: Problem) -> Response[str]:
+    def _problem(problem: Problem) -> Response:
         return respond(problem)
 
     @app.exception_handler(InvalidFields)
-    def _invalid_fields(error: InvalidFields) -> Response[str]:
+    def _invalid_fields(error: InvalidFields) -> Response:
         errors: list[FieldErrorDocument] = [{"field": one.field, "message": one.message} for one in error.problems]
         return respond(Problem(error.code, error.message, errors=errors))
 
     @app.exception_handler(QuotaExceeded)
-    def _quota_exceeded(error: QuotaExceeded) -> Response[str]:
+    def _quota_exceeded(error: QuotaExceeded) -> Response:
         return respond(Problem(error.code, error.message, excess=Excess(used=error.used, quota=error.quota)))
 
     @app.exception_handler(Rejected)
-    def _rejected(error: Rejected) -> Response[str]:
+    def _rejected(error: Rejected) -> Response:
         return respond(Problem(error.code, error.message))
 
     unknown_image = Problem("unknown_image", "There is no image with this id.")
 
     @app.exception_handler(UnknownImage)
-    def _unknown_image(_: UnknownImage) -> Response[str]:
+    def _unknown_image(_: UnknownImage) -> Response:
         return respond(unknown_image)
 
     @app.exception_handler(UnknownWebhook)
-    def _unknown_webhook(_: UnknownWebhook) -> Response[str]:
+    def _unknown_webhook(_: UnknownWebhook) -> Response:
         return respond(Problem("unknown_webhook", "There is no webhook with this id."))
 
     @app.exception_handler(UnknownDelivery)
-    def _unknown_delivery(_: UnknownDelivery) -> Response[str]:
+    def _unknown_delivery(_: UnknownDelivery) -> Response:
         return respond(
             Problem("unknown_delivery", "The webhook has no delivery with this id. Deliveries are kept for 30 days.")
         )
 
     @app.exception_handler(Retryable)
-    def _unavailable(error: Retryable) -> Response[str]:
+    def _unavailable(error: Retryable) -> Response:
         if isinstance(error, Misconfigured):
             # The alarm of functions' errors counts lines with an `errorType`.
             about = {"cause": str(error), "errorType": type(error).__name__}
@@ -97,7 +94,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
         )
 
     @app.exception_handler(UnreadableRow)
-    def _unreadable(error: UnreadableRow) -> Response[str]:
+    def _unreadable(error: UnreadableRow) -> Response:
         report_unreadable([error])
         if error.tenant_id != caller_of(app).tenant_id:
             return respond(unknown_image)
@@ -110,8 +107,10 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
             )
         )
 
-    @app.not_found
-    def _no_route(_: Exception) -> Response[str]:
+    @app.no_route
+    def _no_route() -> Response:
+        from darkroom.http.route_table import methods_of  # noqa: PLC0415 -- seldom, and it has every route
+
         request = app.current_event
         methods = methods_of(request.path)
         # A path that matches a route but ends up here has characters that neither an id nor a variant's name may have.
@@ -124,15 +123,15 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
         raise Problem("method_not_allowed", f"This path allows {allowed}.", headers={"Allow": allowed})
 
     @app.exception_handler(Exception)
-    def _internal(error: Exception) -> Response[str]:
+    def _internal(error: Exception) -> Response:
         logger.exception("unexpected error", exc_info=error)
         return respond(Problem("internal", "An unexpected error occurred. Report the correlation id to the operator."))
 
     return app
 
 
-def handles[Handler: Callable[..., Response[str]]](
-    app: Router, route: Route, protection: Callable[..., Response[str]] | None = None
+def handles[Handler: Callable[..., Response]](
+    app: Router, route: Route, protection: Callable[..., Response] | None = None
 ) -> Callable[[Handler], Handler]:
     """Registers the decorated function for the route; a rate-limited route gets a protection in front.
 
@@ -142,7 +141,7 @@ def handles[Handler: Callable[..., Response[str]]](
     if route.is_rate_limited != (protection is not None):
         raise ValueError(f"{route.name}: a route that is rate-limited needs a protection, and no other has one")
 
-    def refuse_unknown_parameters(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+    def refuse_unknown_parameters(app: Router, next_middleware: Next) -> Response:
         # A request may be signed in its query instead of a header
         # (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html).
         given = {name for name in app.current_event.query_string_parameters if not name.lower().startswith("x-amz-")}
@@ -154,7 +153,7 @@ def handles[Handler: Callable[..., Response[str]]](
             f"This route knows only these parameters: {known}." if known else "This route takes no parameters.",
         )
 
-    def require_scope(app: Router, next_middleware: NextMiddleware) -> Response[str]:
+    def require_scope(app: Router, next_middleware: Next) -> Response:
         scopes = caller_of(app).scopes
         if scopes is None or route.scope in scopes:
             return next_middleware(app)
@@ -164,19 +163,22 @@ def handles[Handler: Callable[..., Response[str]]](
             headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{route.scope}"'},
         )
 
-    def tell_of_image(app: Router, next_middleware: NextMiddleware) -> Response[str]:
-        image_id = app.context.get("_route_args", {}).get("image_id", "")
+    def tell_of_image(app: Router, next_middleware: Next) -> Response:
+        image_id = app.current_event.arguments.get("image_id", "")
         if is_image_id(image_id):  # anything else is a client's text, and no image's
             logger.append_keys(image_id=image_id)
         return next_middleware(app)
 
-    middlewares: list[Callable[..., Response[str]]] = [
+    middlewares: list[Middleware] = [
         tell_of_image,
         refuse_unknown_parameters,
         *([] if route.is_open else [require_scope]),
         *([protection] if protection else []),
     ]
-    register: Callable[[Handler], Handler] = app.route(
-        rule=route.rule, method=list(route.methods), middlewares=middlewares
-    )
+
+    def register(handler: Handler) -> Handler:
+        for method in route.methods:
+            app.add(method, route.rule, handler, middlewares)
+        return handler
+
     return register

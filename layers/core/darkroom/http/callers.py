@@ -20,12 +20,11 @@ def caller_of(app: Router) -> Caller:
     carries nothing from it reveals a hole in the template: it is refused (RuntimeError) and not taken for the default
     tenant's.
     """
-    authorizer = app.current_event.request_context.authorizer
     match app.access.access:
         case "keys":
-            caller = caller_from(_passed(authorizer.get_lambda))
+            caller = caller_from(_passed(app.current_event.authorized))
         case "jwt":
-            caller = _caller_of_token(_passed(authorizer.jwt_claim), app.access)
+            caller = _caller_of_token(_passed(app.current_event.claims), app.access)
         case "iam" | "anonymous":
             caller = NOBODY_IN_PARTICULAR
     logger.append_keys(tenant_id=caller.tenant_id, **({} if caller.key_id is None else {"key_id": caller.key_id}))

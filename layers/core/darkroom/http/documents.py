@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
+from darkroom.domain.endpoint_ids import ENDPOINT_ID_PATTERN
 from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.image import UNKNOWN_SOURCE, Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
@@ -20,6 +21,7 @@ RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
 """How long a client waits before it asks again for an unfinished image: the usual pause, and the longest for a
 scheduled image."""
 
+type WebhookId = Annotated[str, Field(pattern=f"^{ENDPOINT_ID_PATTERN}$", description="A webhook's id.")]
 type ImageId = Annotated[str, Field(pattern=f"^{IMAGE_ID_PATTERN}$", description="An image's id.")]
 type Instant = Annotated[
     str, Field(json_schema_extra={"format": "date-time"}, description="RFC 3339, in UTC, with milliseconds.")

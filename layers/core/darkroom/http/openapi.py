@@ -21,7 +21,8 @@ from darkroom.http.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID,
 from darkroom.http.payloads import PAYLOADS
 from darkroom.http.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.requests import JSON
-from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES, Answer, Body, Parameter, Route
+from darkroom.http.route import EVERYWHERE, NOWHERE, Answer, Body, Parameter, Route
+from darkroom.http.route_table import ROUTES
 from darkroom.http.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
 

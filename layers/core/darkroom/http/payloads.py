@@ -11,8 +11,8 @@ from darkroom.domain.delivery import PING
 from darkroom.domain.endpoint import DisabledBy
 from darkroom.domain.event import EventType
 from darkroom.domain.lanes import LANES
-from darkroom.http.documents import Count, ImageId, Instant, LinksDocument, Path
-from darkroom.http.webhooks import WebhookId, WebhookLinksDocument
+from darkroom.http.documents import Count, ImageId, Instant, LinksDocument, Path, WebhookId
+from darkroom.http.webhooks import WebhookLinksDocument
 
 _FORGOTTEN = "Absent in an event that is published again after the row has forgotten it."
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from darkroom.domain.errors import TurnedAway
@@ -16,7 +14,7 @@ from darkroom.domain.token_bucket import seconds_to_next, tokens_left
 from darkroom.http.callers import caller_of
 from darkroom.http.problems import Problem
 from darkroom.http.rate_limit import limit_field, policy_field
-from darkroom.http.router import Router
+from darkroom.http.router import Next, Response, Router
 from darkroom.operations.take_token import Ports, take_token
 from darkroom.telemetry import logger
 
@@ -51,7 +49,7 @@ REQUEST = Price(policy=Policy.TENANT)
 
 def protected(
     rate_limit: Ports, *, price: Price = REQUEST, require_healthy: Callable[[], None] | None = None
-) -> Callable[[Router, NextMiddleware], Response[str]]:
+) -> Callable[[Router, Next], Response]:
     """A middleware for one route.
 
     Every answer tells the client its tenant's allowance. While a store is known not to answer, `require_healthy` raises
@@ -59,7 +57,7 @@ def protected(
     decides whether its lane has room (TurnedAway), because a request that repeats an earlier one passes.
     """
 
-    def protect(app: Router, next_middleware: NextMiddleware) -> Response[str]:
+    def protect(app: Router, next_middleware: Next) -> Response:
         caller = caller_of(app)
         charge = price.of(app, caller)
         if charge is not None:

@@ -14,7 +14,7 @@ JSON = "application/json"
 
 def correlation_id_of(app: Router) -> str:
     """The gateway's id of the current request: in every log line about it, and in the rows that it makes."""
-    return app.current_event.request_context.request_id
+    return app.current_event.request_id
 
 
 def idempotency_key_of(app: Router) -> str | None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools.event_handler import Response
-
 from darkroom.domain.paths import status_path
 from darkroom.http.documents import (
     RETRY_AFTER_SECONDS,
@@ -20,6 +18,7 @@ from darkroom.http.documents import (
 from darkroom.http.entity_tags import entity_tag, matches_entity_tag, page_tag
 from darkroom.http.list_queries import cursor_text
 from darkroom.http.problems import Problem, problem_document
+from darkroom.http.router import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,16 +30,14 @@ if TYPE_CHECKING:
 NOT_STORED = {"Cache-Control": "no-store"}
 
 
-def json_response(
-    status: HTTPStatus, document: Mapping[str, Any], headers: Mapping[str, str] = NOT_STORED
-) -> Response[str]:
+def json_response(status: HTTPStatus, document: Mapping[str, Any], headers: Mapping[str, str] = NOT_STORED) -> Response:
     """A JSON answer."""
     return Response(
         status_code=status.value, content_type="application/json", body=json.dumps(document), headers=dict(headers)
     )
 
 
-def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
+def problem_response(problem: Problem, correlation_id: str) -> Response:
     """The answer for `problem`, as `application/problem+json`."""
     return Response(
         status_code=problem.status.value,
@@ -69,7 +66,7 @@ def image_response(
     if_none_match: str | None,
     now: Milliseconds,
     estimated_seconds: int | None = None,
-) -> Response[str]:
+) -> Response:
     """The image in its current state, with the facts of its original if `with_source`; without a document if the
     client's copy is current."""
     headers = _revalidated(entity_tag(image, now, estimated_seconds), retry_after_seconds(image, now))
@@ -86,7 +83,7 @@ def page_response(
     thumb_url_of: Callable[[Variant], str] | None,
     if_none_match: str | None,
     now: Milliseconds,
-) -> Response[str]:
+) -> Response:
     """A page of the list, whose images have a `thumb` with `thumb_url_of`; without a document if the client's copy is
     current, and then nothing is signed."""
     entries = [(image, estimate_of(image)) for image in page.images]

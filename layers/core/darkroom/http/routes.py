@@ -1,20 +1,15 @@
-"""The one table of the API's routes: handlers are registered by it, requests are checked by it, openapi.json is made
-from it."""
+"""The routes of images in the one table of the API's routes: handlers are registered by it, requests are checked by
+it, openapi.json is made from it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from pydantic import ConfigDict, Field
 
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE
-from darkroom.domain.api_keys import Scope
-from darkroom.domain.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES, DeliveryStatus
-from darkroom.domain.endpoint import MAX_ENDPOINTS
 from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
@@ -27,143 +22,26 @@ from darkroom.http.announcements import (
     MEDIA_TYPE_PATTERN,
     SHA256_PATTERN,
 )
-from darkroom.http.documents import ImageDocument, ImageId, PageDocument, StatusDocument, UploadDocument
+from darkroom.http.documents import ImageDocument, ImageId, PageDocument, StatusDocument, UploadDocument, WebhookId
 from darkroom.http.headers import (
-    ALLOWANCE_HEADERS,
     ENTITY_TAG,
     EXAMPLE_ID,
-    EXAMPLE_URL,
     EXAMPLE_WEBHOOK_ID,
     LOCATION_OF_STATUS,
     LOCATION_OF_VARIANT,
-    LOCATION_OF_WEBHOOK,
     PAGE_TAG,
     REPLAYED,
     RETRY_AFTER,
     RETRY_AFTER_OF_PAGE,
     RETRY_AFTER_WHILE_UNFINISHED,
-    Header,
 )
 from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, URLS
+from darkroom.http.route import Answer, Body, Parameter, Route, one_of
 from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_RESCHEDULE_BYTES
 from darkroom.http.usage import Day, UsageDocument
-from darkroom.http.webhooks import (
-    DEFAULT_PAGE_DELIVERIES,
-    MAX_RECOVERY_BYTES,
-    MAX_WEBHOOK_BYTES,
-    DeliveriesDocument,
-    DeliveryDocument,
-    NewWebhook,
-    NewWebhookDocument,
-    Recovery,
-    WebhookChange,
-    WebhookDocument,
-    WebhookId,
-    WebhooksDocument,
-)
 from darkroom.http.written_orders import MAX_ORDER_BYTES
 
-
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """A parameter of a request: in its path, its query or a header. `kind` is the Python type that gives its schema;
-    `media_type` is set if the value is a document itself."""
-
-    name: str
-    place: Literal["path", "query", "header"]
-    kind: Any
-    description: str
-    example: Any = None
-    media_type: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Body:
-    """The body of a request, in any of these media types: a document of type `kind`, otherwise bytes; with `or_kind`
-    also a document of that type, as JSON."""
-
-    description: str
-    media_types: tuple[str, ...]
-    kind: Any = None
-    or_kind: Any = None
-    is_required: bool = True
-    examples: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """An answer to a request that was not refused; `kind` is the type of its document, or None without one."""
-
-    status: HTTPStatus
-    description: str
-    kind: Any = None
-    headers: tuple[Header, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Route:
-    """One method of one path: what it takes, how it answers, and the codes of the problems it may answer with."""
-
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
-    path: str
-    name: str
-    summary: str
-    description: str
-    answers: tuple[Answer, ...]
-    problems: tuple[str, ...]
-    parameters: tuple[Parameter, ...] = ()
-    body: Body | None = None
-    is_rate_limited: bool = False
-    """Whether a request costs its tenant a token."""
-    is_open: bool = False
-    """Whether it answers everybody, without a credential."""
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that it answers: HEAD as GET. The gateway leaves the body out and keeps its length."""
-        return (self.method, "HEAD") if self.method == "GET" else (self.method,)
-
-    @property
-    def is_about_webhooks(self) -> bool:
-        """Whether it is about webhooks, and not about images."""
-        return self.path.startswith("/webhooks")
-
-    @property
-    def rule(self) -> str:
-        """The path in Powertools' syntax. The handler's argument is `image_id` or `webhook_id`, because `id` is a
-        Python builtin."""
-        name = "<webhook_id>" if self.is_about_webhooks else "<image_id>"
-        return self.path.replace("{id}", name).replace("{", "<").replace("}", ">")
-
-    @property
-    def headers(self) -> tuple[Header, ...]:
-        """The headers that any of its answers may have, including errors."""
-        return ALLOWANCE_HEADERS if self.is_rate_limited else ()
-
-    @property
-    def scope(self) -> Scope:
-        """What a key must have been made for to send it."""
-        if self.is_about_webhooks:
-            return Scope.WEBHOOKS_READ if self.method == "GET" else Scope.WEBHOOKS_WRITE
-        return Scope.IMAGES_READ if self.method == "GET" else Scope.IMAGES_WRITE
-
-    @property
-    def query(self) -> frozenset[str]:
-        """The names of all query parameters."""
-        return frozenset(parameter.name for parameter in self.parameters if parameter.place == "query")
-
-
-EVERYWHERE = ("internal", "unknown_parameter")
-"""Problems that every route may have."""
-
 _ID = Parameter(name="id", place="path", kind=ImageId, description="The image's id.", example=EXAMPLE_ID)
-_WEBHOOK_ID = Parameter(
-    name="id", place="path", kind=WebhookId, description="The webhook's id.", example=EXAMPLE_WEBHOOK_ID
-)
-
-
-def _one_of(words: Iterable[str]) -> Any:
-    return Annotated[str, Field(json_schema_extra={"enum": list(dict.fromkeys(words))})]
 
 
 def _some_of(words: Iterable[str]) -> Any:
@@ -175,7 +53,7 @@ def _some_of(words: Iterable[str]) -> Any:
 _Instant = Annotated[str, Field(json_schema_extra={"format": "date-time", "pattern": f"^{INSTANT_PATTERN}$"})]
 _Duration = Annotated[str, Field(json_schema_extra={"pattern": f"^{DURATION_PATTERN}$"})]
 
-_PresetName: Any = _one_of(PRESETS)
+_PresetName: Any = one_of(PRESETS)
 _PresetVariants: Any = _some_of(spec.name for preset in PRESETS.values() for spec in preset.variants)
 
 _IDEMPOTENCY_KEY = Parameter(
@@ -460,7 +338,7 @@ LIST_IMAGES = Route(
         Parameter(
             name="urls",
             place="query",
-            kind=_one_of(URLS),
+            kind=one_of(URLS),
             description="`thumb` gives each image a presigned URL of its smallest variant, as `thumb`.",
             example="thumb",
         ),
@@ -620,219 +498,6 @@ DELETE_IMAGE = Route(
     is_rate_limited=True,
 )
 
-_JSON = ("application/json",)
-_OF_A_WEBHOOK = ("unknown_webhook", "unknown_path", "too_many_requests", "unavailable")
-"""The problems of every request about one webhook."""
-
-_IN_JSON = ("unreadable_body", "unsupported_media_type")
-"""The problems of every request that sends JSON."""
-
-POST_WEBHOOK = Route(
-    method="POST",
-    path="/webhooks",
-    name="postWebhook",
-    summary="Make a webhook",
-    description=(
-        f"Has events delivered to a URL, at most {MAX_ENDPOINTS} for a tenant. Each is signed with the secret in the "
-        "answer, as Standard Webhooks says. `webhooks` in this document describes what is sent."
-    ),
-    body=Body(
-        description=f"The webhook, in at most {limit_in_words(MAX_WEBHOOK_BYTES)}.",
-        media_types=_JSON,
-        kind=NewWebhook,
-        examples={"some": {"url": EXAMPLE_URL, "events": ["image.done", "image.failed"], "description": "the shop"}},
-    ),
-    answers=(
-        Answer(
-            status=HTTPStatus.CREATED,
-            description="The webhook, with its secret, which no other answer shows.",
-            kind=NewWebhookDocument,
-            headers=(LOCATION_OF_WEBHOOK,),
-        ),
-    ),
-    problems=(
-        *_IN_JSON,
-        "invalid_webhook",
-        "invalid_url",
-        "webhook_exists",
-        "too_many_webhooks",
-        "too_many_requests",
-        "unavailable",
-    ),
-    is_rate_limited=True,
-)
-
-LIST_WEBHOOKS = Route(
-    method="GET",
-    path="/webhooks",
-    name="listWebhooks",
-    summary="List webhooks",
-    description="All webhooks, the oldest first.",
-    answers=(Answer(status=HTTPStatus.OK, description="All of them.", kind=WebhooksDocument),),
-    problems=("too_many_requests", "unavailable"),
-    is_rate_limited=True,
-)
-
-GET_WEBHOOK = Route(
-    method="GET",
-    path="/webhooks/{id}",
-    name="getWebhook",
-    summary="Read a webhook",
-    description="Whether it is enabled, fails or rests, and since when.",
-    parameters=(_WEBHOOK_ID,),
-    answers=(Answer(status=HTTPStatus.OK, description="The webhook as it is now.", kind=WebhookDocument),),
-    problems=_OF_A_WEBHOOK,
-    is_rate_limited=True,
-)
-
-PATCH_WEBHOOK = Route(
-    method="PATCH",
-    path="/webhooks/{id}",
-    name="changeWebhook",
-    summary="Change a webhook",
-    description="Changes its URL, its events or its description, or disables or enables it. Its secret stays.",
-    parameters=(_WEBHOOK_ID,),
-    body=Body(
-        description=f"The change, in at most {limit_in_words(MAX_WEBHOOK_BYTES)}.",
-        media_types=_JSON,
-        kind=WebhookChange,
-        examples={"events": {"events": ["image.*"]}, "enable": {"enabled": True}},
-    ),
-    answers=(Answer(status=HTTPStatus.OK, description="The webhook after the change.", kind=WebhookDocument),),
-    problems=(*_IN_JSON, "invalid_webhook", "invalid_url", "webhook_exists", *_OF_A_WEBHOOK),
-    is_rate_limited=True,
-)
-
-DELETE_WEBHOOK = Route(
-    method="DELETE",
-    path="/webhooks/{id}",
-    name="deleteWebhook",
-    summary="Delete a webhook",
-    description="Nothing is sent to it any more, besides what is on its way at this moment.",
-    parameters=(_WEBHOOK_ID,),
-    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
-    problems=_OF_A_WEBHOOK,
-    is_rate_limited=True,
-)
-
-ROTATE_SECRET = Route(
-    method="POST",
-    path="/webhooks/{id}/rotate",
-    name="rotateSecret",
-    summary="Replace a webhook's secret",
-    description="Makes a new secret, with which everything is signed from now on. For a day, those before it sign too.",
-    parameters=(_WEBHOOK_ID,),
-    answers=(
-        Answer(
-            status=HTTPStatus.OK,
-            description="The webhook, with its new secret, which no other answer shows.",
-            kind=NewWebhookDocument,
-        ),
-    ),
-    problems=("too_many_secrets", *_OF_A_WEBHOOK),
-    is_rate_limited=True,
-)
-
-PING_WEBHOOK = Route(
-    method="POST",
-    path="/webhooks/{id}/ping",
-    name="pingWebhook",
-    summary="Try a webhook",
-    description=(
-        "Sends an event `webhook.ping`, at once even to a webhook that rests. Its deliveries show what came of it."
-    ),
-    parameters=(_WEBHOOK_ID,),
-    answers=(Answer(status=HTTPStatus.ACCEPTED, description="The delivery that was begun.", kind=DeliveryDocument),),
-    problems=("webhook_disabled", *_OF_A_WEBHOOK),
-    is_rate_limited=True,
-)
-
-RECOVER_WEBHOOK = Route(
-    method="POST",
-    path="/webhooks/{id}/recover",
-    name="recoverWebhook",
-    summary="Try failed deliveries again",
-    description=(
-        "Enables the webhook, and tries again what was not delivered, slowly at first; what was delivered is not sent "
-        "again. Deliveries are kept for 30 days."
-    ),
-    parameters=(_WEBHOOK_ID,),
-    body=Body(
-        description=f"Since when, in at most {limit_in_words(MAX_RECOVERY_BYTES)}.",
-        media_types=_JSON,
-        kind=Recovery,
-        is_required=False,
-        examples={"instant": {"since": "2026-11-20T09:00:00Z"}, "duration": {"since": "P2D"}},
-    ),
-    answers=(
-        Answer(status=HTTPStatus.ACCEPTED, description="The webhook, whose recovery has begun.", kind=WebhookDocument),
-    ),
-    problems=(*_IN_JSON, "invalid_since", *_OF_A_WEBHOOK),
-    is_rate_limited=True,
-)
-
-LIST_DELIVERIES = Route(
-    method="GET",
-    path="/webhooks/{id}/deliveries",
-    name="listDeliveries",
-    summary="List a webhook's deliveries",
-    description=(
-        "What was sent or waits, the newest event first, each with its latest attempts; for 30 days. A page may have "
-        "fewer deliveries than `limit`, even none, without being the last: only `next` says so."
-    ),
-    parameters=(
-        _WEBHOOK_ID,
-        Parameter(
-            name="limit",
-            place="query",
-            kind=Annotated[int, Field(ge=1, le=MAX_PAGE_DELIVERIES)],
-            description=f"The most deliveries of a page; {DEFAULT_PAGE_DELIVERIES} by default.",
-            example=20,
-        ),
-        Parameter(
-            name="status",
-            place="query",
-            kind=_one_of(DeliveryStatus),
-            description="Only deliveries with this status.",
-            example="failed",
-        ),
-        Parameter(
-            name="cursor",
-            place="query",
-            kind=Annotated[str, Field(pattern=f"^{DELIVERY_ID_PATTERN}$")],
-            description="The `next` of the previous page.",
-            example=f"01795251601300-{EXAMPLE_ID}-3",
-        ),
-    ),
-    answers=(Answer(status=HTTPStatus.OK, description="A page of the list.", kind=DeliveriesDocument),),
-    problems=("invalid_limit", "unknown_status", "invalid_cursor", *_OF_A_WEBHOOK),
-    is_rate_limited=True,
-)
-
-RESEND_DELIVERY = Route(
-    method="POST",
-    path="/webhooks/{id}/deliveries/{delivery_id}/resend",
-    name="resendDelivery",
-    summary="Send a delivery again",
-    description=(
-        "Sends the same event once more, with the same id, whatever became of the delivery: at once, and if it fails, "
-        "as often as a new one. One that is on its way, or was in the last seconds, is not sent twice."
-    ),
-    parameters=(
-        _WEBHOOK_ID,
-        Parameter(
-            name="delivery_id",
-            place="path",
-            kind=Annotated[str, Field(pattern=f"^{DELIVERY_ID_PATTERN}$")],
-            description="The delivery's id.",
-            example=f"01795251601300-{EXAMPLE_ID}-3",
-        ),
-    ),
-    answers=(Answer(status=HTTPStatus.ACCEPTED, description="The delivery as it is now.", kind=DeliveryDocument),),
-    problems=("webhook_disabled", "unknown_delivery", *_OF_A_WEBHOOK),
-    is_rate_limited=True,
-)
-
 GET_OPENAPI = Route(
     method="GET",
     path="/openapi.json",
@@ -850,7 +515,7 @@ GET_OPENAPI = Route(
     is_open=True,
 )
 
-ROUTES = (
+IMAGE_ROUTES = (
     POST_IMAGE,
     POST_UPLOAD,
     LIST_IMAGES,
@@ -860,26 +525,14 @@ ROUTES = (
     GET_USAGE,
     PATCH_IMAGE,
     DELETE_IMAGE,
-    POST_WEBHOOK,
-    LIST_WEBHOOKS,
-    GET_WEBHOOK,
-    PATCH_WEBHOOK,
-    DELETE_WEBHOOK,
-    ROTATE_SECRET,
-    PING_WEBHOOK,
-    RECOVER_WEBHOOK,
-    LIST_DELIVERIES,
-    RESEND_DELIVERY,
-    GET_OPENAPI,
 )
-"""Every route of the API, in the order in which a client meets them."""
-
-NOWHERE = ("unknown_path", "method_not_allowed")
-"""The problems of a request that no route takes."""
-
-_PATHS = tuple((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))), route.methods) for route in ROUTES)
+"""Every route of images, in the order in which a client meets them."""
 
 
-def methods_of(path: str) -> tuple[str, ...]:
-    """The methods that a path allows; none if there is nothing at it."""
-    return tuple(method for pattern, methods in _PATHS if pattern.fullmatch(path) for method in methods)
+def __getattr__(name: str) -> Any:
+    # For one release: the handler of the version before imports the routes of webhooks from here.
+    if not name.isupper():
+        raise AttributeError(name)
+    from darkroom.http import webhook_routes  # noqa: PLC0415
+
+    return getattr(webhook_routes, name)

@@ -18,21 +18,15 @@ from darkroom.domain.delivery import (
     DeliveryStatus,
     is_delivery_id,
 )
-from darkroom.domain.endpoint import (
-    ENDPOINT_ID_PATTERN,
-    MAX_DESCRIPTION_CHARACTERS,
-    MAX_ENDPOINT_URL_LENGTH,
-    DisabledBy,
-    Endpoint,
-    signing_secrets,
-)
+from darkroom.domain.endpoint import MAX_DESCRIPTION_CHARACTERS, DisabledBy, Endpoint, signing_secrets
+from darkroom.domain.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
 from darkroom.domain.errors import Rejected
 from darkroom.domain.event import PATTERNS
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.paths import deliveries_path, webhook_path
 from darkroom.domain.sizes import excess_in_words, limit_in_words
-from darkroom.http.documents import Count, Instant, Path
+from darkroom.http.documents import Count, Instant, Path, WebhookId
 from darkroom.http.list_queries import invalid_cursor, read_limit
 from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, read_since
 
@@ -64,8 +58,6 @@ def _known(pattern: str) -> str:
 def _once(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(patterns))
 
-
-type WebhookId = Annotated[str, Field(pattern=f"^{ENDPOINT_ID_PATTERN}$", description="A webhook's id.")]
 
 _Url = Annotated[
     str,

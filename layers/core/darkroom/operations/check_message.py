@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from darkroom.domain.delivery import UnreadableDeliveryMessage, read_delivery_message
-from darkroom.domain.event import UnreadableEvent, read_event
 from darkroom.domain.lanes import DELIVERY, EVENTS
 from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.domain.rejection import explanation_of_rejection, read_rejected_message, rejected_message
 from darkroom.domain.signature import Mistrust, NotVerified, Received, is_from_before, read_signature
 from darkroom.ports import RejectedMessages, Secret
 
@@ -77,6 +75,8 @@ def check_messages(ports: CheckPorts, queue: str, messages: Sequence[Received]) 
 
 def reject_message(ports: CheckPorts, queue: str, received: Received, mistrust: Mistrust) -> None:
     """Places the dead letter of a message that does not verify. Raises Retryable if that may not have succeeded."""
+    from darkroom.domain.rejection import explanation_of_rejection, rejected_message  # noqa: PLC0415 -- seldom
+
     rejected = rejected_message(received.message_id, received.body)
     ports.rejected_messages.put_rejected(queue, rejected, explanation_of_rejection(mistrust, queue=queue))
 
@@ -91,6 +91,8 @@ def verify(
     if received.signature is None:
         if may_be_unsigned(received.body) or _is_from_before(message_keys, received):
             return
+        from darkroom.domain.rejection import read_rejected_message  # noqa: PLC0415 -- seldom
+
         is_back = read_rejected_message(received.body) is not None
         raise NotVerified(Mistrust.MOVED_BACK if is_back else Mistrust.UNSIGNED)
     signature = read_signature(received.signature)
@@ -109,9 +111,18 @@ def _is_from_before(message_keys: Secret, received: Received) -> bool:
 
 def _group_in(queue: str, body: str) -> str:
     """The group that our code gives a message to that queue with this body."""
-    try:
-        if queue == EVENTS:
+    # Imported where such messages come: the lanes' workers would load the webhooks and all about events for nothing.
+    if queue == EVENTS:
+        from darkroom.domain.event import UnreadableEvent, read_event  # noqa: PLC0415
+
+        with suppress(UnreadableEvent):
             return read_event(body).tenant_id
-        return read_delivery_message(body).endpoint_id if queue == DELIVERY else read_message(body).tenant_id
-    except (UnreadableMessage, UnreadableDeliveryMessage, UnreadableEvent):
-        return ""
+    elif queue == DELIVERY:
+        from darkroom.domain.delivery import UnreadableDeliveryMessage, read_delivery_message  # noqa: PLC0415
+
+        with suppress(UnreadableDeliveryMessage):
+            return read_delivery_message(body).endpoint_id
+    else:
+        with suppress(UnreadableMessage):
+            return read_message(body).tenant_id
+    return ""

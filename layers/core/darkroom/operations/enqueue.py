@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Image, message_for
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANE_DELAY_SECONDS
 from darkroom.domain.transitions import due_now
 from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Retryable, Unplaceable
 from darkroom.domain.hold import (
     Batch,
     Entry,
-    Unplaceable,
     batch_key,
     batches_of,
     execution_name,

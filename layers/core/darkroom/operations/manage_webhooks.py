@@ -17,10 +17,8 @@ from darkroom.domain.delivery import (
 )
 from darkroom.domain.endpoint import (
     LOOK_SECONDS,
-    MAX_ENDPOINTS,
     MAX_SECRETS,
     QUIET_SECONDS,
-    RANDOM_BYTES,
     SECOND,
     DisabledBy,
     Endpoint,
@@ -29,14 +27,13 @@ from darkroom.domain.endpoint import (
     call,
     disable,
     enable,
-    endpoint_id_from,
     is_held,
-    place_of,
     recover,
     rotate,
     signing_secrets,
     wake,
 )
+from darkroom.domain.endpoint_ids import MAX_ENDPOINTS, RANDOM_BYTES, endpoint_id_from, place_of
 from darkroom.domain.errors import Rejected, Retryable, UnknownDelivery, UnknownWebhook
 from darkroom.domain.event import written_event
 from darkroom.domain.instants import Milliseconds

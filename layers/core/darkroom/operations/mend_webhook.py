@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.domain.endpoint import Endpoint, enable, is_endpoint_id, recover
+from darkroom.domain.endpoint import Endpoint, enable, recover
+from darkroom.domain.endpoint_ids import is_endpoint_id
 from darkroom.domain.errors import UnknownWebhook
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.audit_trail import Trail

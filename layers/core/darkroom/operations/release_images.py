@@ -7,21 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import batched, groupby
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import (
-    FULL_SLOT,
-    LANE_DELAY_SECONDS,
-    RELEASE,
-    Batch,
-    Entry,
-    ReleaseWindow,
-    Unplaceable,
-    is_near,
-    unplaceable_because,
-)
+from darkroom.domain.errors import Retryable, Unplaceable
+from darkroom.domain.hold import FULL_SLOT, RELEASE, Batch, Entry, ReleaseWindow, is_near, unplaceable_because
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import Lane
+from darkroom.domain.lanes import LANE_DELAY_SECONDS, Lane
 from darkroom.operations.enqueue import seconds_until
 from darkroom.operations.stored_batch import stored_batch
 from darkroom.ports import Clock, HoldQueue, Holds, Images, Lanes, Reservations, UnreadableRow

@@ -25,10 +25,9 @@ from darkroom.domain.due import (
     look_at_due,
 )
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import DUE_PARTITIONS, DeadLetterState, DutyKind, Image, Status, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import FETCH, Lane
+from darkroom.domain.lanes import FETCH, LANE_DELAY_SECONDS, Lane
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.domain.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
 from darkroom.operations.blank_deliveries import blank_deliveries

@@ -13,10 +13,9 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable, demand_none
 from darkroom.domain.fingerprint import calls_of, shortened
-from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Cause, Image, Source, Status, Variant, run_key
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import Lane
+from darkroom.domain.lanes import LANE_DELAY_SECONDS, Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.marks import Marks
 from darkroom.domain.message import Message
