@@ -58,7 +58,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-sweeper bench-scale bench-page bench-attention bench-best fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-attention bench-best fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
@@ -78,8 +78,8 @@ bench-reads: setup ## An hour of the dearest reads that a free key may send, in 
 bench-calls: setup ## The calls to AWS and their prices: for an upload, a status, a worker, an idle sweep
 	@exec $(DEV)/python -m benchmarks.calls
 
-bench-memory: setup ## The worker at five sizes of memory: milliseconds, dollars, its peak (LONG=1: more rounds)
-	@exec $(DEV)/python -m benchmarks.memory
+bench-memory: setup ## The worker at five sizes of memory: milliseconds, dollars, its peak, its own CPU time (LONG=1: more rounds; BASE=<commit>: its own code beside an earlier commit's)
+	@exec $(DEV)/python -m benchmarks.memory $(if $(BASE),--base $(BASE))
 
 bench-local: setup ## The local stack: its start, photos one by one and many at once, its rest (BASE=<commit>: beside an earlier commit's)
 	@exec $(DEV)/python -m benchmarks.local $(if $(BASE),--base $(BASE))
@@ -95,6 +95,9 @@ bench-sweeper: setup ## The sweeper in virtual time: rescues behind a pile and a
 
 bench-scale: setup ## The whole path in virtual time: bursts, hours at 1,000 a second, AWS's ramps and quotas; what saturates first
 	@exec $(DEV)/python -m benchmarks.scale
+
+bench-costs: setup ## A month's bill at three loads beside other ways, and what an image calls, writes and logs, beside what capacity says
+	@exec $(DEV)/python -m benchmarks.costs
 
 bench-page: setup ## The page in Chromium on the local stack: first load, interactive, a picture after `done`, a scroll over 5,000 images
 	@exec $(DEV)/python -m benchmarks.page

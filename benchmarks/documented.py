@@ -79,8 +79,7 @@ def _number(name: str, form: str, **wanted: object) -> Callable[[Rows], str]:
 _ALONE, _AT_ONCE = "one after another", "eight at once"
 _PARTS = {
     "tokens": ("dynamodb:UpdateItem",),
-    "the lane's depth and drain": ("sqs:GetQueueAttributes", "dynamodb:Query"),
-    "what the tenant stores": ("dynamodb:GetItem",),
+    "the lane's depth and drain and what the tenant stores": ("sqs:GetQueueAttributes", "dynamodb:Query"),
 }
 
 
@@ -282,9 +281,53 @@ def _idle_dollars(of: Mapping[str, Any], *, with_function: bool) -> Callable[[Ro
     return text
 
 
+_WAYS = {
+    "Darkroom": "Darkroom",
+    "… with OriginalsStorage=intelligent": r"… with `OriginalsStorage=intelligent`",
+    "a plain Lambda with sharp": "a plain Lambda with sharp",
+    "imgproxy on machines": "imgproxy on machines",
+    "Cloudflare Images": "Cloudflare Images",
+    "imgix": "imgix",
+    "Cloudinary": "Cloudinary",
+}
+
+
+def _costs() -> Iterator[Figure]:
+    yield Figure(
+        pattern=r"A million uploads and their workers cost \$([\d.]+)",
+        text=_number("dollars", ".2f", part="formula"),
+        lasts=True,
+    )
+    for name in ("S3 puts", "Lambda GB-milliseconds", "DynamoDB write units", "Log kilobytes"):
+        yield Figure(pattern=rf"\| `{name}` \| ([\d.]+) \|", text=_of_formula(name), lasts=True)
+    for way, written in _WAYS.items():
+        for place, (images, month) in enumerate(
+            (images, month) for images in ("1000", "100000", "10000000") for month in (1, 12)
+        ):
+            before = r"[\d,.]+(?: \| |, )" * place
+            yield Figure(
+                pattern=rf"\| {written} \| {before}([\d,.]+)(?= \||, )",
+                text=_of_way(way, month, images),
+                lasts=True,
+            )
+
+
+def _of_formula(name: str) -> Callable[[Rows], str]:
+    return lambda rows: f"{one(rows, part='formula')['lines'][name]:.2f}"
+
+
+def _of_way(way: str, month: int, images: str) -> Callable[[Rows], str]:
+    def text(rows: Rows) -> str:
+        dollars = one(rows, part="comparison", way=way, month=month)["dollars"][images]
+        return f"{dollars:,.0f}" if dollars >= 100 else f"{dollars:.2f}"
+
+    return text
+
+
 FIGURES: Mapping[str, Sequence[Figure]] = {
     "attention": [*_attention()],
     "calls": [*_calls()],
+    "costs": [*_costs()],
     "delay": [*_delay()],
     "page": [*_page()],
     "reads": [*_reads()],

@@ -27,10 +27,9 @@ from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-calls" / "stack"
 
-MOST_CALLS = {"one after another": 12.25, "eight at once": 12.35}
-"""The most calls for an accepted image that is developed into four variants, on average. At first it was 12.2 for both:
-since then each process that accepts reads now and then what the tenant stores, and eight of them look for themselves.
-"""
+MOST_CALLS = {"one after another": 10.25, "eight at once": 10.35}
+"""The most calls for an accepted image that is developed into four variants, on average. Each process that accepts
+reads now and then what the tenant stores, and eight of them look for themselves."""
 
 TYPICAL = Demand(per_second=10, seconds=0.5)
 """Half a second of a worker with 1769 MB for each image."""

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from benchmarks.engine.engines import DARKROOM, SHARP_CASCADE, Engine
 from benchmarks.engine.findings import Findings
 from benchmarks.engine.goals import cells_in_set
-from console.capacity.prices import cost
+from console.capacity.prices import STORED_GB, TRANSFERRED_GB, cost
 
 WORKER_GB = 1769 / 1024
 """The memory with which Lambda gives a function one processor, and which `transcode_image` has."""
 
-STORED_GB_YEAR = 12 * 0.023
-"""Dollars: S3 Standard, us-east-1, first 50 TB (https://aws.amazon.com/s3/pricing, November 2026)."""
-
-TRANSFERRED_GB = 0.09
-"""Dollars: to the internet, first 10 TB a month (the same page)."""
+STORED_GB_YEAR = 12 * STORED_GB["S3 standard"]
 
 VIEWS = 10
 _MILLION, _GB = 1_000_000, 1_000_000_000

@@ -1,6 +1,6 @@
 """The transcoder's memory size: milliseconds and dollars for each image, and the memory that it takes.
 
-    python -m benchmarks.memory [--rounds 5] [--sizes 1024 1769 …] [--waiting 100]
+    python -m benchmarks.memory [--rounds 5] [--sizes 1024 1769 …] [--waiting 100] [--base COMMIT]
 
 The real handler develops photos of several sizes, by the preset `standard` and with each lane's effort, in a process
 that gets as much processor time as Lambda gives a function of each size. The sizes take turns, so that all of them meet
@@ -8,7 +8,9 @@ the same machine, and of each photo's rounds the quickest counts, because what e
 S3 and DynamoDB answer at once; instead, each image is charged for `--waiting` milliseconds of waiting for them. The
 dollars are those of the function's time, on arm64, for a million images, equally many of each photo; the milliseconds
 are those of this machine's processor. The most demanding images are then developed by a fresh process each, whose peak
-memory is the least that the function must have. Prints a table and writes build/reports/memory.json.
+memory is the least that the function must have. At last, the worker's own code is told from the engine: the CPU
+time of the warm handler for the smallest photo, less that of the engine alone, in turns; with `--base`, also of an
+earlier commit. Prints a table and writes build/reports/memory.json.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,15 +34,17 @@ from typing import IO, Any, cast
 
 from PIL import Image
 
+from benchmarks.earlier import checkout_of
 from benchmarks.engine.sources import fifty_megapixels
 from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.local.__main__ import PHOTO, photo
+from benchmarks.memory.around import SMALL_SHARE, rounds_of, summary
 from benchmarks.memory.curve import Point, goals_of, table
 from benchmarks.memory.throttle import limited, share_of
 from checks.expand_template import raw_template
-from checks.report import ROOT, write_report
+from checks.report import ROOT, Goal, write_report
 from darkroom.aws.images_table import to_item
-from darkroom.domain.lanes import LANES, SLOW
+from darkroom.domain.lanes import FAST, LANES, SLOW
 from darkroom.domain.signature import SIGNATURE
 from darkroom.domain.tenants import Tier
 from proof.fakes import World
@@ -49,7 +54,7 @@ from proof.fakes.pictures import jpeg
 SIZES = by_form(short=(1024,), usual=(512, 1024, 1769, 2048, 3008))
 
 WAITING_MILLISECONDS = 100.0
-"""What a worker waits for AWS for each image: four calls of DynamoDB, milliseconds each, the original, and the puts of
+"""What a worker waits for AWS for each image: two calls of DynamoDB, milliseconds each, the original, and the puts of
 its variants, which are made at once; of those S3 says that they take tens of milliseconds
 (https://docs.aws.amazon.com/whitepapers/latest/s3-optimizing-performance-best-practices/timeouts-and-retries-for-latency-sensitive-applications.html).
 """
@@ -67,6 +72,8 @@ SIZES_OF_PHOTOS = by_form(
     short={"0.3 MP": (640, 480)}, usual={"0.3 MP": (640, 480), "3 MP": (2048, 1536), "12 MP": (4000, 3000)}
 )
 NOISE_PIXELS = by_form(short=240, usual=2400)
+
+ROUNDS_AROUND = by_form(short=2, usual=150, long=400)
 
 EVENT = ROOT / "events" / "transcode_image.json"
 
@@ -146,7 +153,7 @@ def deployed_function(template: dict[str, Any]) -> dict[str, Any]:
 
 def delivery_of(original: Path, lane: str, recipe: str | None = None) -> str:
     """The line that tells the function of a photo in that lane, to be developed by the preset or by an own recipe."""
-    world = World()
+    world = World(now=time.time_ns() // 1_000_000)  # an image that is late is counted at once, by another call
     tier = next(tier for tier in Tier if tier in LANES[lane].tiers)
     row = world.submit(jpeg(), tier=tier, recipe=recipe).image
     body = original.read_bytes()
@@ -239,6 +246,14 @@ def peaks(originals: dict[str, Path], folder: Path) -> dict[str, float]:
     return found
 
 
+def around_the_engine(photo: Path, base: str | None) -> list[dict[str, Any]]:
+    """The worker's own CPU time for that photo, now and, if asked for, at an earlier commit."""
+    say("the code around the engine")
+    trees = {"now": ROOT} | ({"base": checkout_of(base)} if base else {})
+    rounds = rounds_of(trees, environment(), delivery_of(photo, FAST.name), ROUNDS_AROUND)
+    return [summary(build, those) for build, those in rounds.items()]
+
+
 def say(text: str) -> None:
     """Progress, on standard error."""
     print(text, file=sys.stderr, flush=True)
@@ -254,6 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--waiting", type=float, metavar="MS", default=WAITING_MILLISECONDS, help="for AWS, for each image (100)"
     )
+    parser.add_argument("--base", metavar="COMMIT", help="an earlier commit, whose own code is measured too")
     options = parser.parse_args(arguments)
     deployed: int = deployed_function(raw_template())["MemorySize"]
     sizes = sorted({*options.sizes, deployed})
@@ -264,12 +280,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         originals = photos(Path(folder))
         points, rows = curve(originals, sizes=sizes, rounds=options.rounds, waiting=options.waiting)
         held = peaks(originals, Path(folder))
+        own = around_the_engine(next(iter(originals.values())), options.base)
     peak_mb = max(held.values())
     for line in table(points, deployed=deployed, peak_mb=peak_mb):
         print(line)
     print(f"The dollars include {options.waiting:g} ms for each image of waiting for AWS; the milliseconds do not.")
     for title, megabytes in held.items():
         print(f"{title:<32}{megabytes:>6.0f} MB at the peak")
+    for one in own:
+        print(
+            f"the worker's own code for a photo of 640 pixels, {one['build']}: {one['around_ms']:.1f} ms of CPU, "
+            f"{one['share']:.2f} of the engine's {one['engine_ms']:.1f}"
+        )
     summaries = [
         {
             "lane": point.lane,
@@ -281,8 +303,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for point in points
     ]
     memory = [{"of": title, "peak_mb": round(megabytes, 1)} for title, megabytes in held.items()]
-    goals = goals_of(points, deployed=deployed, peak_mb=peak_mb)
-    write_report("memory", seed=SEED, rows=[*summaries, *rows, *memory], goals=goals, folder=FOLDER)
+    share = Goal(
+        name="CPU time of the worker's own code for a photo of 640 pixels, of the engine's",
+        value=own[0]["share"],
+        limit=SMALL_SHARE,
+        at_least=False,
+    )
+    goals = [*goals_of(points, deployed=deployed, peak_mb=peak_mb), share]
+    write_report("memory", seed=SEED, rows=[*summaries, *rows, *memory, *own], goals=goals, folder=FOLDER)
     return 0
 
 

@@ -37,23 +37,21 @@ SUBMIT = Latency(median=4, p99=10)
 
 UUID = "3f1c2d4e-5a6b-4c7d-8e9f-0a1b2c3d4e5f"
 
-_SERVICES = {"images": "DynamoDB", "once": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
+_SERVICES = {"images": "DynamoDB", "originals": "S3", "outputs": "S3", "lanes": "SQS"}
 
 _INDEXES = {"due": ("due_at",), "waiting": ("waiting_shard", "waiting_since"), "listed": ("list_shard", "created_at")}
-
-MEMORY_WRITES = 3
-"""The write units that the memory of finished work takes for an image: `darkroom capacity` counts them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """What was found: milliseconds of uploads and of workers by lane, to draw from; `calls` and `writes` (write units,
-    by the table or index) for one image."""
+    by the table or index) for one image, and of these the units of its upload."""
 
     uploads: Sequence[float]
     workers: Mapping[str, Sequence[float]]
     calls: Mapping[str, float]
     writes: Mapping[str, float]
+    upload_writes: float
 
     def seconds(self, lane: str) -> float:
         """How long a worker of the lane is busy with an image on average."""
@@ -69,12 +67,6 @@ class _Timed:
     def __getattr__(self, method: str) -> Any:
         call = getattr(self._store, method)
         return partial(self._timed, method, call) if callable(call) else call
-
-    def __call__(self, *arguments: Any) -> Any:
-        """The memory of finished work, which is written before the work and after it."""
-        result = self._timed("before", self._store, *arguments)
-        self._timed("after", lambda: None)
-        return result
 
     def _timed(self, method: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         played = self._played
@@ -110,6 +102,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
     uploads: list[float] = []
     workers: dict[str, list[float]] = {}
     writes: Counter[str] = Counter()
+    upload_writes = 0
     body = jpeg(640, 480)
     with patch.object(transcode_image, "developing", _once_developed()):
         for lane in LANES.values():
@@ -138,6 +131,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
                 ):
                     raise RuntimeError(f"the sample's image ended as {outcome}")
                 workers.setdefault(lane.name, []).append(waited + ENGINE[lane.effort].draw(played.chance))
+                upload_writes += sum(units_of(None, accepted).values())
                 for before, after in pairwise((None, *rows, outcome.image)):
                     writes.update(units_of(before, cast("Image", after)))
     played.time.close()
@@ -146,7 +140,8 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
         uploads=uploads,
         workers=workers,
         calls={name: count / all_of_them for name, count in sorted(played.calls.items())},
-        writes={name: count / all_of_them for name, count in sorted(writes.items())} | {"memory": MEMORY_WRITES},
+        writes={name: count / all_of_them for name, count in sorted(writes.items())},
+        upload_writes=upload_writes / all_of_them,
     )
 
 

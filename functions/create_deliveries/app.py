@@ -35,7 +35,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             about = {"image_id": image_id, "event_id": event_id, "deliveries": deliveries}
             logger.info("deliveries noted", extra=about)
     report_unreadable(created.unreadable)
-    logger.info("noted", extra={"deliveries": created.deliveries})
     metrics.add_metric("DeliveriesNoted", MetricUnit.Count, created.deliveries)
     for place, mistrust in checked.rejected.items():
         report_rejected(mistrust, message_id=records[place].message_id)

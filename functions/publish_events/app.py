@@ -41,7 +41,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         tell(logger.info, changes[place], "event published", event_id=one.event_id, type=one.type.value)
     for place, reason in publishing.set_aside.items():
         tell(logger.error, changes[place], "an event cannot be published", reason=reason)
-    logger.info("published", extra={"events": dict(publishing.published), "set_aside": len(publishing.set_aside)})
     metrics.add_metric("EventsPublished", MetricUnit.Count, publishing.published.total())
     if publishing.begin_again_at is not None:
         logger.warning("the stream begins again", extra={"cause": str(publishing.problem)})

@@ -209,7 +209,6 @@ _METRICS = {
 
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    worker.register(context)
     received_at = ports.clock()
     answer = settle_each(read_records(event), lambda record: settle(record, context, received_at=received_at))
     _report_counts(context)

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from darkroom.aws.once import PowertoolsOnce
+from darkroom.aws.memory_table import record_id
 from embedded_aws import clock
 from proof.chaos.plan import Strike
 from proof.running.conditions import (
@@ -164,53 +164,21 @@ def pause(process: int, seconds: float) -> None:
         os.close(handle)
 
 
-class _Died(BaseException):
-    """A worker was killed mid-work; Powertools, which catches exceptions, gets none to catch."""
-
-
-@dataclass(frozen=True)
-class _Context:
-    """The part of an invocation's context that says until when its worker may run."""
-
-    remaining_milliseconds: int
-
-    def get_remaining_time_in_millis(self) -> int:
-        return self.remaining_milliseconds
-
-
 class Records:
-    """The records of finished or begun work, as dying workers leave them, written by the product's own adapter."""
+    """The records of begun work, as dying workers of the version before left them."""
 
     def __init__(self, stack: Stack) -> None:
         self._client, self._table = stack.client("dynamodb"), stack.output("IdempotencyTableName")
 
-    def begin_and_die(self, key: str, *, runs_until: int) -> None:
+    def leave(self, key: str, *, runs_until: int) -> None:
         """Leave the record of a worker that died but may still run until that instant."""
-
-        def die() -> dict[str, Any]:
-            raise _Died
-
-        with suppress(_Died):
-            self._once(runs_until)(key, die)
-
-    def knows(self, key: str) -> bool:
-        """Whether there is a record of work under that key, which is the key that workers use."""
-
-        def die() -> dict[str, Any]:
-            raise _Died
-
-        try:
-            self._once(time.time_ns() // 1_000_000)(key, die)
-        except _Died:
-            return False
-        return True
-
-    def _once(self, runs_until: int) -> Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]:
-        # Powertools uses this machine's clock, which the stack's may be ahead of.
-        context = _Context(runs_until - time.time_ns() // 1_000_000)
-        once = PowertoolsOnce(self._client, self._table)
-        once.register(cast("Any", context))
-        return once
+        item = {
+            "id": {"S": record_id(key)},
+            "status": {"S": "INPROGRESS"},
+            "expiration": {"N": str(runs_until // 1000 + 24 * 3600)},
+            "in_progress_expiration": {"N": str(runs_until)},
+        }
+        self._client.put_item(TableName=self._table, Item=item)
 
 
 class Queues:

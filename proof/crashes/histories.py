@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 from PIL import Image as Picture
 
-from darkroom.aws.once import PowertoolsOnce
+from darkroom.aws.memory_table import record_id
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.event import EventType, events_of, read_event
@@ -28,10 +28,8 @@ from darkroom.domain.upload_notification import read_dead_letter
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Counts, Ports, replay_dead_letters
-from proof.crashes.processes import Context
 from proof.crashes.promises import Broken, Harm, check
 from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
-from proof.crashes.wire import ProcessDied
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
@@ -207,23 +205,19 @@ def replay(world: World, image_id: str) -> None:
 
 
 def occupy_record(world: World, image_id: str) -> None:
-    """An unknown worker has begun the image's work and died; its record claims for years that it is working."""
+    """A worker of the version before has begun the image's work and died; its record claims that it still works."""
     image = world.rows()[image_id]
-    context: Any = Context(
-        function_name="transcode_image",
-        aws_request_id="nobody's",
-        deadline=world.now + 10 * 365 * 24 * 60 * MINUTE,
-        clock=world.clock,
+    seconds = world.now // 1000 + 15 * 24 * 3600
+    boto3.client("dynamodb").put_item(
+        TableName=world.stores.references["IdempotencyTable"],
+        Item={
+            "id": {"S": record_id(run_key(image.image_id, image.run))},
+            "status": {"S": "INPROGRESS"},
+            "expiration": {"N": str(seconds)},
+            "in_progress_expiration": {"N": str(seconds * 1000)},
+        },
     )
-    once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"])
-    once.register(context)
-    with suppress(ProcessDied):
-        once(run_key(image.image_id, image.run), _die)
     world.position += ", its record in somebody else's hands"
-
-
-def _die() -> dict[str, Any]:
-    raise ProcessDied
 
 
 def send_junk(world: World, *queues: str) -> None:

@@ -90,7 +90,8 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
         if spec is None or spec.loader is None:
             raise FileNotFoundError(path)
         # A history is told by its calls in their order, and threads have none. The SDK's models are loaded once.
-        vars(importlib.import_module("darkroom.wiring.runtime"))["at_once"] = one_after_another
+        runtime = vars(importlib.import_module("darkroom.wiring.runtime"))
+        runtime |= {"at_once": one_after_another, "kept_threads": lambda _: one_after_another}
         vars(importlib.import_module("darkroom.aws.clients"))["_session"] = _session
         vars(importlib.import_module("darkroom.egress.images"))["send"] = _sent
         # In no history is a key replaced, so that nothing depends on when one was read.

@@ -512,11 +512,12 @@ class FakeOnce:
 
     results: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        if key not in self.results:
-            self.results[key] = json.dumps(work())
-        result: dict[str, Any] = json.loads(self.results[key])
-        return result
+    def __call__(self, key: str, work: Callable[[], dict[str, Any]], *, is_first: bool) -> dict[str, Any]:
+        kept: dict[str, Any] | None = None if is_first else json.loads(self.results.get(key, "null"))
+        return work() if kept is None else kept
+
+    def keep(self, key: str, result: dict[str, Any]) -> None:
+        self.results[key] = json.dumps(result)
 
     def forget(self, keys: Sequence[str]) -> None:
         """The `Memory` port."""

@@ -36,7 +36,6 @@ RULES = (
     "expire visibility",
     "lose a message",
     "forge a message",
-    "occupy its record",
     "remember otherwise",
     "lose its original",
     "meanwhile",
@@ -147,7 +146,6 @@ mischiefs: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
     st.just(("expire visibility",)),
     st.just(("lose a message",)),
-    st.just(("occupy its record",)),
     st.just(("remember otherwise",)),
     st.just(("lose its original",)),
     st.tuples(
@@ -334,8 +332,6 @@ class Histories(RuleBasedStateMachine):
                 lanes.acknowledge(message)
             case ("forge a message", change, is_signed):
                 self.model.forge(message.message.model_copy(update=change), is_signed=is_signed)
-            case ("occupy its record",):
-                self.model.once.occupy(self._key_of(message.message))
             case ("remember otherwise",):
                 self.model.once.remember_otherwise(self._key_of(message.message))
             case ("lose its original",):

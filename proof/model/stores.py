@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -28,7 +27,6 @@ from proof.fakes.stores import send_each
 HIDDEN_MILLISECONDS = 60_000
 """After this time a taken dead letter that is not given back is visible again, as the adapter asks of SQS."""
 
-FOR_EVER: Milliseconds = 2**62
 
 type Harm = Literal["lost", "doubled", "stuck", "differing"]
 HARMS: tuple[Harm, ...] = ("lost", "doubled", "stuck", "differing")
@@ -294,61 +292,27 @@ class ModelDeadLetters(FakeDeadLetters):
 
 @dataclass
 class ModelOnce:
-    """The `Once` port as Powertools implements it: work is leased until its function's deadline, and its records are
-    written unconditionally; the result of the work counts, whether or not it could be recorded. `call` makes each of
-    its writes a call of the working process."""
+    """The `Once` port. `call` makes each of its calls to AWS a call of the working process."""
 
-    clock: Callable[[], Milliseconds]
-    lease_seconds: int
     call: Callable[[str, Callable[[], Any]], Any]
     results: dict[str, str] = field(default_factory=dict)
-    leases: dict[str, Milliseconds] = field(default_factory=dict)
 
-    def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def __call__(self, key: str, work: Callable[[], dict[str, Any]], *, is_first: bool) -> dict[str, Any]:
         try:
-            is_new = self.call("begin", lambda: self._begin(key))
+            kept = None if is_first else self.call("look", lambda: self.results.get(key))
         except Retryable as error:
             raise MemoryUnavailable(str(error)) from error
-        if not is_new:
-            result: dict[str, Any] = json.loads(self.results[key])
-            return result
-        try:
-            done = work()
-        except Exception:
-            with suppress(Retryable):
-                self.call("forget", lambda: self.leases.pop(key, None))
-            raise
-        with suppress(Retryable):
-            self.call("record", lambda: self._record(key, json.dumps(done)))
-        return done
+        result: dict[str, Any] = work() if kept is None else json.loads(kept)
+        return result
+
+    def keep(self, key: str, result: dict[str, Any]) -> None:
+        self.call("keep", partial(self.results.__setitem__, key, json.dumps(result)))
 
     def forget(self, keys: Sequence[str]) -> None:
         """The `Memory` port."""
         for key in keys:
-            self.call("forget", partial(self._forget, key))
-
-    def occupy(self, key: str) -> None:
-        """Somebody else's record, which stays: an unknown worker's, or that of a put whose answer was lost."""
-        self.results.pop(key, None)
-        self.leases[key] = FOR_EVER
+            self.call("forget", partial(self.results.pop, key, None))
 
     def remember_otherwise(self, key: str) -> None:
         """A record of a newer version that has since been rolled back."""
         self.results[key] = json.dumps({"v": 9})
-
-    def _begin(self, key: str) -> bool:
-        now = self.clock()
-        if key in self.results:
-            return False
-        if self.leases.get(key, now) > now:
-            raise MemoryUnavailable(f"another worker is at {key}")
-        self.leases[key] = now + self.lease_seconds * 1000
-        return True
-
-    def _forget(self, key: str) -> None:
-        self.results.pop(key, None)
-        self.leases.pop(key, None)
-
-    def _record(self, key: str, result: str) -> None:
-        self.leases.pop(key, None)
-        self.results[key] = result

@@ -239,11 +239,7 @@ class Model:
         self.lanes = ModelLanes(dead_letters=self.dead_letters)
         self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=10)
         self._struck_redrives = Struck("redrives", self.redrives, self.surroundings, writes=WRITES["redrives"])
-        self.once = ModelOnce(
-            clock=lambda: self.worlds["worker"].now,
-            lease_seconds=TIMEOUT_SECONDS,
-            call=lambda name, call: self._call("once", name, call),
-        )
+        self.once = ModelOnce(call=lambda name, call: self._call("once", name, call))
         self.worlds: dict[Role, World] = {role: self._world() for role in ROLES}
         self._patches = patch("darkroom.operations.transcode_image.developing", self._developing)
         self._patches.start()

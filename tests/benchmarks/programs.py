@@ -9,7 +9,7 @@ import subprocess
 from benchmarks.documented import FIGURES, stale
 from checks.report import REPORTS, ROOT
 
-ON_A_STACK = ("calls", "reads", "page", "webhooks", "local", "cold", "api", "load_shedding", "delay")
+ON_A_STACK = ("calls", "costs", "reads", "page", "webhooks", "local", "cold", "api", "load_shedding", "delay")
 """In this order: the first finds a stack without images; the last but one changes its functions, the last its clock."""
 
 IN_A_PROCESS = ("attention", "memory", "sweeper", "scale")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import socket
 import threading
@@ -13,12 +15,17 @@ from zlib import crc32
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
-from botocore.exceptions import ReadTimeoutError
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ParamValidationError, ReadTimeoutError
+from botocore.useragent import UserAgentString
+from botocore.validate import ParamValidator
 
 from darkroom.aws import clients
 from darkroom.aws.circuits import FAILURES, Circuit
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OutputsBucket
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.errors import Retryable
 from darkroom.http import api
@@ -301,6 +308,94 @@ def test_an_impatient_client_uses_the_connections_of_the_patient_one(ambient: No
     twin: Any = clients.impatient(client)
     assert twin._endpoint is client._endpoint  # type: ignore[attr-defined]
     assert type(twin) is type(client)
+
+
+class Elsewhere:
+    """S3 as a client meets it that has no network: it notes each request, and says that `moved` is in another
+    region."""
+
+    def __init__(self, moved: str = "") -> None:
+        self.client = clients.s3_client()
+        self.moved = moved
+        self.sent: list[Any] = []
+        events: Any = self.client.meta.events  # whose stubs know no handler that returns a value
+        events.register("before-send.s3", self._answer)
+
+    def _answer(self, request: Any, **_: object) -> AWSResponse:
+        self.sent.append(request)
+        is_away = bool(self.moved) and f"{self.moved}.s3.amazonaws" in request.url
+        headers = {"Content-Length": "0"} | ({"x-amz-bucket-region": "eu-west-1"} if is_away else {})
+        body: Any = io.BytesIO()
+        body.stream = lambda *_, **__: iter([b""])
+        return AWSResponse(request.url, 301 if is_away else 200, HTTPHeaders.from_dict(headers), body)
+
+    def put(self, body: bytes, bucket: str = "outputs") -> Any:
+        OutputsBucket(self.client, bucket).put_if_absent("k", body, sha256="00" * 32, media_type="image/jpeg")
+        return self.sent[-1]
+
+
+@pytest.mark.parametrize(("size", "asks"), [(0, False), ((1 << 20) - 1, False), (1 << 20, True)])
+def test_only_a_large_body_waits_for_the_permission_to_be_sent(size: int, asks: bool, ambient: None) -> None:
+    assert ("Expect" in Elsewhere().put(b"x" * size).headers) == asks
+
+
+def test_a_body_is_hashed_once_and_the_hash_is_signed(ambient: None) -> None:
+    headers = Elsewhere().put(b"body").headers
+    assert headers["X-Amz-Content-SHA256"] == b"UNSIGNED-PAYLOAD"
+    assert headers["x-amz-checksum-sha256"] == base64.b64encode(bytes(32))
+    assert b"x-amz-checksum-sha256" in headers["Authorization"].partition(b"SignedHeaders=")[2]
+
+
+def test_a_clients_name_is_composed_once_and_says_which_sdk_it_is(
+    ambient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3 = Elsewhere()
+    composed: list[object] = []
+    monkeypatch.setattr(UserAgentString, "_build_os_metadata", composed.append)
+    assert s3.put(b"body").headers["User-Agent"].startswith(b"Botocore/")
+    assert composed == []
+
+
+def test_arguments_of_dynamodb_are_checked_when_their_names_are_new(
+    ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", serve(*[json_answer(b"{}")] * 3).url)
+    client: Any = clients.dynamodb_client()
+    checked: list[Any] = []
+    validate = ParamValidator.validate
+
+    def noted(self: ParamValidator, arguments: Any, shape: Any) -> Any:
+        checked.append(arguments)
+        return validate(self, arguments, shape)
+
+    monkeypatch.setattr(ParamValidator, "validate", noted)
+    for name in ("a", "b"):
+        client.get_item(TableName="images", Key={"image_id": {"S": name}})
+    assert [arguments["Key"]["image_id"]["S"] for arguments in checked] == ["a"]
+    for _ in range(2):
+        with pytest.raises(ParamValidationError, match="ConsistantRead"):
+            client.get_item(TableName="images", Key={"image_id": {"S": "a"}}, ConsistantRead=True)
+    with pytest.raises(ParamValidationError, match="Key"):
+        client.get_item(TableName="images")
+
+
+def test_where_an_operation_goes_is_resolved_once_for_each_bucket(ambient: None) -> None:
+    s3 = Elsewhere()
+    resolved: list[str] = []
+    s3.client.meta.events.register(
+        "before-endpoint-resolution.s3", lambda params, **_: resolved.append(params["Bucket"])
+    )
+    hosts = [s3.put(b"body", bucket).url.split("/")[2] for bucket in ("outputs", "others", "outputs", "others")]
+    assert hosts == [f"{bucket}.s3.amazonaws.com" for bucket in ("outputs", "others")] * 2
+    assert resolved == ["outputs", "others"]
+
+
+def test_a_bucket_that_is_elsewhere_is_found_there_from_then_on(ambient: None) -> None:
+    s3 = Elsewhere(moved="outputs")
+    s3.put(b"body")
+    s3.put(b"body")
+    hosts = [request.url.split("/")[2] for request in s3.sent if request.method == "PUT"]
+    assert hosts == ["outputs.s3.amazonaws.com", *["outputs.s3.eu-west-1.amazonaws.com"] * 2]
 
 
 WHOLE = json.dumps({"Item": {"image_id": {"S": "0" * 26}}}).encode()

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from random import randbytes
 from typing import Any, cast
 
@@ -26,7 +26,16 @@ from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, list_shard_of, message_for
+from darkroom.domain.image import (
+    Attempt,
+    Cause,
+    DeadLetterState,
+    Image,
+    Status,
+    list_shard_of,
+    message_for,
+    run_key,
+)
 from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.domain.transitions import redo
@@ -51,9 +60,14 @@ ERROR = "the seventh seal of a1b2c3"
 
 
 def done_twice(functions: Functions, photo: bytes = PHOTO, recipe: str = RECIPE) -> str:
-    """Developed, and developed again by an operator."""
+    """Developed, by a worker that did not hear of its row's end and kept its work, and developed again by an
+    operator."""
     image_id = str(document(functions.post(photo, {"recipe": recipe}))["id"])
     functions.work()
+    made = asdict(functions.row(image_id))
+    worker: Any = functions.transcode_image
+    kept = {name: made[name] for name in ("variants", "notices", "placeholder", "attention")}
+    worker.ports.once.keep(run_key(image_id, 1), kept)
     _change(functions, image_id, lambda row: redo(row, now=row.created_at))
     _send(functions, image_id)
     functions.work()

@@ -7,11 +7,13 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import telemetry
 from darkroom.aws import clients
@@ -299,3 +301,49 @@ def test_the_last_line_of_an_invocation_says_what_took_its_time(
     assert {"s3:PutObject", "dynamodb:PutItem", "sqs:SendMessage"} <= calls.keys()
     assert calls["dynamodb:PutItem"]["count"] == 1
     assert 0 < calls["s3:PutObject"]["milliseconds"] < line["milliseconds"]
+
+
+@pytest.mark.parametrize(("sampling", "is_logged"), [((0.0, 60.0), False), ((0.0, 0.0), True), ((1.0, 60.0), True)])
+def test_the_times_of_some_invocations_are_logged_and_of_all_slow_ones(
+    sampling: tuple[float, float], is_logged: bool, aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    for name, value in zip(("TIMING_SHARE", "SLOW_SECONDS"), sampling, strict=True):
+        monkeypatch.setattr(telemetry, name, value)
+    assert call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["statusCode"] == 202
+    messages = [json.loads(line).get("message") for line in log.getvalue().splitlines()]
+    assert ("timing" in messages, "accepted" in messages) == (is_logged, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_failure"),
+    [
+        (None, True),
+        ({"statusCode": 500}, True),
+        ({"statusCode": 429}, False),
+        ({"batchItemFailures": [{"itemIdentifier": "1"}]}, True),
+        ({"batchItemFailures": []}, False),
+        ({"isAuthorized": True}, False),
+    ],
+)
+def test_the_times_of_all_invocations_that_fail_in_whole_or_in_part_are_logged(
+    answer: dict[str, Any] | None, is_failure: bool, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    monkeypatch.setattr(telemetry, "TIMING_SHARE", 0.0)
+
+    @telemetry.entry_point(has_metrics=False)
+    def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        if answer is None:
+            raise RuntimeError("a bug")
+        return answer
+
+    with nullcontext() if answer is not None else pytest.raises(RuntimeError, match="a bug"):
+        handler({}, Context(function_name="f"))
+    assert ('"timing"' in log.getvalue()) is is_failure
+
+
+def test_no_line_repeats_what_is_the_same_on_all_lines_of_a_function(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))
+    lines = [json.loads(line) for line in log.getvalue().splitlines() if '"message"' in line]
+    assert lines and not {"function_arn", "function_memory_size"} & {name for line in lines for name in line}

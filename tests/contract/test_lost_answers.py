@@ -6,12 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
-import time_machine
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import (
@@ -30,12 +28,12 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.claim import Claim, claim
 from darkroom.domain.due import Rescue, look_at_due
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status, message_for
 from darkroom.domain.lanes import LANES
 from darkroom.domain.transitions import complete, put_back
 from darkroom.operations.redo_image import Ports, redo_image
-from darkroom.ports import Fenced, MemoryUnavailable
+from darkroom.ports import Fenced
 from proof.fakes import FakeLanes
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
@@ -160,87 +158,12 @@ def test_an_output_that_was_put_is_ones_own(aws: Aws) -> None:
     assert (stored.sha256, stored.size_bytes) == (sha256, 3)
 
 
-class Invocation:
-    """The part of a Lambda context that the memory of finished work reads."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
-
-
-def once(client: Any, aws: Aws) -> PowertoolsOnce:
-    memory = PowertoolsOnce(client, aws.idempotency_table)
-    memory.register(Invocation())  # type: ignore[arg-type]
-    return memory
-
-
-def test_work_whose_beginning_was_written_unheard_is_somebody_elses_by_its_record(aws: Aws) -> None:
+def test_work_whose_memory_was_written_unheard_is_remembered(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     lose_first_answer(client, "PutItem")
-    with pytest.raises(MemoryUnavailable):
-        once(client, aws)("image#1", lambda: {"made": 1})
-
-
-def test_work_whose_end_was_written_is_remembered(aws: Aws) -> None:
-    client = boto3.client("dynamodb")
-    lose_first_answer(client, "UpdateItem")
-    assert once(client, aws)("image#1", lambda: {"made": 1}) == {"made": 1}
-    assert once(client, aws)("image#1", lambda: {"made": 2}) == {"made": 1}, "and it is remembered"
-
-
-def test_work_that_failed_is_forgotten_although_that_answer_was_lost(aws: Aws) -> None:
-    client = boto3.client("dynamodb")
-    lose_first_answer(client, "DeleteItem")
-
-    def fail() -> dict[str, Any]:
-        raise LookupError("a bug")
-
-    with pytest.raises(LookupError, match="a bug"):
-        once(client, aws)("image#1", fail)
-    assert once(client, aws)("image#1", lambda: {"made": 2}) == {"made": 2}
-
-
-def throttle(client: BaseClient, operation: str) -> None:
-    """Every call of `operation` is refused for now."""
-    call: Callable[..., Any] = client._make_api_call  # type: ignore[attr-defined]
-
-    def make_api_call(name: str, arguments: dict[str, Any]) -> Any:
-        if name == operation:
-            answer: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
-            raise ClientError(answer, name)
-        return call(name, arguments)
-
-    client._make_api_call = make_api_call  # type: ignore[attr-defined]
-
-
-def test_work_that_cannot_be_remembered_is_done_all_the_same(aws: Aws) -> None:
-    client = boto3.client("dynamodb")
-    throttle(client, "UpdateItem")
-    assert once(client, aws)("image#1", lambda: {"made": 1}) == {"made": 1}
-
-
-def test_work_that_failed_and_cannot_be_forgotten_has_failed_as_it_did(aws: Aws) -> None:
-    client = boto3.client("dynamodb")
-    throttle(client, "DeleteItem")
-
-    def fail() -> dict[str, Any]:
-        raise Rejected("undecodable", "It is damaged.")
-
-    with pytest.raises(Rejected, match="damaged"):
-        once(client, aws)("image#1", fail)
-    later = time_machine.travel(datetime.now(UTC) + timedelta(seconds=20), tick=False)
-    with later, pytest.raises(MemoryUnavailable):
-        once(client, aws)("image#1", lambda: {"made": 2})
-
-
-def test_work_that_another_worker_is_at_is_not_ones_own(aws: Aws) -> None:
-    client = boto3.client("dynamodb")
-
-    def meanwhile() -> dict[str, Any]:
-        with time_machine.travel(datetime.now(UTC) + timedelta(milliseconds=5)), pytest.raises(MemoryUnavailable):
-            once(client, aws)("image#1", lambda: {"made": 2})
-        return {"made": 1}
-
-    assert once(client, aws)("image#1", meanwhile) == {"made": 1}
+    memory = PowertoolsOnce(client, aws.idempotency_table)
+    memory.keep("image#1", {"made": 1})
+    assert memory("image#1", lambda: {"made": 2}, is_first=False) == {"made": 1}
 
 
 @pytest.mark.parametrize(

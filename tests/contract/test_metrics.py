@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from aws_lambda_powertools.metrics.provider.cold_start import reset_cold_start_flag
 
 from benchmarks.calls.__main__ import SWEEP_UNITS
 from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
@@ -48,6 +49,15 @@ def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
         call(load(name, aws, monkeypatch), {})
     every_time = {name for name, _ in emitted(capsys.readouterr().out)} - {"ColdStart"}
     assert every_time == IDLE_METRICS.keys()
+
+
+def test_cold_starts_of_all_functions_are_one_metric(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reset_cold_start_flag()  # type: ignore[no-untyped-call]
+    call(load("sweep_due_images", aws, monkeypatch), {})
+    dimensions = [dimensions for name, dimensions in emitted(capsys.readouterr().out) if name == "ColdStart"]
+    assert dimensions == [frozenset({("function_name", "all"), ("service", "darkroom")})]
 
 
 def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:

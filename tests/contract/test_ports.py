@@ -14,6 +14,7 @@ from typing import Any
 import boto3
 import pytest
 import time_machine
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, IdempotencyConfig
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
@@ -23,7 +24,7 @@ from darkroom.aws import images_table
 from darkroom.aws.clients import s3_client
 from darkroom.aws.holds import HoldsBucket
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
-from darkroom.aws.memory_table import MemoryTable
+from darkroom.aws.memory_table import PREFIX, MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
@@ -846,42 +847,30 @@ def test_the_fake_lanes_keep_what_was_sent() -> None:
 # ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Context:
-    """The part of a Lambda context that the idempotency lease reads."""
-
-    aws_request_id = "r"
-    function_name = "transcode_image"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
-
-
-def once_of(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Once:
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "transcode_image")
-    if kind == "fake":
-        return FakeOnce()
-    once = PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table)
-    once.register(Context())  # type: ignore[arg-type]
-    return once
+def once_of(kind: str, aws: Aws) -> Once:
+    return FakeOnce() if kind == "fake" else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table)
 
 
 @BOTH
-def test_work_is_done_once_a_key(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    once, calls = once_of(kind, aws, monkeypatch), []
+def test_work_whose_end_could_not_be_written_is_not_done_again(kind: str, aws: Aws) -> None:
+    once, calls = once_of(kind, aws), []
 
     def work() -> dict[str, Any]:
         calls.append(1)
         return {"variants": [{"width": 3}], "notices": ["é"]}
 
-    assert once("a#1#r", work) == once("a#1#r", work) == {"variants": [{"width": 3}], "notices": ["é"]}
+    once.keep("a#1", once("a#1", work, is_first=True))
+    assert once("a#1", work, is_first=False) == {"variants": [{"width": 3}], "notices": ["é"]}
     assert len(calls) == 1
-    once("a#2#r", work)
+    once("a#2", work, is_first=False)
     assert len(calls) == 2
+    once("a#2", work, is_first=False)
+    assert len(calls) == 3, "its end was written, or its worker died: nothing was kept"
 
 
 @BOTH
-def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = once_of(kind, aws, monkeypatch)
+def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws) -> None:
+    once = once_of(kind, aws)
     memory: Memory = (
         once if isinstance(once, FakeOnce) else MemoryTable(boto3.client("dynamodb"), aws.idempotency_table)
     )
@@ -891,28 +880,40 @@ def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws, monkeypatch:
         calls.append(1)
         return {}
 
-    for key in ("é#1", "a#2", "b#1"):
-        once(key, work)
+    keys = ("é#1", "a#2", "b#1")
+    for key in keys:
+        once.keep(key, {})
+    for key in keys:
+        once(key, work, is_first=False)
+    assert len(calls) == 0
     memory.forget(["é#1", "a#2", "never there"])
-    assert len(calls) == 3
-    for key in ("é#1", "a#2", "b#1"):
-        once(key, work)
-    assert len(calls) == 5
+    for key in keys:
+        once(key, work, is_first=False)
+    assert len(calls) == 2
 
 
 @BOTH
+@pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("error", [Rejected("code", "why"), Retryable("later"), ZeroDivisionError()])
-def test_work_that_raises_is_not_remembered(
-    kind: str, error: Exception, aws: Aws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    once = once_of(kind, aws, monkeypatch)
+def test_work_that_raises_is_not_remembered(kind: str, error: Exception, is_first: bool, aws: Aws) -> None:
+    once = once_of(kind, aws)
 
     def fails() -> dict[str, Any]:
         raise error
 
     with pytest.raises(type(error)):
-        once("a#1#r", fails)
-    assert once("a#1#r", lambda: {"ok": True}) == {"ok": True}
+        once("a#1", fails, is_first=is_first)
+    assert once("a#1", lambda: {"ok": True}, is_first=False) == {"ok": True}
+
+
+def test_a_first_attempt_costs_the_memory_no_call_and_a_later_one_a_read(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    once, asked = PowertoolsOnce(client, aws.idempotency_table), []
+    client.meta.events.register("before-call.dynamodb.*", lambda model, **_: asked.append(model.name))
+    once("a#1", lambda: {"ok": True}, is_first=True)
+    assert asked == []
+    once("a#1", lambda: {"ok": True}, is_first=False)
+    assert asked == ["GetItem"]
 
 
 def noted(seen: list[str]) -> dict[str, Any]:
@@ -921,33 +922,40 @@ def noted(seen: list[str]) -> dict[str, Any]:
     return {}
 
 
-def test_work_that_another_process_is_at_is_not_begun(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = once_of("aws", aws, monkeypatch), once_of("aws", aws, monkeypatch)
-    seen: list[str] = []
-
-    def slow() -> dict[str, Any]:
-        with pytest.raises(MemoryUnavailable):
-            other("a#1#r", partial(noted, seen))
-        return {"who": "one"}
-
-    assert one("a#1#r", slow) == {"who": "one"}
-    assert seen == []
-
-
-def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = once_of("aws", aws, monkeypatch)
+def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws) -> None:
+    once = once_of("aws", aws)
     seen: list[str] = []
     boto3.client("dynamodb").delete_table(TableName=aws.idempotency_table)
     with pytest.raises(MemoryUnavailable):
-        once("a#1#r", partial(noted, seen))
+        once("a#1", partial(noted, seen), is_first=False)
     assert seen == []
 
 
-def test_a_record_that_nobody_can_read_is_no_memory(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    once, client = once_of("aws", aws, monkeypatch), boto3.client("dynamodb")
-    once("a#1#r", lambda: {"ok": True})
+@pytest.mark.parametrize("broken", [{"data": {"S": "{"}}, {"status": {"S": "ARCHIVED"}}, {"data": {"M": {}}}])
+def test_a_record_that_nobody_can_read_is_no_memory(broken: dict[str, Any], aws: Aws) -> None:
+    once, client = once_of("aws", aws), boto3.client("dynamodb")
+    once.keep("a#1", {"ok": True})
     (record,) = client.scan(TableName=aws.idempotency_table)["Items"]
-    for broken in ({"data": {"S": "{"}}, {"status": {"S": "ARCHIVED"}}):
-        client.put_item(TableName=aws.idempotency_table, Item={**record, **broken})
-        with pytest.raises(MemoryUnavailable):
-            once("a#1#r", lambda: {"ok": False})
+    client.put_item(TableName=aws.idempotency_table, Item={**record, **broken})
+    with pytest.raises(MemoryUnavailable):
+        once("a#1", lambda: {"ok": False}, is_first=False)
+
+
+@pytest.mark.parametrize("broken", [{"status": {"S": "INPROGRESS"}}, {"expiration": {"N": "1"}}])
+def test_a_record_of_begun_work_or_of_long_ago_is_passed_over(broken: dict[str, Any], aws: Aws) -> None:
+    once, client = once_of("aws", aws), boto3.client("dynamodb")
+    once.keep("a#1", {"ok": True})
+    (record,) = client.scan(TableName=aws.idempotency_table)["Items"]
+    client.put_item(TableName=aws.idempotency_table, Item={**record, **broken})
+    assert once("a#1", lambda: {"ok": False}, is_first=False) == {"ok": False}
+
+
+def test_powertools_own_layer_reads_what_is_kept_and_the_other_way_round(aws: Aws) -> None:
+    once, client = once_of("aws", aws), boto3.client("dynamodb")
+    layer = DynamoDBPersistenceLayer(table_name=aws.idempotency_table, boto3_client=client)
+    layer.configure(IdempotencyConfig(hash_function="sha256"), key_prefix=PREFIX)
+    once.keep("é#1", {"width": 3})
+    record = layer.get_record("é#1")  # type: ignore[arg-type]
+    assert record is not None and record.response_json_as_dict() == {"width": 3}
+    layer.save_success("é#2", {"width": 4})  # type: ignore[arg-type]
+    assert once("é#2", dict, is_first=False) == {"width": 4}, "as the version before has kept it"

@@ -471,8 +471,8 @@ DEFECTS: dict[str, tuple[Plant, set[str]]] = {
             "alarms-are-heard",
         },
     ),
-    "a function whose time nobody tracks": (
-        function_with("ReadImageFunction", TracingConfig={"Mode": "PassThrough"}),
+    "a function whose traces nobody asked for": (
+        function_with("ReadImageFunction", TracingConfig={"Mode": "Active"}),
         {"time-is-tracked"},
     ),
     "an alarm that does not say where to read on": (

@@ -67,8 +67,8 @@ class Wrapped:
             return value
         return self._fault.around(f"{self._name}.{method}", value)
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self._fault.around(self._name, self._store)(*arguments)
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._fault.around(self._name, self._store)(*arguments, **options)
 
 
 @dataclass

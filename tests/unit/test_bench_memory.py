@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.memory.__main__ import delivery_of, function
+from benchmarks.memory.around import summary
 from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of, table
 from benchmarks.memory.throttle import PERIOD_SECONDS, limited, share_of
 from darkroom.domain.lanes import LANES
@@ -114,3 +115,8 @@ def test_only_photos_that_the_real_handler_develops_are_measured(
         with pytest.raises(RuntimeError, match="has died"):
             transcoder.run(delivery_of(damaged, "slow"))
     assert "damaged.jpg was not developed" in capfd.readouterr().err
+
+
+def test_the_workers_own_code_is_told_from_the_engine_within_each_round() -> None:
+    rounds = [(30.0, 20.0), (90.0, 70.0), (28.0, 20.0)]
+    assert summary("now", rounds) == {"build": "now", "around_ms": 10.0, "engine_ms": 20.0, "share": 0.5}

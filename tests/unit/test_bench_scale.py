@@ -14,7 +14,13 @@ from console.capacity.quotas import Quotas
 from darkroom.domain.lanes import LANES
 from proof.fakes.load_shedding import lanes_deployed_with
 
-SAMPLE = Sample(uploads=[100.0], workers={name: [500.0] for name in LANES}, calls={}, writes={"images": 7})
+SAMPLE = Sample(
+    uploads=[100.0],
+    workers={name: [500.0] for name in LANES},
+    calls={},
+    writes={"images": 7},
+    upload_writes=4,
+)
 
 
 def test_the_smaller_run_counts_what_an_image_takes() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import documented
+from benchmarks.calls.__main__ import priced
 from benchmarks.delay.plane import Load, Plane
 from benchmarks.documented import FIGURES, PAGE, one, refreshed, stale
 from benchmarks.reads.__main__ import large_image, units_of, ways
@@ -29,14 +31,14 @@ def test_a_figure_that_has_changed_is_named_and_put_there(monkeypatch: pytest.Mo
     page = tmp_path / "benchmarks.md"
     page.write_text(PAGE.read_text())
     monkeypatch.setattr(documented, "PAGE", page)
-    sweep = {"of": "an idle sweep", "calls": 66.0, "dollars_a_million": 8.5}
+    sweep: dict[str, Any] = {"of": "an idle sweep", "calls": 66.0, "dollars_a_million": 8.5}
     sweep |= {"dynamodb:Query": 54.0, "sqs:GetQueueAttributes": 10.0}
-    priced = [
-        {"of": of, "way": "one after another", "calls": 1.0, "dollars_a_million": dollars}
-        for of, dollars in (("POST /images", 11.27), ("a status", 1.96), ("transcode", 41.17))
+    prices: list[dict[str, Any]] = [
+        {"of": of, "way": "one after another", "calls": 1.0, "dollars_a_million": priced(of, {})}
+        for of in ("POST /images", "a status", "transcode")
     ]
-    rows = [sweep, *priced, {**one(priced, of="POST /images"), "way": "eight at once"}]
-    rows.append({**one(priced, of="transcode"), "way": "eight at once"})
+    rows = [sweep, *prices, {**one(prices, of="POST /images"), "way": "eight at once"}]
+    rows.append({**one(prices, of="transcode"), "way": "eight at once"})
     named = stale("calls", rows, short=True)
     assert [sentence.split(",")[0] for sentence in named] == ["79 is 66 now", "68 is 54 now", "8.75 is 8.50 now"]
     page.write_text(refreshed(page.read_text(), "calls", rows, short=False))

@@ -6,15 +6,21 @@ import re
 
 from checks import idle_cost
 from checks.report import ROOT
+from console.capacity.prices import IDLE_DOLLARS
 
 
 def test_an_idle_stack_costs_no_more_than_it_may() -> None:
     assert idle_cost.total_dollars() <= idle_cost.LIMIT_DOLLARS
 
 
+def test_the_bill_of_a_load_has_that_of_an_idle_stack() -> None:
+    assert round(idle_cost.total_dollars(), 2) == IDLE_DOLLARS, "run `python -m checks.idle_cost --write`"
+
+
 def test_the_page_of_costs_has_the_calculated_bill() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
     assert idle_cost.table() in page, "put there what `python -m checks.idle_cost` prints"
+    assert idle_cost.table_of_loads() in page, "the same with --write"
     assert f"An idle stack costs about ${idle_cost.total_dollars():.2f} per month" in page
 
 

@@ -10,10 +10,14 @@ import pytest
 
 from darkroom.aws import clients
 from darkroom.domain.errors import Retryable
-from darkroom.wiring.runtime import at_once, within
+from darkroom.ports import AtOnce
+from darkroom.wiring.runtime import at_once, kept_threads, within
+
+EACH = pytest.mark.parametrize("at_once", [at_once, kept_threads(4)], ids=["new threads", "kept threads"])
 
 
-def test_works_are_done_at_the_same_time_and_their_results_are_in_the_given_order() -> None:
+@EACH
+def test_works_are_done_at_the_same_time_and_their_results_are_in_the_given_order(at_once: AtOnce) -> None:
     together = threading.Barrier(4, timeout=10)
 
     def work(number: int) -> int:
@@ -23,7 +27,8 @@ def test_works_are_done_at_the_same_time_and_their_results_are_in_the_given_orde
     assert at_once([partial(work, number) for number in range(4)]) == [0, 1, 2, 3]
 
 
-def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attempts_back() -> None:
+@EACH
+def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attempts_back(at_once: AtOnce) -> None:
     ended = []
 
     def slow() -> None:
@@ -38,7 +43,14 @@ def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attem
     assert ended == ["slow"]
 
 
-def test_the_limit_on_the_time_of_calls_holds_in_each_work() -> None:
+@EACH
+def test_the_limit_on_the_time_of_calls_holds_in_each_work(at_once: AtOnce) -> None:
     with within(60):
         (seconds,) = at_once([partial(clients._reading_seconds, "GetItem")])
     assert seconds is not None and seconds < 60
+
+
+def test_kept_threads_are_used_again_and_works_that_are_more_than_them_take_turns() -> None:
+    at_once = kept_threads(2)
+    used = {thread for _ in range(3) for thread in at_once([threading.get_ident] * 5)}
+    assert 1 <= len(used) <= 2

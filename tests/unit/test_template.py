@@ -24,6 +24,7 @@ from checks.expand_template import (
     resources,
 )
 from checks.report import ROOT
+from console.doctor.template import Values
 from darkroom.aws.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.aws.usage_table import PARTS
 from darkroom.domain.event import EventType
@@ -1137,15 +1138,66 @@ def test_uploads_and_their_rows_outlive_the_stack() -> None:
         assert resource["Properties"].get("DeletionProtectionEnabled", False) == is_table, name
 
 
+@pytest.mark.parametrize(
+    ("storage", "moved"),
+    [("standard", None), ("infrequent", ("STANDARD_IA", 30)), ("intelligent", ("INTELLIGENT_TIERING", 0))],
+)
+def test_originals_of_128_kb_move_to_the_storage_class_that_is_asked_for(
+    storage: str, moved: tuple[str, int] | None
+) -> None:
+    rules = rules_of("OriginalsBucket", OriginalsStorage=storage)
+    assert rules.keys() - {"MoveOriginals"} == rules_of("OriginalsBucket").keys(), "nothing else changes"
+    assert "MoveOriginals" not in rules_of("OriginalsBucket"), "the default"
+    if moved is None:
+        assert "MoveOriginals" not in rules
+        return
+    rule = rules["MoveOriginals"]
+    assert (rule["Prefix"], int(rule["ObjectSizeGreaterThan"])) == ("originals/", 128 * 1024 - 1)
+    (transition,) = rule["Transitions"]
+    assert (transition["StorageClass"], int(transition["TransitionInDays"])) == moved
+    assert rule.keys() == {"Id", "Status", "Prefix", "ObjectSizeGreaterThan", "Transitions"}, "it expires nothing"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "mode", "level", "share"),
+    [
+        ({}, "PassThrough", "WARN", "0.1"),
+        ({"Tracing": "Active"}, "Active", "WARN", "0.1"),
+        ({"InvocationLogs": "all"}, "PassThrough", "INFO", "1"),
+        ({"Environment": "local"}, "PassThrough", "INFO", "1"),
+    ],
+)
+def test_traces_and_lines_of_every_invocation_are_for_those_who_ask(
+    parameters: dict[str, str], mode: str, level: str, share: str
+) -> None:
+    for name, function in deployed_with("AWS::Lambda::Function", **parameters).items():
+        assert function["TracingConfig"] == {"Mode": mode}, name
+        assert function["LoggingConfig"]["SystemLogLevel"] == level, name
+        assert function["Environment"]["Variables"]["TIMING_SHARE"] == share, name
+
+
+def deployed_with(kind: str, **parameters: str) -> dict[str, dict[str, Any]]:
+    """The properties of all resources of a type, as they are deployed with these parameters."""
+    given = {"Environment": "prod", "Access": "keys"} | parameters
+    values = Values(expanded_template(), parameters=given, names={}, attributes={})
+    return {name: values.of(properties) for name, properties in resources(kind).items()}
+
+
+def rules_of(bucket: str, **parameters: str) -> dict[str, dict[str, Any]]:
+    """A bucket's rules of lifecycle by their names, with these parameters."""
+    found = deployed_with("AWS::S3::Bucket", **parameters)[bucket]["LifecycleConfiguration"]["Rules"]
+    return {rule["Id"]: rule for rule in found}
+
+
 def test_originals_are_versioned_because_rows_pin_a_version() -> None:
     assert resources("AWS::S3::Bucket")["OriginalsBucket"]["VersioningConfiguration"]["Status"] == "Enabled"
 
 
 def lifecycle(bucket: str) -> dict[str, dict[str, Any]]:
     """A bucket's rules by their names; all of them are in force, for the whole bucket."""
-    rules = resources("AWS::S3::Bucket")[bucket]["LifecycleConfiguration"]["Rules"]
-    assert all(rule["Status"] == "Enabled" and not {"Prefix", "TagFilters"} & rule.keys() for rule in rules)
-    return {rule["Id"]: rule for rule in rules}
+    rules = rules_of(bucket)
+    assert all(rule["Status"] == "Enabled" and not {"Prefix", "TagFilters"} & rule.keys() for rule in rules.values())
+    return rules
 
 
 @pytest.mark.parametrize("name", resources("AWS::S3::Bucket"))
@@ -1333,13 +1385,18 @@ def test_a_function_of_the_api_has_a_snapshot_only_with_snap_start_and_no_versio
 def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_and_only_then(name: str) -> None:
     # CloudFormation replaces a version with another description; a version of an unchanged function fails.
     template = with_snap_start()
-    told = {
-        reference
-        for reference in re.findall(r'"Ref": "(\w+)"', json.dumps(template[name]["Properties"]))
-        if reference in raw_template()["Parameters"]
-    }
+    told = {name for name in referred_in(template[name]["Properties"]) if name in raw_template()["Parameters"]}
+    told.discard("Environment")  # no stack becomes another one's
     description = template[version_of(name, template)]["Properties"]["Description"]["Fn::Sub"]
     assert set(re.findall(r"\$\{(\w+)\}", description)) == told
+
+
+def referred_in(value: Any) -> set[str]:
+    """The names in its references, those of its conditions included."""
+    text = json.dumps(value)
+    conditions = {*re.findall(r'"Fn::If": \["(\w+)"', text), *re.findall(r'"Condition": "(\w+)"', text)}
+    deeper = (referred_in(raw_template()["Conditions"][name]) for name in conditions)
+    return {*re.findall(r'"Ref": "(\w+)"', text)}.union(*deeper)
 
 
 def test_a_version_is_replaced_when_its_function_or_a_layer_of_it_changes(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ ADAPTERS = {
     "fetch_queue": ("queues", "SqsFetchQueue"),
     "holds": ("holds", "HoldsBucket"),
     "memory": ("memory_table", "MemoryTable"),
+    "once": ("once", "PowertoolsOnce"),
     "reservations": ("reservations_table", "ReservationsTable"),
     "depths": ("queues", "LaneDepths"),
     "throughput": ("throughput_table", "ThroughputTable"),
@@ -73,6 +74,7 @@ RESOURCES = {
     "fetch_queue": {"${FetchQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
     "memory": {"${IdempotencyTable.Arn}"},
+    "once": {"${IdempotencyTable.Arn}"},
     "reservations": {"${ReservationsTable.Arn}"},
     "depths": LANE_QUEUES,
     "throughput": {"${ThroughputTable.Arn}"},
@@ -179,15 +181,11 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("s3:ListBucketVersions", "${OriginalsBucket.Arn}"),  # it reads one version
-        # What Powertools' idempotency calls itself.
-        *(
-            (f"dynamodb:{action}", "${IdempotencyTable.Arn}")
-            for action in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
-        ),
+        ("dynamodb:GetItem", "${IdempotencyTable.Arn}"),  # Powertools asks its layer for it
     },
 }
 """What a role allows besides what its ports call: to tell what is missing (aws/missing.py), what the version before
-calls (a role changes before its function does), and Powertools' calls."""
+calls (a role changes before its function does), and what Powertools has called."""
 
 
 @dataclass(frozen=True)

@@ -296,6 +296,16 @@ def test_lines_about_other_images_and_other_requests_are_left_out() -> None:
     assert told(trace.steps, "request") == [("POST /images", "202")]
 
 
+def test_a_request_whose_function_logged_no_time_has_the_gateways() -> None:
+    said = {"correlation_id": "c", "status": "202", "route": "POST /images", "latency_ms": "52"}
+    about = line("accepted", 38, "submit_image")
+    trace = found_by(world(done(), about, LogLine(at=NOW + 40, source="api", fields=said)))
+    (request,) = of_kind(trace.steps, "request")
+    assert (request.title, request.detail, request.at - NOW, request.until) == ("POST /images", "202", -12, NOW + 40)
+    other = LogLine(at=NOW, source="api", fields=said | {"route": "GET /images/{image_id}"})
+    assert not found_by(world(done(), about, other)).count("request"), "one who only asks for it"
+
+
 def test_lines_are_sought_from_its_creation_until_some_minutes_after_its_end() -> None:
     edges = (
         -MARGIN_MILLISECONDS - 1,

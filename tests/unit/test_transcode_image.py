@@ -4,7 +4,8 @@ import base64
 import hashlib
 import json
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from threading import Event
@@ -187,8 +188,8 @@ def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
     world = World()
     message = submitted(world)
 
-    def unavailable(key: str, work: Any) -> dict[str, Any]:
-        raise MemoryUnavailable("in somebody else's hands")
+    def unavailable(key: str, work: Any, *, is_first: bool) -> dict[str, Any]:
+        raise MemoryUnavailable("the table does not answer")
 
     world.once = unavailable
     world.deliver(message)
@@ -208,7 +209,7 @@ def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
 def test_what_a_newer_version_remembers_is_made_again(remembered: dict[str, Any]) -> None:
     world = World()
     message = submitted(world)
-    world.once = lambda key, work: remembered
+    world.once = lambda key, work, is_first: remembered
     world.deliver(message)
     image = world.row(message.image_id)
     assert (image.status, image.attempt, len(image.variants)) == (Status.DONE, 1, 4)
@@ -266,14 +267,13 @@ def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: DeadL
 def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
     world = World()
     message = submitted(world)
-    world.deliver(message)
-    done = world.row(message.image_id)
-    small, *_ = done.variants
+    with finishes_lost(world):
+        world.deliver(message)
     whole = dict(world.outputs.objects)
-    world.images.rows[message.image_id] = replace(done, status=Status.PENDING, variants=())
-    del world.outputs.objects[small.key]
+    world.outputs.objects.pop(min(whole))
+    world.advance(400)
     world.deliver(message, receipt="receipt-2")
-    assert world.outputs.objects == whole and world.row(message.image_id).variants == done.variants
+    assert world.outputs.objects == whole and len(world.row(message.image_id).variants) == 4
 
 
 def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,24 +392,90 @@ def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote() -> None:
     assert world.outputs.objects == {}
 
 
-def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
-    world = World()
-    message = submitted(world)
+@contextmanager
+def finishes_lost(world: World, failure: BaseException | None = None) -> Iterator[None]:
+    """In this block no row can be written as done."""
     change = world.images.change
 
     def lost_finish(before: Any, after: Any, **options: Any) -> Any:
         if after.status is Status.DONE:
-            raise Retryable("changing the image row: timeout")
+            raise failure or Retryable("changing the image row: timeout")
         return change(before, after, **options)
 
     world.images.change = lost_finish
-    assert isinstance(world.deliver(message), Postponed)
+    yield
     world.images.change = change
+
+
+def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
+    world = World()
+    message = submitted(world)
+    with finishes_lost(world):
+        assert isinstance(world.deliver(message), Postponed)
     world.advance(400)
     world.deliver(message, receipt="receipt-2")
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.DONE, 2)
     assert set(world.outputs.puts.values()) == {1}
+
+
+def test_a_finish_that_is_refused_is_a_bug_whose_work_is_kept() -> None:
+    world = World()
+    message = submitted(world)
+    with finishes_lost(world, PermissionError("denied")), pytest.raises(PermissionError):
+        world.deliver(message)
+    world.advance(400)
+    world.deliver(message, receipt="receipt-2")
+    assert world.row(message.image_id).status is Status.DONE and set(world.outputs.puts.values()) == {1}
+
+
+@pytest.mark.parametrize("failure", [Retryable("keeping: throttled"), PermissionError("denied")])
+def test_work_that_cannot_be_kept_either_is_done_again(failure: Exception) -> None:
+    world = World()
+    message = submitted(world)
+
+    def refuse(*_: object) -> None:
+        raise failure
+
+    keep, world.once.keep = world.once.keep, refuse
+    with finishes_lost(world):
+        assert isinstance(world.deliver(message), Postponed), "the first failure counts"
+    world.once.keep = keep
+    made = dict(world.outputs.objects)
+    world.advance(400)
+    world.deliver(message, receipt="receipt-2")
+    assert world.row(message.image_id).status is Status.DONE and world.outputs.objects == made
+
+
+def test_a_worker_that_is_lost_before_the_finish_leaves_nothing_that_a_second_one_could_not_make_again() -> None:
+    world = World()
+    message = submitted(world)
+    with suppress(WorkerLost), finishes_lost(world, WorkerLost()):
+        world.deliver(message)
+    made = dict(world.outputs.objects)
+    assert (len(made), world.once.results) == (4, {})
+    del world.images.change  # the lost worker did not restore it
+    world.advance(400)
+    world.deliver(message, receipt="receipt-2")
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt, world.outputs.objects) == (Status.DONE, 2, made)
+
+
+def test_a_copy_that_comes_while_its_image_is_developed_has_nothing_to_do_and_nothing_is_remembered() -> None:
+    world = World()
+    message = submitted(world)
+    get, copies = world.originals.get, []
+
+    def meanwhile(*arguments: str) -> bytes:
+        copies.append(world.deliver(message, receipt="receipt-2"))
+        body: bytes = get(*arguments)
+        return body
+
+    world.originals.get = meanwhile
+    world.deliver(message)
+    (copy,) = copies
+    assert isinstance(copy, Early | Finished) and world.row(message.image_id).attempt == 1
+    assert world.once.results == {}, "the row says all of it"
 
 
 def test_the_row_gets_the_placeholder() -> None:
@@ -440,7 +506,7 @@ def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_
     variant["sha256"] = hashlib.sha256(b"b").hexdigest()
     world.outputs.objects["k"] = b"b"
 
-    def remembered(key: str, work: Any) -> dict[str, Any]:
+    def remembered(key: str, work: Any, *, is_first: bool) -> dict[str, Any]:
         return {"variants": [variant], "notices": []}
 
     world.once = remembered

@@ -2,9 +2,8 @@
 
     python -m checks.idle_cost [--write]
 
-`--write` also writes it into docs/deploy.md and README.md, after a change of the template.
-Prices of November 2026, us-east-1, without the free tier: https://aws.amazon.com/cloudwatch/pricing,
-/secrets-manager/pricing, /xray/pricing, and those of console/capacity/prices.py. A month has 30 days.
+`--write` also writes it where the documents and `darkroom capacity` have it, after a change of the template.
+Prices are those of console/capacity/prices.py, without the free tier. A month has 30 days.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 from checks.expand_template import resources
 from checks.report import ROOT
-from console.capacity.prices import cost
+from console.capacity.bill import Kept, bill
+from console.capacity.plan import MONTH_SECONDS, Demand
+from console.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
 from darkroom.domain import endpoint
 from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.lanes import LANES
 
 LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
 """What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
-
-ALARM, COMPOSITE_ALARM, METRIC, SECRET, TRACES_PER_MILLION = 0.10, 0.50, 0.30, 0.40, 5.00
-"""Dollars per month; an alarm is billed for each metric that it uses, a metric for the hours in which it has data."""
 
 MINUTES = 30 * 24 * 60
 
@@ -42,8 +41,8 @@ SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES)
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 """Of a sweep with nothing to do on a usual day, by `make bench-sweeper`."""
 
-SWEEP_LOG_KILOBYTES = 2.5
-"""As measured on the local stack, Lambda's own lines included."""
+SWEEP_LOG_KILOBYTES = 0.9
+"""As measured on the local stack, with InvocationLogs=sampled."""
 
 _QUERY_UNITS = 0.5
 """An eventually consistent read that finds nothing."""
@@ -86,7 +85,6 @@ def items() -> list[Item]:
             dollars=MINUTES * cost({"SQS requests": queues + 1, "SNS requests": 1}),
         ),
         Item(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
-        Item(name="… their traces", dollars=MINUTES * TRACES_PER_MILLION / 1_000_000),
     ]
     return sorted(lines, key=lambda line: -line.dollars)
 
@@ -114,14 +112,39 @@ def table() -> str:
     return "\n".join(["| item | dollars per month |", "|---|---|", *rows])
 
 
+LOADS = (1_000, 100_000, 10_000_000)
+"""Images a month."""
+
+OF_LOADS = "| dollars a month | 1,000 images | 100,000 | 10,000,000 |\n|---|---|---|---|\n"
+
+
+def table_of_loads() -> str:
+    """The bills of loads as docs/deploy.md has them: the lines of the first month, and the sums of others."""
+    demands = [Demand(per_second=images / MONTH_SECONDS, seconds=0.5) for images in LOADS]
+    of_month = partial(bill, kept=Kept(), idle_dollars=round(total_dollars(), 2))
+    lines = zip(*(of_month(demand) for demand in demands), strict=True)
+    rows = [(same[0].name, [line.dollars for line in same]) for same in lines]
+    for month in (1, 12, 36):
+        bills = [of_month(demand, month=month) for demand in demands]
+        rows.append((f"**month {month}**", [sum(line.dollars for line in lines) for lines in bills]))
+    return OF_LOADS + "".join(
+        f"| {name} | {' | '.join(f'{dollars:,.2f}' for dollars in of_loads)} |\n" for name, of_loads in rows
+    )
+
+
 def write() -> None:
     """Writes the bill where the documents have it."""
     total = f"{total_dollars():.2f}"
     for name, figures in (
         (
             "docs/deploy.md",
-            {r"(costs about \$)[0-9.]+": total, r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n"},
+            {
+                r"(costs about \$)[0-9.]+": total,
+                r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n",
+                r"()\| dollars a month \| 1,000 images \|.*\n(?:\|.+\n)+": table_of_loads(),
+            },
         ),
+        ("tools/console/capacity/prices.py", {r"(IDLE_DOLLARS = )[0-9.]+": total}),
         ("README.md", {r"(\[about \$)[0-9.]+": total, r"(its )[0-9]+(?= alarms)": str(alarms())}),
     ):
         page = ROOT / name

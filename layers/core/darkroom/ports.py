@@ -63,8 +63,8 @@ class OriginalMissing(Exception):
 
 
 class MemoryUnavailable(Exception):
-    """What an earlier worker did cannot be read: its record is in use, or the table does not answer. The work was not
-    begun."""
+    """What an earlier worker did cannot be read: the table does not answer, or has what this version cannot read. The
+    work was not begun."""
 
 
 class UnreadableRow(Retryable):
@@ -803,14 +803,19 @@ class RejectedMessages(Protocol):
 
 
 class Once(Protocol):
-    """Remembers the results of work, so that a repetition gets the first result instead of doing the work again.
+    """Remembers the results of work whose end could not be written, so that a repetition gets the result instead of
+    doing the work again.
 
     It saves work and is no fence: the terminal write decides.
     """
 
-    def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The result of `work`, a JSON object, stored under `key`. Raises MemoryUnavailable, before `work` was begun,
-        if it cannot be told whether it was done before; exceptions of `work` propagate and are not remembered."""
+    def __call__(self, key: str, work: Callable[[], dict[str, Any]], *, is_first: bool) -> dict[str, Any]:
+        """What is kept under `key`, or else the result of `work`, a JSON object. Nothing is looked for if `is_first`:
+        then no earlier attempt can have kept anything. Raises MemoryUnavailable, before `work` was begun, if it cannot
+        be told whether something is kept; exceptions of `work` propagate."""
+
+    def keep(self, key: str, result: dict[str, Any]) -> None:
+        """Keeps the result of finished work under `key`. Raises Retryable."""
 
 
 class Memory(Protocol):

@@ -107,6 +107,17 @@ def positive(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """Parses a number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise ValueError(f"it is {text!r}, not a number from 0 to 1")
+    return number
+
+
 def one_of(*choices: str) -> Parse:
     """Parses one of these words."""
 
@@ -149,6 +160,12 @@ class InitialisationSettings(Settings):
     def is_for_a_snapshot(self) -> bool:
         """Whether what is in memory after the initialisation will be in many environments, and may be weeks old."""
         return self.aws_lambda_initialization_type == "snap-start"
+
+
+class TelemetrySettings(Settings):
+    """The share of invocations whose last log line says what took their time."""
+
+    timing_share: float = setting(share, default=1.0)
 
 
 type Access = Literal["anonymous", "iam", "keys", "jwt"]

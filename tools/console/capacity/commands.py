@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from console.api.client import ApiError
+from console.capacity.bill import Kept, Storage, bill
 from console.capacity.limits import Limit, limits, rush
 from console.capacity.plan import (
     MAX_WORKERS,
@@ -20,11 +21,13 @@ from console.capacity.plan import (
     TooMuch,
     plan_of,
 )
-from console.capacity.prices import AS_OF, PER_MILLION
+from console.capacity.prices import AS_OF
 from console.capacity.quotas import POLLER_DOLLARS_A_MONTH, Quotas, quotas_of
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.lanes import FAST, LANES, SLOW
+
+LATER_MONTHS = (2, 3, 6, 12, 24, 36)
 
 WORKER_MEMORY_MB = 1769
 """`MemorySize` of the transcoder in template.yaml."""
@@ -86,13 +89,16 @@ def command(
     memory: Annotated[int, typer.Option(metavar="MB", min=128, max=10240, help="Memory of a worker.")] = (
         WORKER_MEMORY_MB
     ),
+    original: Annotated[float, typer.Option(metavar="MB", min=0.001, help="Size of an original, kept for good.")] = 2.0,
+    variants: Annotated[float, typer.Option(metavar="MB", min=0, help="Size of its variants, kept for good.")] = 0.6,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
     """Calculate the workers that a load needs, the first quota that bites, and what a month costs.
 
     It also prints high-water marks, timeouts and the template's parameters.
-    With --stack it asks the account for its quotas, otherwise AWS's defaults count.
+    With --stack it asks the account for its quotas and the stack for its
+    parameters, otherwise AWS's defaults and the template's count.
     """
     if (rate is None) == (messages is None) or (messages is None) != (minutes is None):
         raise typer.BadParameter("give either --rate, or --messages and --minutes.", param_hint="--rate")
@@ -117,7 +123,15 @@ def command(
         plan = plan_of(demand)
     except TooMuch as error:
         raise ApiError(str(error)) from error
-    for line in report(demand, plan, quotas):
+    parameters = {} if at is None else at.parameters
+    kept = Kept(
+        original_megabytes=original,
+        variants_megabytes=variants,
+        storage=cast("Storage", parameters.get("OriginalsStorage", "standard")),
+        traced=parameters.get("Tracing", "PassThrough") == "Active",
+        logged=parameters.get("InvocationLogs", "sampled") == "all",
+    )
+    for line in report(demand, kept, plan, quotas):
         display.line(out, line)
 
 
@@ -137,7 +151,7 @@ def _shares(told: Sequence[str]) -> dict[str, float]:
     return shares
 
 
-def report(demand: Demand, plan: Plan, quotas: Quotas) -> list[str]:
+def report(demand: Demand, kept: Kept, plan: Plan, quotas: Quotas) -> list[str]:
     """The lines of the whole report."""
     return [
         f"{demand.per_second:g} uploads per second on average, {demand.per_second * demand.peak:g} at the busiest, "
@@ -153,7 +167,7 @@ def report(demand: Demand, plan: Plan, quotas: Quotas) -> list[str]:
             ]
         ),
         "",
-        *_month(demand, plan),
+        *_month(demand, kept, plan),
         "",
         *_quotas(_limits(demand, plan, quotas), quotas, demand.per_second * demand.peak),
         "",
@@ -232,22 +246,27 @@ def _lanes(plan: Plan) -> list[str]:
     return _table(rows)
 
 
-def _month(demand: Demand, plan: Plan) -> list[str]:
-    requests = [
-        (f"  {name}", f"{count:,.0f}", f"${PER_MILLION[name] * count / 1_000_000:,.2f}")
-        for name, count in plan.requests.items()
-        if name != "Lambda GB-milliseconds"
-    ]
-    compute = PER_MILLION["Lambda GB-milliseconds"] * plan.gb_seconds / 1000
+def _month(demand: Demand, kept: Kept, plan: Plan) -> list[str]:
+    """The first month, line by line, and what the stores make of it later."""
+    lines = bill(demand, kept)
+    total = sum(line.dollars for line in lines)
     rows = [
-        ("a month of 30 days", f"{plan.images:,.0f} images", f"${plan.dollars:,.2f}"),
-        ("  Lambda GB-seconds", f"{plan.gb_seconds:,.0f}", f"${compute:,.2f}"),
-        *requests,
-        ("  a thousand images", "", f"${1000 * plan.dollars / plan.images:,.4f}"),
+        (f"a month of 30 days, {plan.images:,.0f} images", f"${total:,.2f}", ""),
+        *((f"  {line.name}", f"${line.dollars:,.2f}", line.basis) for line in lines),
+        ("  a thousand images", f"${1000 * total / plan.images:,.4f}", ""),
     ]
+    later = [sum(line.dollars for line in bill(demand, kept, month=month)) for month in LATER_MONTHS]
+    width, dollars = (max(len(row[column]) for row in rows) for column in range(2))
     return [
-        *_table(rows),
-        f"(list prices of {AS_OF}, us-east-1, arm64; without storage, traffic and the cost of an idle stack)",
+        *(f"{name.ljust(width)}  {cost.rjust(dollars)}  {basis}".rstrip() for name, cost, basis in rows),
+        "",
+        *_table(
+            [
+                ("the month", *(f"{month}." for month in LATER_MONTHS)),
+                ("as nothing is deleted", *(f"${amount:,.2f}" for amount in later)),
+            ]
+        ),
+        f"(list prices of {AS_OF}, us-east-1, arm64, without free tiers; without traffic to clients, $0.09 a GB)",
     ]
 
 

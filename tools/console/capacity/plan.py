@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from console.capacity.prices import cost
 from darkroom.domain.lanes import LANES, Lane, lane_for
 from darkroom.domain.load_shedding import high_water_mark
 from darkroom.domain.tenants import Tier
@@ -38,7 +37,7 @@ STATUS_READS = 2
 API_GB, ACCEPT_MILLISECONDS, READ_MILLISECONDS = 0.5, 100, 20
 """The time that an upload and a status request take in a function with 512 MB."""
 
-TOKEN_WRITES = 0.2
+TOKEN_WRITES = 0.15
 """Writes to a tenant's bucket for each request: a busy function takes up to ten tokens at once."""
 
 THROTTLES = {"Uploads": (500, 1000), "Requests": (1000, 2000)}
@@ -46,8 +45,8 @@ THROTTLES = {"Uploads": (500, 1000), "Requests": (1000, 2000)}
 
 _MOST_AT_ONCE = 5000
 
-UPLOAD_LOG_KILOBYTES, STATUS_LOG_KILOBYTES, WORKER_LOG_KILOBYTES = 1.5, 0.75, 2
-"""What the functions log about an image, including metrics."""
+UPLOAD_LOG_KILOBYTES, STATUS_LOG_KILOBYTES, WORKER_LOG_KILOBYTES = 0.77, 0.05, 1.2
+"""What the functions log about an image with InvocationLogs=sampled, including metrics: `make bench-costs`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,8 @@ class LanePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that a stack needs for its load. `requests` are a month's, by the names in the price list."""
+    """Everything that a stack needs for its load. `requests` are a month's for its images, by the names in the price
+    list."""
 
     lanes: tuple[LanePlan, ...]
     worker_timeout_seconds: int
@@ -99,9 +99,7 @@ class Plan:
     api_functions: int
     peak_per_second: float
     images: float
-    gb_seconds: float
     requests: Mapping[str, float]
-    dollars: float
 
     @property
     def concurrency(self) -> int:
@@ -149,9 +147,7 @@ def plan_of(demand: Demand) -> Plan:
         ),
         peak_per_second=demand.per_second * demand.peak,
         images=_images(demand),
-        gb_seconds=requests["Lambda GB-milliseconds"] / 1000,
         requests=requests,
-        dollars=cost(requests),
     )
 
 
@@ -190,15 +186,15 @@ def requests_an_image(demand: Demand) -> Mapping[str, float]:
 
 
 def requests_of_upload() -> Mapping[str, float]:
-    """Those of one `POST /images`. A row has up to 2 KB when it is put; writing it also writes its entries in three
-    indexes."""
+    """Those of one `POST /images`. A row has less than a kilobyte when it is put, which also writes its entries in
+    three indexes: `make bench-costs` counts the units."""
     return {
         "API requests": 1,
         "Lambda requests": 1,
         "Lambda GB-milliseconds": API_GB * ACCEPT_MILLISECONDS,
         "S3 puts": 1,
         "SQS requests": 1,
-        "DynamoDB write units": (2 + 3) + TOKEN_WRITES,
+        "DynamoDB write units": (1 + 3) + TOKEN_WRITES,
         "Log kilobytes": UPLOAD_LOG_KILOBYTES,
     }
 
@@ -216,18 +212,17 @@ def requests_of_status() -> Mapping[str, float]:
 
 
 def requests_of_worker(demand: Demand) -> Mapping[str, float]:
-    """Those of developing one image. A row has up to 3 KB when it is finished; claiming and finishing it also changes
-    its entries in two indexes."""
+    """Those of developing one image. A row has less than two kilobytes when it is finished; claiming it moves its entry
+    in one index, and finishing it removes its entries in two."""
     # A busy lane fills its batches: one receive, one deletion and one invocation per batch.
     batches = sum(demand.share(lane) / lane.batch_size for lane in LANES.values())
-    row_writes = (2 + 2) + (3 + 2)
-    idempotency_writes = 1 + 2
+    row_writes = (1 + 2) + (2 + 2)
     return {
         "Lambda requests": batches,
         "Lambda GB-milliseconds": demand.memory_mb / 1024 * demand.seconds * 1000,
         "S3 puts": VARIANTS,
         "S3 gets": 1,
         "SQS requests": 2 * batches,
-        "DynamoDB write units": row_writes + idempotency_writes,
+        "DynamoDB write units": row_writes,
         "Log kilobytes": WORKER_LOG_KILOBYTES,
     }

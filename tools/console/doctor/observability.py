@@ -48,9 +48,11 @@ def _fires_at_one(alarm: Alarm) -> bool:
 
 
 def _time_is_tracked(facts: Facts) -> Iterator[Finding]:
+    mode = facts.parameters.get("Tracing")
     for name, function in facts.functions.items():
-        if not function.is_traced:
-            yield Finding(subject=name, problem="its invocations are not traced")
+        if mode is not None and function.is_traced != (mode == "Active"):
+            problem = "are traced" if function.is_traced else "are not traced"
+            yield Finding(subject=name, problem=f"its invocations {problem}, with Tracing={mode}")
     yield from alarms.unheard(facts, alarms.DURATIONS)
 
 
@@ -85,7 +87,7 @@ CHECKS = (
         name="time-is-tracked",
         group=GROUP,
         question="processing time is tracked",
-        remedy="Deploy this checkout again: Tracing is Active for every function, two alarms watch the error budget.",
+        remedy="Deploy this checkout again: Tracing decides for every function, two alarms watch the error budget.",
         look=_time_is_tracked,
         decisions=["2026-11-24-the-error-budget"],
     ),

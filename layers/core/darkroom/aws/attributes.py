@@ -1,4 +1,5 @@
-"""DynamoDB's attribute values, of the types that our rows have: texts, whole numbers, truth values, lists and maps.
+"""DynamoDB's attribute values, of the types that our rows have: texts, whole numbers, truth values, lists, and maps,
+which are dictionaries or dataclasses there.
 
 boto3's own module for all types imports the whole of boto3, which takes 20 to 30 ms of every cold start.
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html
@@ -7,6 +8,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 
@@ -28,6 +30,8 @@ def _to_attribute(value: Any) -> dict[str, Any]:
             return {"L": [_to_attribute(part) for part in value]}
         case dict():
             return {"M": to_attributes(value)}
+        case _ if is_dataclass(value):
+            return {"M": to_attributes(vars(value))}
         case _:
             raise TypeError(f"no attribute has the type {type(value).__name__}")
 

@@ -16,6 +16,7 @@ from botocore.config import Config
 from botocore.credentials import ContainerProvider, DeferredRefreshableCredentials
 from botocore.exceptions import FlexibleChecksumError, IncompleteReadError
 from botocore.session import Session, get_session
+from botocore.utils import determine_content_length
 
 from darkroom.aws.errors import failure_of
 from darkroom.aws.models import ModelLoader
@@ -67,11 +68,16 @@ _S3 = Config(
     retries=_RETRIES,
     max_pool_connections=CONNECTIONS,
     signature_version="s3v4",
-    s3={"addressing_style": "virtual"},
+    # A put's signature covers its checksum, which is the body's SHA-256 too: neither has to be computed again.
+    s3={"addressing_style": "virtual", "payload_signing_enabled": False},
 )
 
 CONTINUE_SECONDS = 1.0
 """How long botocore waits for permission to send an object's body (Expect: 100-continue); it then sends it anyway."""
+
+ASKED_FROM_BYTES = 1 << 20
+"""A smaller body is sent without asking for that permission, which takes a round trip: AWS's SDK for Go has twice this
+(https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/service/s3#Options)."""
 
 LEAST_READING_SECONDS = 0.5
 """An attempt that could not wait even this long for its answer is not started."""
@@ -117,10 +123,60 @@ def fetch_credentials_when_used() -> None:
 
 
 def _client(service: str, config: Config) -> Any:
-    client: Any = _session().create_client(service, config=config)
+    session = _session()
+    # botocore would compose its own name anew for each call, twice.
+    client: Any = session.create_client(service, config=config.merge(Config(user_agent=session.user_agent())))
     watch(client)
+    _resolve_endpoints_once(client)
+    client.meta.events.register_last("before-call.s3", _send_small_bodies_at_once)
+    if service == "dynamodb":
+        _check_arguments_once(client)
     client._make_api_call = _timed(service, client._make_api_call)
     return client
+
+
+def _resolve_endpoints_once(client: Any) -> None:
+    """Keeps where the client's operations are sent, by their buckets: botocore would apply its rules to each call."""
+    resolver = client._ruleset_resolver
+    resolve: Callable[..., Any] = resolver.construct_endpoint
+    known: dict[tuple[object, ...], Any] = {}
+
+    def construct_endpoint(
+        operation_model: OperationModel, call_args: dict[str, Any], request_context: dict[str, Any]
+    ) -> Any:
+        if "signing" in request_context:  # it was sent before, and S3 has said that its bucket is elsewhere
+            known.clear()
+            return resolve(operation_model, call_args, request_context)
+        key = (operation_model.name, call_args.get("Bucket"), request_context.get("use_global_endpoint"))
+        if key not in known:
+            known[key] = resolve(operation_model, call_args, request_context)
+        return known[key]
+
+    resolver.construct_endpoint = construct_endpoint
+
+
+def _check_arguments_once(client: Any) -> None:
+    """Has botocore check the arguments of a call only when an operation gets ones of these names for the first time:
+    it would drop a misspelt one, and a condition with it. All else that may be wrong DynamoDB refuses itself."""
+    checked = client._serializer
+    check: Callable[..., Any] = checked.serialize_to_request
+    seen: set[tuple[str, ...]] = set()
+
+    def serialize_to_request(arguments: dict[str, Any], operation_model: OperationModel) -> Any:
+        kind = (operation_model.name, *sorted(arguments))
+        if kind in seen:
+            return checked._serializer.serialize_to_request(arguments, operation_model)
+        request = check(arguments, operation_model)
+        seen.add(kind)
+        return request
+
+    checked.serialize_to_request = serialize_to_request
+
+
+def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
+    """Before a large one, S3 may say that its key is taken."""
+    if "Expect" in params["headers"] and (determine_content_length(params["body"]) or 0) < ASKED_FROM_BYTES:
+        del params["headers"]["Expect"]
 
 
 _is_dispensable: ContextVar[bool] = ContextVar("is_dispensable", default=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -71,7 +70,7 @@ def to_item(image: Image) -> Item:
     Its recipe has no field that only says the default, as in its digest: an earlier version, which works beside this
     one during a deployment and after a rollback, cannot read a recipe with a field that it does not know.
     """
-    plain = asdict(image) | {
+    plain = vars(image) | {
         "status": image.status.value,
         "recipe": None if image.recipe is None else image.recipe.model_dump_json(exclude_defaults=True),
         "due_shard": image.due_shard,
@@ -211,7 +210,7 @@ class ImagesTable:
     def claim_unseen(self, message: Message, lease: Lease) -> Image:
         new = {
             "status": Status.PROCESSING.value,
-            "attempts": (asdict(lease.attempt(message.run, 1)),),
+            "attempts": (lease.attempt(message.run, 1),),
             "due_shard": due_shard_of(message.image_id),
             **lease.fields(1),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import ClientError
@@ -33,7 +33,7 @@ class Rows[Row: Any]:
 
     def item_of(self, row: Row) -> Item:
         """The attributes of a row."""
-        return to_attributes(asdict(row))
+        return to_attributes(vars(row))
 
     def row_of(self, item: Item) -> Row:
         """The row that an item holds; attributes that this version does not know are skipped, and left as they are by a

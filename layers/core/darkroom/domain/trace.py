@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -136,20 +137,30 @@ def trace_of(image: Image, lines: Sequence[LogLine], deliveries: Sequence[Delive
 
 
 def _requests(lines: Sequence[LogLine]) -> Iterator[Step]:
+    """The requests, by their function's own time; by the gateway's where that was not logged."""
     answers = {line.text("correlation_id"): line for line in lines if line.source == API}
-    for line in lines:
-        if line.source not in ROUTES or line.message != "timing":
-            continue
+    timed = [line for line in lines if line.source in ROUTES and line.message == "timing"]
+    for line in timed:
         answer = answers.get(line.text("correlation_id"))
-        status = "" if answer is None else answer.text("status")
-        yield Step(
-            kind="request",
-            at=line.at - round(float(line.fields.get("milliseconds", 0))),
-            until=line.at,
-            title=ROUTES[line.source],
-            detail=status,
-            level="error" if status.startswith("5") else "warning" if status.startswith("4") else "info",
+        yield _request(
+            line, line.text("milliseconds"), ROUTES[line.source], "" if answer is None else answer.text("status")
         )
+    for correlation_id in answers.keys() - {line.text("correlation_id") for line in timed}:
+        answer = answers[correlation_id]
+        route = re.sub(r"\{\w+\}", "{id}", answer.text("route"))
+        if route in ROUTES.values():
+            yield _request(answer, answer.text("latency_ms"), route, answer.text("status"))
+
+
+def _request(line: LogLine, milliseconds: str, title: str, status: str) -> Step:
+    return Step(
+        kind="request",
+        at=line.at - round(float(milliseconds or 0)),
+        until=line.at,
+        title=title,
+        detail=status,
+        level="error" if status.startswith("5") else "warning" if status.startswith("4") else "info",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable, demand_none
 from darkroom.domain.fingerprint import calls_of, shortened
@@ -191,7 +192,7 @@ def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
 
 
 def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_random: float) -> Finished | TryAgain:
-    marks = delivery.marks
+    marks, developed = delivery.marks, None
     marks.begin(image, ports.clock())
     try:
         developed = _developed_once(ports, image, marks)
@@ -200,7 +201,7 @@ def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_
     except NeedsOperator as trouble:
         cause = _cause_of(trouble.__cause__ or trouble)
         after = escalate(image, code=trouble.code, message=trouble.message, now=ports.clock(), cause=cause)
-        return replace(_finish(ports, image, after), cause=trouble)
+        return replace(_finish(ports, image, after, None), cause=trouble)
     except Exception as error:
         return _failed_attempt(ports, image, error, receive_count=delivery.receive_count, unit_random=unit_random)
     else:
@@ -212,7 +213,7 @@ def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_
             attention=developed.get("attention"),
             now=ports.clock(),
         )
-    return _finish(ports, image, after)
+    return _finish(ports, image, after, developed)
 
 
 def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | Finished | Early:
@@ -272,11 +273,11 @@ def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
 
 
 def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
-    """The image's outputs: those that an earlier delivery of this run has put, or else new ones.
+    """The image's outputs: those that an earlier attempt of this run has put but could not finish with, or else new
+    ones.
 
-    The memory saves work after a lost finish and decides nothing: every delivery that gets here writes the terminal
-    state itself, fenced. So a problem with the memory costs no attempt and no time: the work is done without it. A
-    record that is still in use cannot belong to a worker that matters, because this one holds the claim.
+    The memory saves work after such a finish and decides nothing: every delivery that gets here writes the terminal
+    state itself, fenced. So a problem with the memory costs no attempt and no time: the work is done without it.
     """
     is_new = False
 
@@ -286,7 +287,7 @@ def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
         return _develop_and_put(ports, image, marks)
 
     try:
-        developed = ports.once(run_key(image.image_id, image.run), work)
+        developed = ports.once(run_key(image.image_id, image.run), work, is_first=image.attempt == 1)
     except MemoryUnavailable:
         return work()
     # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
@@ -383,15 +384,20 @@ def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Mar
     )
 
 
-def _finish(ports: Ports, before: Image, after: Image) -> Finished:
+def _finish(ports: Ports, before: Image, after: Image, developed: dict[str, Any] | None) -> Finished:
     try:
         written = ports.images.change(before, after)
-        return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client deleted the image while it was developed: what was written for it is deleted.
             demand_none(ports.outputs.remove([variant.key for variant in after.variants]))
         return Finished(image=lost.current, reason="fenced")
+    except Exception:
+        if developed is not None:
+            with bookkeeping("finished work not kept"):
+                ports.once.keep(run_key(before.image_id, before.run), developed)
+        raise
+    return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
 
 
 def _failed_attempt(

@@ -6,13 +6,14 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 
 from darkroom.aws import clients
 from darkroom.aws.errors import mendable
 from darkroom.domain.instants import Milliseconds
+from darkroom.ports import AtOnce
 from darkroom.settings import InitialisationSettings
 
 
@@ -53,5 +54,21 @@ def answering(seconds: float) -> Iterator[None]:
 def at_once[Result](works: Sequence[Callable[[], Result]]) -> Sequence[Result]:
     """Does each work in a thread of its own, and within the same limit of time."""
     with ThreadPoolExecutor(max_workers=len(works)) as threads:
-        begun = [threads.submit(copy_context().run, work) for work in works]
+        return _all_of(threads, works)
+
+
+def kept_threads(count: int) -> AtOnce:
+    """The same in threads that are kept for the next works, for a function that has some all the time. None of the
+    works may have works of its own done by them, which would wait for the thread that waits for them."""
+    threads = ThreadPoolExecutor(max_workers=count)
+
+    def at_once_in_them[Result](works: Sequence[Callable[[], Result]]) -> Sequence[Result]:
+        return _all_of(threads, works)
+
+    return at_once_in_them
+
+
+def _all_of[Result](threads: ThreadPoolExecutor, works: Sequence[Callable[[], Result]]) -> Sequence[Result]:
+    begun = [threads.submit(copy_context().run, work) for work in works]
+    wait(begun)  # for all, also if one fails
     return [work.result() for work in begun]

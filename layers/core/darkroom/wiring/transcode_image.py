@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,30 +14,28 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.outcomes_table import OutcomesTable
 from darkroom.aws.queues import change_visibility
 from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.domain.recipes import MAX_VARIANTS
 from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.count_outcomes import Ports as OutcomePorts
 from darkroom.operations.report_throughput import Ports as ThroughputPorts
 from darkroom.operations.transcode_image import Ports
 from darkroom.settings import TranscodeImageSettings
 from darkroom.wiring.message_keys import checking_of, message_keys_of
-from darkroom.wiring.runtime import at_once, clock
+from darkroom.wiring.runtime import clock, kept_threads
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_sqs import SQSClient
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaneWorker:
-    """What the lanes' worker does besides developing: it checks messages, makes them come back to their lanes, counts
-    its time and how its attempts end, and calls `register` for each invocation, which tells the memory of finished work
-    until when its work may be leased."""
+    """What the lanes' worker does besides developing: it checks messages, makes them come back to their lanes, and
+    counts its time and how its attempts end."""
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
     throughput: ThroughputPorts
     outcomes: OutcomePorts
-    register: Callable[[LambdaContext], None]
     checking: CheckPorts
 
     def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
@@ -49,13 +47,12 @@ def wire() -> tuple[Ports, LaneWorker]:
     """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
     settings = TranscodeImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
-    once = PowertoolsOnce(dynamodb, settings.idempotency_table)
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),
-        once=once,
-        at_once=at_once,
+        once=PowertoolsOnce(dynamodb, settings.idempotency_table),
+        at_once=kept_threads(MAX_VARIANTS),
         clock=clock,
         jitter=random.random,
         require_healthy=circuits.require_all_healthy(
@@ -73,6 +70,5 @@ def wire() -> tuple[Ports, LaneWorker]:
         queue_urls=settings.queue_urls,
         throughput=ThroughputPorts(throughput=throughput, clock=clock),
         outcomes=OutcomePorts(outcome_counts=outcome_counts, clock=clock),
-        register=once.register,
         checking=checking_of(message_keys_of(settings), settings),
     )

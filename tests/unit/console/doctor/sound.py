@@ -132,7 +132,7 @@ def function(name: str) -> Function:
         handler="app.handler",
         variables={"MESSAGE_KEY": KEY, **VARIABLES[name]},
         log_group=f"/logs/{name}",
-        is_traced=True,
+        is_traced=False,
     )
 
 
@@ -232,7 +232,7 @@ SOUND = Facts(
     now=NOW,
     updated_at=NOW - 30 * DAY_MS,
     status="UPDATE_COMPLETE",
-    parameters={"Access": "keys", "Environment": "prod", "Encryption": "aws"},
+    parameters={"Access": "keys", "Environment": "prod", "Encryption": "aws", "Tracing": "PassThrough"},
     types={"FastQueue": "AWS::SQS::Queue"},
     checkout=Checkout(
         types={"FastQueue": "AWS::SQS::Queue"},

@@ -566,9 +566,19 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "time-is-tracked",
         "no traces",
-        one("functions", "SubmitImageFunction", is_traced=False),
+        all_of(
+            parameters(Tracing="Active"),
+            *(one("functions", name, is_traced=name != "SubmitImageFunction") for name in SOUND.functions),
+        ),
         "SubmitImageFunction",
-        "traced",
+        "are not traced, with Tracing=Active",
+    ),
+    (
+        "time-is-tracked",
+        "traces that nobody asked for",
+        one("functions", "SubmitImageFunction", is_traced=True),
+        "SubmitImageFunction",
+        "are traced, with Tracing=PassThrough",
     ),
     ("time-is-tracked", "no budget", changed("alarms", ImagesLateAlarm=None), "ImagesLateAlarm", "no alarm"),
     # operation
