@@ -60,15 +60,16 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
         # What few recipes ask for, an eighth of the engine's imports, waits until one does.
         ("darkroom.imaging.animation", set()),
         ("darkroom.imaging.rights", set()),
-        # Powertools' idempotency imports the first, which imports the others.
-        ("boto3", {"transcode_image"}),
-        ("s3transfer", {"transcode_image"}),
-        ("multiprocessing", {"transcode_image"}),
+        # The package of Powertools' idempotency would import the first, which imports the others.
+        ("boto3", set()),
+        ("s3transfer", set()),
+        ("multiprocessing", set()),
         ("aws_xray_sdk", set()),
         # Powertools' router would import both, and so would its batches: a tenth of a start.
         ("asyncio", set()),
         ("aws_lambda_powertools.utilities.data_classes", set()),
         # What is about webhooks, events and batches that wait, where nothing of it comes.
+        ("darkroom.egress", {"deliver_event", "fetch_original", "manage_webhooks"}),
         ("darkroom.http.webhooks", {"manage_webhooks"}),
         ("darkroom.domain.delivery", {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_images"}),
         ("darkroom.domain.hold", {"archive_dead_letters", "hold_images", "release_images", "sweep_due_images"}),
@@ -98,3 +99,12 @@ assert gc.isenabled() and gc.get_freeze_count() > 10_000
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_package_of_powertools_idempotency_is_whole_for_whoever_imports_it_after_us() -> None:
+    script = """
+from darkroom.aws.idempotency import BasePersistenceLayer
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
+assert issubclass(DynamoDBPersistenceLayer, BasePersistenceLayer)
+"""
+    subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT / "layers" / "core")}, check=True)

@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
-from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
-from aws_lambda_powertools.utilities.idempotency.persistence.base import BasePersistenceLayer
-from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
-
 from darkroom.aws.errors import retryable
+from darkroom.aws.idempotency import (
+    STATUS_CONSTANTS,
+    BasePersistenceLayer,
+    DataRecord,
+    IdempotencyConfig,
+    IdempotencyItemAlreadyExistsError,
+    idempotent_function,
+)
 from darkroom.aws.memory_table import PREFIX, record_id
 from darkroom.ports import MemoryUnavailable
 

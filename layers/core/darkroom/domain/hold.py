@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from darkroom.domain.errors import Unplaceable  # noqa: F401 -- for one release: the former handler does
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANE_DELAY_SECONDS
 from darkroom.domain.message import Message

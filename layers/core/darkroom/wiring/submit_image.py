@@ -8,13 +8,11 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
 from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
-from darkroom.egress import read_url
 from darkroom.operations.begin_fetch import Ports as FetchPorts
 from darkroom.operations.submit_image import Ports
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.message_keys import message_keys_of, signer_of
-from darkroom.wiring.reach import policy_of
 from darkroom.wiring.runtime import clock, randomness
 
 
@@ -36,10 +34,13 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
         randomness=randomness,
         input_formats=settings.input_formats,
     )
-    policy = policy_of(settings)
 
     def check_url(url: str) -> None:
-        read_url(url, policy, max_length=MAX_SOURCE_URL_LENGTH)
+        # Few requests have a URL, and all others would pay for how one is read.
+        from darkroom.egress import read_url  # noqa: PLC0415
+        from darkroom.wiring.reach import policy_of  # noqa: PLC0415
+
+        read_url(url, policy_of(settings), max_length=MAX_SOURCE_URL_LENGTH)
 
     fetch_ports = FetchPorts(
         images=ports.images,
