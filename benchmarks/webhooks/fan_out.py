@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.forms import by_form
 from benchmarks.virtual.virtual_time import VirtualTime
-from benchmarks.webhooks.load import event_image
+from benchmarks.webhooks.load import before_its_end, event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
 from checks.expand_template import raw_template
 from checks.report import Goal
@@ -116,7 +116,11 @@ class FanOut:
             at += self._chance.expovariate(per_second) * 1000
             image = event_image(self._chance, at / 1000, f"tenant-{number % 22:02}")
             change = RowChange(
-                place=str(number), subject=image.image_id, version=image.version, before=None, after=image
+                place=str(number),
+                subject=image.image_id,
+                version=image.version,
+                before=before_its_end(image),
+                after=image,
             )
             shard = self._shards[self._chance.randrange(SHARDS)]
             self.time.at(at, lambda change=change, shard=shard: shard.append(change))  # type: ignore[misc]

@@ -11,7 +11,7 @@ from darkroom.domain.base32 import digits_of
 from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.event import Event, event_of
-from darkroom.domain.image import Image
+from darkroom.domain.image import Image, Status
 from darkroom.http.examples import done
 
 ENDPOINTS_OF_TENANTS = (10, 10, *[2] * 10, *[1] * 10)
@@ -66,7 +66,8 @@ def events(
 
 def event(chance: random.Random, seconds: float, tenant_id: str) -> Event:
     """An `image.done` with four variants, so many seconds after the beginning."""
-    made = event_of(None, event_image(chance, seconds, tenant_id))
+    row = event_image(chance, seconds, tenant_id)
+    made = event_of(before_its_end(row), row)
     if made is None:
         raise RuntimeError("an image that is done tells nothing")
     return made
@@ -80,3 +81,8 @@ def event_image(chance: random.Random, seconds: float, tenant_id: str) -> Image:
         tenant_id=tenant_id,
         completed_at=START + round(seconds * 1000),
     )
+
+
+def before_its_end(image: Image) -> Image:
+    """The row of such an image as it was until its end was written."""
+    return replace(image, status=Status.PROCESSING, variants=())
