@@ -112,7 +112,7 @@ def resolved(value: Any, references: Mapping[str, str]) -> str:
     match value:
         case {"Ref": name} | {"Fn::GetAtt": [name, "Id"]}:
             return str(known[name])
-        case {"Fn::If": ["IsLocal", _, elsewhere]}:
+        case {"Fn::If": ["IsLocal" | "InvocationsAreLogged", _, elsewhere]}:
             return resolved(elsewhere, references)
         case {"Fn::Sub": str(text)}:
             return re.sub(r"\$\{([^}]+)\}", lambda found: str(known[found[1]]), text)
