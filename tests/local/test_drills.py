@@ -240,6 +240,7 @@ def test_half_of_the_images_table_is_lost_and_comes_back_without_what_was_delete
     erased = uploaded(stack, key_of(stack, "umbra"), 2)
     table, dynamodb = stack.physical_id("ImagesTable"), stack.client("dynamodb")
     images = ImagesTable(dynamodb, table)
+    others = dynamodb.scan(TableName=table, Select="COUNT")["Count"] - 8  # of drills before
     whose = stack.darkroom("restore")
     assert f"--source-table-name {table} --target-table-name {table}-restored" in whose.stdout, whose.stdout
     dynamodb.restore_table_to_point_in_time(
@@ -263,9 +264,9 @@ def test_half_of_the_images_table_is_lost_and_comes_back_without_what_was_delete
     for image_id in (*lost, late):
         dynamodb.delete_item(TableName=table, Key={"image_id": {"S": image_id}})
 
-    assert restored(stack, f"{table}-restored") == {"restored": 1, "redone": 1, "tombstone": 3, "there": 3}
+    assert restored(stack, f"{table}-restored") == {"restored": 1, "redone": 1, "tombstone": 3, "there": 3 + others}
     assert restored(stack, "--from-stream") == {"restored": 1}
-    assert restored(stack, f"{table}-restored") == {"there": 8}, "it may be repeated"
+    assert restored(stack, f"{table}-restored") == {"there": 8 + others}, "it may be repeated"
 
     for image_id, row in before.items():
         assert _there(images, image_id).variants == row.variants
@@ -279,8 +280,8 @@ def test_half_of_the_images_table_is_lost_and_comes_back_without_what_was_delete
         assert _there(images, image_id).is_deleted
     told = [(event["type"], event["id"]) for event in events()]
     assert len(set(told)) == len(told)
-    accepted = [event_id for kind, event_id in told if kind == "image.accepted"]
-    assert sorted(accepted) == sorted(f"{one}-1" for one in (*lost, late, *untouched))
+    accepted = {event_id for kind, event_id in told if kind == "image.accepted"}
+    assert accepted >= {f"{one}-1" for one in (*lost, late, *untouched)}
 
 
 def _there(images: ImagesTable, image_id: str) -> Image:
