@@ -29,6 +29,13 @@ START_SECONDS = 300
 STOP_SECONDS = 60
 
 
+def document_in(printed: str) -> Any:
+    """The JSON that a command with `--json` printed: its progress, on a busy machine, and its notes are around it."""
+    begins = re.search(r"^[{\[]", printed, re.MULTILINE)
+    assert begins is not None, printed
+    return json.JSONDecoder().raw_decode(printed, begins.start())[0]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LocalStack(stacks.running.LocalStack):
     """A stack of a checkout, with its own state folder; the same checkout may run others at the same time."""

@@ -19,7 +19,7 @@ from console.doctor.facts import Facts
 from console.doctor.gather import READING, gather
 from console.doctor.work import CHECKLIST, CHECKS
 from console.stack.operators import Stack, open_stack
-from tests.local.local_stack import PHOTO, LocalStack, wait_until
+from tests.local.local_stack import PHOTO, LocalStack, document_in, wait_until
 
 type Found = set[tuple[str, str, str]]
 """What is wrong: the check's name, the subject and the problem."""
@@ -97,7 +97,7 @@ def test_a_sound_stack_has_nothing_wrong(patient: Patient, stack: LocalStack) ->
 
 
 def test_every_line_is_checked_or_answered_by_a_decision_that_is_named(stack: LocalStack) -> None:
-    document = json.loads(stack.darkroom("doctor", "--json").stdout)
+    document = document_in(stack.darkroom("doctor", "--json").stdout)
     lines = {check.name for check in CHECKLIST}
     assert len(lines) == 27
     answered = {one["name"]: one for one in document["checks"] if one["name"] in lines}
@@ -555,10 +555,10 @@ def test_a_wrong_bucket_and_all_that_was_changed_by_hand_is_found_and_set_back_a
         for plant in AT_ONCE:
             planted.enter_context(plant(patient))
         uploaded = stack.darkroom("upload", PHOTO, "--variants", "thumb", "--json").stdout
-        image_id = json.loads(uploaded[uploaded.index("{") :])["uploads"][0]["image"]["id"]
+        image_id = document_in(uploaded)["uploads"][0]["image"]["id"]
 
         def defects() -> list[str]:
-            return [one["fingerprint"] for one in json.loads(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]]
+            return [one["fingerprint"] for one in document_in(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]]
 
         wait_until(defects, "an attempt has failed")
         assert {name.rpartition("/")[2] for name in defects()} == {"no-such-bucket"}
@@ -570,5 +570,5 @@ def test_a_wrong_bucket_and_all_that_was_changed_by_hand_is_found_and_set_back_a
         assert repaired.returncode == 0 and "Changed 11 settings" in repaired.stdout, repaired
         assert patient.found() == patient.sound
         wait_until(lambda: "done" in stack.darkroom("status", image_id).stdout, "the image is developed")
-    (action,) = json.loads(stack.darkroom("audit", "--action", "repair", "--json").stdout)["actions"]
+    (action,) = document_in(stack.darkroom("audit", "--action", "repair", "--json").stdout)["actions"]
     assert action["state"] == "done" and len(action["targets"]) == 11

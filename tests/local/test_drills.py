@@ -27,7 +27,7 @@ from console.tenants import erase
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.image import Image
 from proof.fakes.pictures import jpeg
-from tests.local.local_stack import LocalStack, wait_until
+from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.local.test_keys import client, done, key_of
 
 A_RUN = 4
@@ -89,7 +89,7 @@ def pager(stack: LocalStack) -> Pager:
 def results(stack: LocalStack, *names: str) -> list[dict[str, Any]]:
     """What `drill all` found for these."""
     said = stack.darkroom("drill", "all", "--json", *(option for name in names for option in ("--only", name)))
-    found: list[dict[str, Any]] = json.loads(said.stdout[said.stdout.index("[\n") :])
+    found: list[dict[str, Any]] = document_in(said.stdout)
     return found
 
 
@@ -226,7 +226,7 @@ def uploaded(stack: LocalStack, key: str, count: int) -> list[str]:
 def restored(stack: LocalStack, *arguments: str) -> dict[str, Any]:
     said = stack.darkroom("restore", *arguments, "--yes", "--json")
     assert said.returncode == 0, said.stdout
-    (table,) = json.loads(said.stdout[said.stdout.index("{\n") : said.stdout.rindex("\n}") + 2])["tables"]
+    (table,) = document_in(said.stdout)["tables"]
     return {name: count for name, count in table["rows"].items() if count}
 
 

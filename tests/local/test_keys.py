@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from proof.fakes.pictures import jpeg
-from tests.local.local_stack import LocalStack, wait_until
+from tests.local.local_stack import LocalStack, document_in, wait_until
 
 UNKNOWN = "0" * 26
 LARGE = jpeg(64, 48) + bytes(5 * 1024 * 1024)
@@ -68,7 +68,7 @@ def test_a_folder_is_uploaded_with_the_stacks_own_key_and_every_tier_has_its_lan
     for options, lane in (((), "slow"), (("--api-key", acme), "fast")):
         uploaded = keyed.darkroom("upload", tmp_path, "--wait", "--json", "--variants", "thumb", *options)
         assert uploaded.returncode == 0, uploaded.stdout
-        report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
+        report = document_in(uploaded.stdout)
         key = options[1] if options else keyed.record.api_key
         with client(keyed, key) as api:
             documents = [api.get(f"/images/{line['image']['id']}/status").json() for line in report["uploads"]]
@@ -81,7 +81,7 @@ def test_what_waits_is_moved_and_withdrawn_by_whoever_has_its_tenants_key(
     (tmp_path / "photo.jpg").write_bytes(jpeg(65, 48))
     uploaded = keyed.darkroom("upload", tmp_path / "photo.jpg", "--delay", "P2D", "--json", "--api-key", acme)
     assert uploaded.returncode == 0, uploaded.stdout
-    report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
+    report = document_in(uploaded.stdout)
     (image_id,) = [line["image"]["id"] for line in report["uploads"]]
     move, cancel = ("delay", "reschedule", image_id, "--delay", "P3D"), ("delay", "cancel", image_id)
     for command in (move, cancel):  # the stack's own key is of another tenant

@@ -3,7 +3,6 @@ events and deliveries to webhooks."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.trace import LogLine, Trace
 from darkroom.operations.trace_image import Ports, trace_image
 from proof.fakes.pictures import jpeg
-from tests.local.local_stack import LocalStack, wait_until
+from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.unit.console.fake_api import FakeApi
 
 OF_IMAGES = {
@@ -75,7 +74,7 @@ def test_every_request_attempt_event_and_delivery_joins_by_the_images_id(
             wait_until(lambda: sent <= {post.headers["webhook-id"] for post in program.posts}, "all are delivered")
             logs, traces = traced(stack, rows)
             first = next(iter(traces))
-            document = json.loads(stack.darkroom("trace", first, "--json").stdout)
+            document = document_in(stack.darkroom("trace", first, "--json").stdout)
             drawn = stack.darkroom("trace", first).stdout
             _, later = traced(stack, [first])
             found_by_query = {image_id: found_by_the_saved_query(stack, image_id, since=since) for image_id in rows}

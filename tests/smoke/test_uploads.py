@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from PIL import Image as Picture
 
 from proof.fakes.pictures import encoded, jpeg, opened
-from tests.local.local_stack import LocalStack, wait_until
+from tests.local.local_stack import LocalStack, document_in, wait_until
 
 MEGABYTES = 1024 * 1024
 
@@ -70,7 +69,7 @@ def test_a_large_photo_is_uploaded_from_the_command_line_and_developed(
     (tmp_path / "small.jpg").write_bytes(jpeg(130, 70))
     uploaded = stack.darkroom("upload", tmp_path, "--variants", "thumb", "--wait", "--json")
     assert uploaded.returncode == 0, uploaded.stdout
-    report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
+    report = document_in(uploaded.stdout)
     assert report["summary"]["done"] == 2
     (image_id,) = [line["image"]["id"] for line in report["uploads"] if line["file"].endswith("large.jpg")]
     large = api.get(f"/images/{image_id}").json()
