@@ -255,6 +255,8 @@ def client_calls(path: Path, method: str, members: dict[str, ast.AST], seen: set
                 yield "s3:DeleteObjectVersion" if method == "remove_versions" else "s3:DeleteObject"
             case ast.Call(func=ast.Name(id="remove_items")):
                 yield "dynamodb:BatchWriteItem"
+            case ast.Call(func=ast.Name(id="items_at")):  # aws/errors.py
+                yield "dynamodb:BatchGetItem"
             case ast.Call(func=ast.Name(id=name)) if name in module(path).definitions:
                 yield from client_calls(path, name, members, seen)
 

@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 from itertools import batched
 
 from console.restore.decisions import Decision, Item, Outcome
-from console.restore.tables import Copy, Live, Stream
+from console.restore.tables import ROWS_AT_ONCE, Copy, Live, Stream
 from console.terminal.many import do_to_many
 from darkroom.operations.audit_trail import Deeds
 from darkroom.operations.pace import Pace
 from darkroom.operations.patience import Patience
 from darkroom.ports import Clock
-
-ROWS_AT_ONCE = 100
-"""Rows that are looked for in the live table at once: as many as BatchGetItem takes."""
 
 ROWS_PER_SECOND, AT_A_TIME = 500, 16
 """The pace: at most an eighth of what a table that nobody has used for days takes (4,000 writes a second)."""

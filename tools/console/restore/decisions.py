@@ -75,9 +75,6 @@ class Found:
     keys: frozenset[str] = frozenset()
 
 
-ERASURE = "somebody began to erase {}: finish it (./darkroom tenants erase {} --yes), or --keep-tenant {}"
-
-
 def of_image(
     item: Item,
     since: Since,
@@ -100,7 +97,7 @@ def of_image(
     if row.is_deleted:
         return _put(item, row, Outcome.RESTORED)
     if since.is_half_erased(row.tenant_id, row.created_at):
-        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[row.tenant_id] * 3))
+        return _half_erased(row.tenant_id)
     if row.image_id in since.deleted_images or since.is_erased(row.tenant_id, row.created_at):
         return _put(item, delete(row, now=now, remove_at=removal()), Outcome.TOMBSTONE)
     found = found_of(row)
@@ -121,6 +118,12 @@ def of_image(
     if row.status in (Status.PENDING, Status.PROCESSING):
         return _put(item, due_now(row, now=now), Outcome.DUE)
     return _put(item, row, Outcome.RESTORED)
+
+
+def _half_erased(tenant_id: str) -> Decision:
+    what = f"somebody began to erase {tenant_id}"
+    todo = f"finish it (./darkroom tenants erase {tenant_id} --yes), or --keep-tenant {tenant_id}"
+    return Decision(outcome=Outcome.HELD, reason=f"{what}: {todo}")
 
 
 def _without_original(row: Image, found: Found, now: Milliseconds) -> tuple[Image, Outcome]:
@@ -153,7 +156,7 @@ def of_tenant(item: Item, since: Since) -> Decision:
     tenant_id = name if kind == "tenant" else item["tenant_id"]["S"]
     created_at = int(item["created_at"]["N"])
     if since.is_half_erased(tenant_id, created_at):
-        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[tenant_id] * 3))
+        return _half_erased(tenant_id)
     if since.is_erased(tenant_id, created_at):
         return Decision(outcome=Outcome.ERASED)
     if kind == "key" and name in since.revoked_keys and "revoked_at" not in item:
@@ -174,7 +177,7 @@ def of_webhook(item: Item, since: Since, *, now: Milliseconds) -> Decision:
     except UnreadableRow as error:
         return Decision(outcome=Outcome.HELD, reason=str(error))
     if since.is_half_erased(row.tenant_id, row.created_at):
-        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[row.tenant_id] * 3))
+        return _half_erased(row.tenant_id)
     if since.is_erased(row.tenant_id, row.created_at) or row.endpoint_id in since.deleted_webhooks:
         return Decision(outcome=Outcome.ERASED)
     is_stale = row.endpoint_id in since.changed_webhooks and row.is_enabled
@@ -194,7 +197,7 @@ def of_usage(item: Item, since: Since) -> Decision:
     """What becomes of what was counted of a tenant."""
     tenant_id = item["tenant_id"]["S"]
     if tenant_id in since.half_erased:
-        return Decision(outcome=Outcome.HELD, reason=ERASURE.format(*[tenant_id] * 3))
+        return _half_erased(tenant_id)
     erased_at = since.erased.get(tenant_id)
     # The sum of what it stores, which is of no day, is counted anew from the rows of images.
     if erased_at is not None and not day_of(erased_at) < item["day"]["S"][:_DAY] < _AFTER_ALL_DAYS:

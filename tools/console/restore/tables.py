@@ -13,9 +13,8 @@ from botocore.exceptions import ClientError
 from console.api.client import ApiError
 from console.restore.decisions import Found, Item
 from console.stack.operators import Stack
-from darkroom.aws.errors import code_of, pages_of, retryable
-from darkroom.aws.objects import original_key
-from darkroom.domain.errors import Retryable
+from darkroom.aws.errors import code_of, items_at, pages_of, retryable
+from darkroom.aws.objects import MADE_FOR, OutputsBucket, original_key
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.patience import Patience
@@ -28,8 +27,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 }
 """The tables whose rows are copied back, by their keys."""
 
-_READS = 5
-"""How often items that a batch left out are requested again."""
+ROWS_AT_ONCE = 100
+"""Rows that are looked for in a live table at once: as many as BatchGetItem takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,24 +54,10 @@ class Live:
 
     def there(self, items: Sequence[Item]) -> frozenset[str]:
         """Which of them, 100 at most, it has, by their ids; whatever it says of them. Raises Retryable."""
-        keys = list(map(self.key_of, items))
         names = {f"#{name}": name for name in self.key_names}
-        found: list[Item] = []
-        for _ in range(_READS):
-            wanted = {
-                "Keys": keys,
-                "ConsistentRead": True,
-                "ProjectionExpression": ", ".join(names),
-                "ExpressionAttributeNames": names,
-            }
-            with retryable("reading the live table"):
-                answer = self.client.batch_get_item(RequestItems={self.name: wanted})
-            found += answer["Responses"].get(self.name, [])
-            # A batch may be read only in part, with a 200.
-            keys = answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", [])
-            if not keys:
-                return frozenset(map(self.id_of, found))
-        raise Retryable("reading the live table: some rows were left out each time")
+        how = {"ConsistentRead": True, "ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
+        keys = list(map(self.key_of, items))
+        return frozenset(map(self.id_of, items_at(self.client, self.name, keys, "reading the live table", **how)))
 
     def put(self, item: Item) -> bool:
         """Puts an item unless its key has one; returns whether it has this one now, also if the answer to a first
@@ -137,16 +122,15 @@ class Stream:
         read = 0
         for shard_id in self._shards(patience):
             for records in self._pages(shard_id, patience):
-                unknown = [one for one in records if self.live.id_of(one["dynamodb"]["Keys"]) not in there]
-                for some in batched(unknown, 100, strict=False):
-                    keys = {self.live.id_of(key): key for one in some if (key := one["dynamodb"]["Keys"])}
-                    there |= patience(self.live.there, list(keys.values()))
-                    for one in some:
-                        name, written = self.live.id_of(one["dynamodb"]["Keys"]), one["dynamodb"]
-                        place = int(written["SequenceNumber"])
-                        # A shard's children may be read before it: the number tells what was written last.
-                        if name not in there and place > latest.get(name, (-1, None))[0]:
-                            latest[name] = (place, _left_by(one))
+                keys = {self.live.id_of(key): key for key in (one["dynamodb"]["Keys"] for one in records)}
+                unknown = [key for name, key in keys.items() if name not in there]
+                for some in batched(unknown, ROWS_AT_ONCE, strict=False):
+                    there |= patience(self.live.there, some)
+                for one in records:
+                    name, place = self.live.id_of(one["dynamodb"]["Keys"]), int(one["dynamodb"]["SequenceNumber"])
+                    # A shard's children may be read before it: the number tells what was written last.
+                    if name not in there and place > latest.get(name, (-1, None))[0]:
+                        latest[name] = (place, _left_by(one))
                 read += len(records)
                 on_read(read)
                 if patience.stop():
@@ -270,7 +254,7 @@ class Stores:
 
     client: Any
     originals: str
-    outputs: str
+    outputs: OutputsBucket
 
     def found(self, image: Image) -> Found:
         """What is there of the image, now (S3 lists consistently). Raises Retryable."""
@@ -289,15 +273,8 @@ class Stores:
             is_hidden=any(one["IsLatest"] for one in markers),
             first=first,
             made_for=made_for,
-            keys=self._keys(image) if versions and image.status is Status.DONE else frozenset(),
+            keys=frozenset(self.outputs.keys_of(image.image_id) if versions and image.status is Status.DONE else ()),
         )
-
-    def _keys(self, image: Image) -> frozenset[str]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.outputs, Prefix=f"outputs/{image.image_id}/"
-        )
-        listed = pages_of(pages, "listing variants")
-        return frozenset(one["Key"] for page in listed for one in page.get("Contents", ()))
 
     def _stored(self, key: str, version_id: str) -> tuple[Source, str]:
         with retryable("looking at an original"):
@@ -308,7 +285,7 @@ class Stores:
             size_bytes=head["ContentLength"],
             media_type=head.get("ContentType", ""),
         )
-        return source, head.get("Metadata", {}).get("made-for", "")
+        return source, head.get("Metadata", {}).get(MADE_FOR, "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from console.restore.tables import TABLES, Copy, Stores, Stream, copy_named, rec
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom.aws.objects import OutputsBucket
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
 from darkroom.operations.patience import Patience
@@ -195,10 +196,11 @@ def _decide(stack: Stack, logical_id: str, since: Since) -> Decide:
             return partial(of_webhook, since=since, now=now)
         case "UsageTable":
             return partial(of_usage, since=since)
+    client = stack.client("s3")
     stores = Stores(
-        client=stack.client("s3"),
+        client=client,
         originals=stack.physical_id("OriginalsBucket"),
-        outputs=stack.physical_id("OutputsBucket"),
+        outputs=OutputsBucket(client, stack.physical_id("OutputsBucket")),
     )
     numbers, lock = itertools.count(), threading.Lock()
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
 from darkroom.domain.errors import Misconfigured, Retryable
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 # The service has no capacity for the call now, or not in time: the codes that botocore's standard retry mode knows
 # (botocore/retries/standard.py), and those that the models of S3, DynamoDB, SQS and Step Functions add.
@@ -169,3 +172,28 @@ def pages_of(pages: Iterable[Any], doing: str) -> Iterator[Any]:
         if page is None:
             return
         yield page
+
+
+_BATCH_READS = 4
+"""How often items that a batch left out are requested again."""
+
+
+def items_at(
+    client: DynamoDBClient, table_name: str, keys: Sequence[Mapping[str, Any]], doing: str, **how: Any
+) -> list[dict[str, Any]]:
+    """The items that a table has at the keys, of which there are 100 at most, in any order; `how` are the other
+    arguments of BatchGetItem for a table. Raises Retryable; `doing` says what failed, as in `retryable`."""
+    found: list[dict[str, Any]] = []
+    left: Any = keys
+    for _ in range(_BATCH_READS):
+        if not left:
+            return found
+        asked: Any = {"Keys": left, **how}
+        with retryable(doing):
+            answer: Any = client.batch_get_item(RequestItems={table_name: asked})
+        found += answer["Responses"].get(table_name, [])
+        # A batch may be read only in part, with a 200.
+        left = answer.get("UnprocessedKeys", {}).get(table_name, {}).get("Keys", [])
+    if left:
+        raise Retryable(f"{doing}: some were left out each time")
+    return found

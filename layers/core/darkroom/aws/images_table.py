@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.attributes import from_attributes, to_attributes
-from darkroom.aws.errors import code_of, pages_of, retryable
+from darkroom.aws.errors import code_of, items_at, pages_of, retryable
 from darkroom.aws.row_reader import REASON_CHARACTERS, reader
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import (
@@ -53,9 +53,6 @@ _REMEMBERED_TENANTS = 200_000
 """Of how many images the tenant is remembered, which never changes: about 40 MB."""
 _NO_INDEX = frozenset({"ValidationException", "ResourceNotFoundException"})
 """What DynamoDB says of an index that is not there or not yet built; the second, if the table is not there either."""
-
-_BATCH_READS = 4
-"""How often items that a batch left out are requested again."""
 
 type Item = dict[str, Any]
 
@@ -156,21 +153,9 @@ class ImagesTable:
         return {image_id: tenant_id for image_id, tenant_id in asked if tenant_id is not None}
 
     def _batch(self, image_ids: Sequence[str], *, is_consistent: bool = True, **projection: str) -> list[Item]:
-        keys: Any = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]
-        found: list[Item] = []
-        for _ in range(_BATCH_READS):
-            if not keys:
-                break
-            wanted: Any = {"Keys": keys, "ConsistentRead": is_consistent, **projection}
-            with retryable("reading image rows"):
-                answer = self._client.batch_get_item(RequestItems={self._table_name: wanted})
-            found += answer["Responses"].get(self._table_name, [])
-            # A batch may be read only in part, with a 200.
-            left: Any = answer.get("UnprocessedKeys", {})
-            keys = left.get(self._table_name, {}).get("Keys", [])
-        if keys:
-            raise Retryable("reading image rows: some were left out each time")
-        return found
+        keys = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]
+        how = {"ConsistentRead": is_consistent, **projection}
+        return items_at(self._client, self._table_name, keys, "reading image rows", **how)
 
     def create(self, image: Image) -> Image:
         try:

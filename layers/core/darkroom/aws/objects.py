@@ -161,7 +161,7 @@ class _Stored:
 CACHE_CONTROL = "private, max-age=31536000, immutable"
 """Of every object: a key's bytes never change, and a cache that several people share must not keep them."""
 
-_MADE_FOR = "made-for"
+MADE_FOR = "made-for"
 """The name of the metadata of an object that says for what it was put."""
 
 
@@ -176,7 +176,7 @@ def _put_if_absent(
     made_for: str = "",
     may_list: bool = True,
 ) -> _Stored:
-    metadata: Any = {"Metadata": {_MADE_FOR: made_for}} if made_for else {}
+    metadata: Any = {"Metadata": {MADE_FOR: made_for}} if made_for else {}
     try:
         with retryable(f"storing {key}"):
             answer = client.put_object(
@@ -215,7 +215,7 @@ def _put_if_absent(
         sha256=_hex_of(head["ChecksumSHA256"]),
         size_bytes=head["ContentLength"],
         media_type=head.get("ContentType", media_type),
-        made_for=head.get("Metadata", {}).get(_MADE_FOR, ""),
+        made_for=head.get("Metadata", {}).get(MADE_FOR, ""),
     )
 
 
