@@ -61,7 +61,7 @@ class _ClaimedAgain(_Claimed):
         answer = self._client.get_item(
             TableName=self._table_name, Key={"id": {"S": data_record.idempotency_key}}, ConsistentRead=True
         )
-        # An earlier version also put records of work in progress: whoever left one no longer holds the claim.
+        # An earlier version also put records of work in progress: the worker of such a record has lost the claim.
         if (item := answer.get("Item")) is None or item["status"]["S"] == STATUS_CONSTANTS["INPROGRESS"]:
             return
         kept = DataRecord(

@@ -64,7 +64,7 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
 
     An event that was published again after its image was deleted has no figures: then it adds none.
     """
-    from darkroom.domain.event import EventType  # noqa: PLC0415 -- whatever only reads usage needs no events
+    from darkroom.domain.event import EventType  # noqa: PLC0415 -- reading usage needs no events
 
     if now - event.time > COUNTED_DAYS * DAY_MILLISECONDS:
         return None

@@ -10,10 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from darkroom.domain.api_keys import Scope
-from darkroom.http.headers import (
-    ALLOWANCE_HEADERS,
-    Header,
-)
+from darkroom.http.headers import ALLOWANCE_HEADERS, Header
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +79,7 @@ class Route:
 
     @property
     def rule(self) -> str:
-        """The path in Powertools' syntax. The handler's argument is `image_id` or `webhook_id`, because `id` is a
+        """The path in the router's syntax. The handler's argument is `image_id` or `webhook_id`, because `id` is a
         Python builtin."""
         name = "<webhook_id>" if self.is_about_webhooks else "<image_id>"
         return self.path.replace("{id}", name).replace("{", "<").replace("}", ">")
