@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
+from benchmarks.costs.others import WAYS
 from benchmarks.forms import FOLDER, IS_SHORT
 from checks.report import ROOT
 
@@ -281,17 +282,6 @@ def _idle_dollars(of: Mapping[str, Any], *, with_function: bool) -> Callable[[Ro
     return text
 
 
-_WAYS = {
-    "Darkroom": "Darkroom",
-    "… with OriginalsStorage=intelligent": r"… with `OriginalsStorage=intelligent`",
-    "a plain Lambda with sharp": "a plain Lambda with sharp",
-    "imgproxy on machines": "imgproxy on machines",
-    "Cloudflare Images": "Cloudflare Images",
-    "imgix": "imgix",
-    "Cloudinary": "Cloudinary",
-}
-
-
 def _costs() -> Iterator[Figure]:
     yield Figure(
         pattern=r"A million uploads and their workers cost \$([\d.]+)",
@@ -300,7 +290,8 @@ def _costs() -> Iterator[Figure]:
     )
     for name in ("S3 puts", "Lambda GB-milliseconds", "DynamoDB write units", "Log kilobytes"):
         yield Figure(pattern=rf"\| `{name}` \| ([\d.]+) \|", text=_of_formula(name), lasts=True)
-    for way, written in _WAYS.items():
+    for way in WAYS:
+        written = re.sub(r"(\w+=\w+)", r"`\1`", way)
         for place, (images, month) in enumerate(
             (images, month) for images in ("1000", "100000", "10000000") for month in (1, 12)
         ):

@@ -31,7 +31,6 @@ from console.capacity.plan import STATUS_READS
 from proof.running.stack import Stack
 
 CHOICES = {"default": Kept(), "Tracing=Active InvocationLogs=all": Kept(traced=True, logged=True)}
-CHOICES = {"default": Kept(), "Tracing=Active InvocationLogs=all": Kept(traced=True, logged=True)}
 LOADS, MONTHS = (1_000, 100_000, 10_000_000), (1, 12)
 
 FORMULA_DOLLARS = 46.0
@@ -63,14 +62,15 @@ def of_stack(images: int) -> tuple[Mapping[str, Logged], Counter[str]]:
 def _settled(stack: Stack, events: int) -> Mapping[str, Logged]:
     """The logs, as soon as so many events are published and nothing is added."""
     deadline = time.monotonic() + EVENTS_SECONDS
+    before: Mapping[str, Logged] = {}
     while True:
         found = {name: logged(stack.log_messages(group)) for name, group in FUNCTIONS.items()}
-        time.sleep(by_form(short=1.0, usual=3.0))
-        again = {name: logged(stack.log_messages(group)) for name, group in FUNCTIONS.items()}
-        if found == again and again["publish_events"].lines["event published"] >= events:
-            return again
+        if found == before and found["publish_events"].lines["event published"] >= events:
+            return found
         if time.monotonic() > deadline:
             raise RuntimeError("the last events were not published in time")
+        before = found
+        time.sleep(by_form(short=1.0, usual=3.0))
 
 
 def of_image(images: int) -> Iterator[dict[str, Any]]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from darkroom.aws.memory_table import record_id
 from embedded_aws import clock
 from proof.chaos.plan import Strike
+from proof.fakes.rows import begun_work
 from proof.running.conditions import (
     ACCEPTOR,
     FETCHER,
@@ -172,12 +172,7 @@ class Records:
 
     def leave(self, key: str, *, runs_until: int) -> None:
         """Leave the record of a worker that died but may still run until that instant."""
-        item = {
-            "id": {"S": record_id(key)},
-            "status": {"S": "INPROGRESS"},
-            "expiration": {"N": str(runs_until // 1000 + 24 * 3600)},
-            "in_progress_expiration": {"N": str(runs_until)},
-        }
+        item = begun_work(key, runs_until=runs_until, kept_seconds=24 * 3600)
         self._client.put_item(TableName=self._table, Item=item)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import event_patterns
-from checks.expand_template import raw_template, resources
+from checks.expand_template import raw_template, resources, with_parameters
 from checks.report import ROOT
 
 _TEMPLATE: dict[str, Any] = raw_template()
@@ -109,13 +109,11 @@ def resolved(value: Any, references: Mapping[str, str]) -> str:
     """A variable's value as Lambda shows it: `references` are the values of resources' `!Ref`."""
     defaults = {name: parameter.get("Default", "") for name, parameter in _TEMPLATE["Parameters"].items()}
     known = {**defaults, **references}
-    match value:
+    match with_parameters(value, Environment="prod"):
         case {"Ref": name} | {"Fn::GetAtt": [name, "Id"]}:
             return str(known[name])
-        case {"Fn::If": ["IsLocal" | "InvocationsAreLogged", _, elsewhere]}:
-            return resolved(elsewhere, references)
         case {"Fn::Sub": str(text)}:
             return re.sub(r"\$\{([^}]+)\}", lambda found: str(known[found[1]]), text)
-        case str() | int() | float():
-            return str(value)
+        case str() | int() | float() as plain:
+            return str(plain)
     raise ValueError(f"the simulation cannot resolve {value!r}: teach it in {Path(__file__).name}")

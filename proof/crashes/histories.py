@@ -13,7 +13,6 @@ from typing import Any
 import boto3
 from PIL import Image as Picture
 
-from darkroom.aws.memory_table import record_id
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.event import EventType, events_of, read_event
@@ -32,7 +31,7 @@ from proof.crashes.promises import Broken, Harm, check
 from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
 from proof.fakes.audit import trail_of
-from proof.fakes.rows import told_by
+from proof.fakes.rows import begun_work, told_by
 
 
 def _photo() -> bytes:
@@ -207,15 +206,10 @@ def replay(world: World, image_id: str) -> None:
 def occupy_record(world: World, image_id: str) -> None:
     """A worker of the version before has begun the image's work and died; its record claims that it still works."""
     image = world.rows()[image_id]
-    seconds = world.now // 1000 + 15 * 24 * 3600
+    runs_until = world.now + 15 * 24 * 60 * MINUTE
     boto3.client("dynamodb").put_item(
         TableName=world.stores.references["IdempotencyTable"],
-        Item={
-            "id": {"S": record_id(run_key(image.image_id, image.run))},
-            "status": {"S": "INPROGRESS"},
-            "expiration": {"N": str(seconds)},
-            "in_progress_expiration": {"N": str(seconds * 1000)},
-        },
+        Item=begun_work(run_key(image.image_id, image.run), runs_until=runs_until, kept_seconds=0),
     )
     world.position += ", its record in somebody else's hands"
 

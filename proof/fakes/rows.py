@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from darkroom.aws.memory_table import record_id
 from darkroom.domain.claim import Lease
 from darkroom.domain.image import TOMBSTONE_FIELDS, UNKNOWN_SOURCE, Image, Source
 from darkroom.domain.instants import Milliseconds
@@ -45,3 +46,14 @@ def lease(*, now: Milliseconds, claimed_by: str = "somebody", request_id: str = 
         not_before=now + 110_000,
         due_at=now + 420_000,
     )
+
+
+def begun_work(key: str, *, runs_until: Milliseconds, kept_seconds: int) -> dict[str, Any]:
+    """The record of work in progress that a worker of an earlier version left in the memory of finished work: it may
+    run until that instant, and DynamoDB removes the record so long after."""
+    return {
+        "id": {"S": record_id(key)},
+        "status": {"S": "INPROGRESS"},
+        "expiration": {"N": str(runs_until // 1000 + kept_seconds)},
+        "in_progress_expiration": {"N": str(runs_until)},
+    }

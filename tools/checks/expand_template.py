@@ -207,44 +207,46 @@ def resources(kind: str) -> dict[str, Template]:
 def http_api(access: str) -> Template:
     """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
     body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
-    definition: Template = _filled_in(_decided(body, access))
+    definition: Template = _filled_in(with_parameters(body, Access=access))
     return definition
 
 
 def access_log(access: str) -> str:
     """The format of the gateway's log with this `Access`, with what only a stack knows as variables of `Fn::Sub`."""
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
-    match _filled_in(_decided(stage["AccessLogSettings"]["Format"], access)):
+    match _filled_in(with_parameters(stage["AccessLogSettings"]["Format"], Access=access)):
         case {"Fn::Sub": str(text)} | str(text):
             return text
         case unknown:
             raise ValueError(f"{unknown} is no text")
 
 
-def _decided(value: Any, access: str) -> Any:
+def with_parameters(value: Any, **parameters: str) -> Any:
+    """A value with what its conditions choose in a stack that has these parameters, and defaults for the others."""
     match value:
         case {"Fn::If": [condition, then, otherwise]}:
-            return _decided(then if _holds(raw_template()["Conditions"][condition], access) else otherwise, access)
+            return with_parameters(then if _holds({"Condition": condition}, parameters) else otherwise, **parameters)
         case dict():
-            return {name: _decided(inner, access) for name, inner in value.items()}
+            return {name: with_parameters(inner, **parameters) for name, inner in value.items()}
         case list():
-            return [_decided(inner, access) for inner in value]
+            return [with_parameters(inner, **parameters) for inner in value]
         case _:
             return value
 
 
-def _holds(condition: Any, access: str) -> bool:
+def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
     match condition:
-        case {"Fn::Equals": [{"Ref": "Access"}, value]}:
-            return bool(value == access)
-        case {"Fn::Equals": [{"Ref": str(name)}, value]}:
-            return bool(raw_template()["Parameters"][name]["Default"] == value)
-        case {"Fn::Equals": [{"Fn::Join": ["", {"Ref": name}]}, value]}:  # an empty list
-            return bool(raw_template()["Parameters"][name]["Default"] == value)
+        case {"Condition": str(name)}:
+            return _holds(raw_template()["Conditions"][name], parameters)
+        case {"Fn::Equals": [{"Ref": str(name)} | {"Fn::Join": ["", {"Ref": str(name)}]}, value]}:  # or an empty list
+            chosen = parameters[name] if name in parameters else raw_template()["Parameters"][name]["Default"]
+            return bool(chosen == value)
         case {"Fn::Not": [inner]}:
-            return not _holds(inner, access)
+            return not _holds(inner, parameters)
+        case {"Fn::Or": [*inner]}:
+            return any(_holds(one, parameters) for one in inner)
         case _:
-            raise ValueError(f"the API depends on something other than Access: {condition}")
+            raise ValueError(f"it depends on what only a stack knows: {condition}")
 
 
 def is_optional(value: Any) -> bool:
