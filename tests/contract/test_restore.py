@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from checks.event_patterns import passes
 from checks.expand_template import resources
 from console.api.client import ApiError
+from console.drill.switches import KINDS
 from console.main import app
 from console.restore import copying, work
 from console.restore.decisions import Found, Outcome, of_image
@@ -367,6 +368,15 @@ def test_a_single_look_at_s3_decides_no_deletion(scene: Scene) -> None:
     assert decision.outcome is Outcome.HELD
 
 
+def test_a_row_whose_time_is_over_stays_away_though_only_a_newer_version_can_read_it(scene: Scene) -> None:
+    row = {**to_item(scene.put(1, status=Status.DONE)), "status": {"S": "frozen"}}
+
+    def outcome(forget_at: int) -> Outcome:
+        return of_image({**row, "forget_at": {"N": str(forget_at)}}, Since(), lambda _: Found(), now=now()).outcome
+
+    assert [outcome(now() // 1000 - 1), outcome(now() // 1000 + 60)] == [Outcome.FORGOTTEN, Outcome.HELD]
+
+
 def test_an_image_whose_original_a_delete_marker_hides_is_held_back(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
@@ -521,6 +531,12 @@ def test_the_stream_brings_back_what_no_copy_has_as_it_was_when_it_went(scene: S
     assert scene.images.get(early.image_id) == replace(done, version=done.version + 1)
     assert scene.images.get(late.image_id) == replace(late, version=late.version + 1)
     assert scene.told() == heard
+
+
+def test_what_a_drill_had_planted_is_not_taken_for_a_lost_image(scene: Scene) -> None:
+    for is_there in (True, False):
+        KINDS["planted_row"].write(scene.stack, "0" * 26, is_there)
+    assert {name: rows for name, rows in scene.restore()["rows"].items() if rows} == {"forgotten": 1}
 
 
 def items_of(stack: Stack) -> list[Any]:

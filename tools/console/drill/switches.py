@@ -278,7 +278,7 @@ class _PlantedRow:
     """Whether the Images table has a row that only a newer version could read; its target is the row's id.
 
     It has a status that this version does not know. Nothing tells of it, because no filter of the stream knows its
-    status either.
+    status either. Before it goes its time is over, so that `restore --from-stream` does not take it for a lost image.
     """
 
     def read(self, stack: RunningStack, target: str) -> bool:
@@ -289,9 +289,6 @@ class _PlantedRow:
 
     def write(self, stack: RunningStack, target: str, value: Value) -> None:
         client, table = stack.client("dynamodb"), stack.physical_id("ImagesTable")
-        if not value:
-            client.delete_item(TableName=table, Key={"image_id": {"S": target}})
-            return
         newer = accept(
             now=0,
             image_id=target,
@@ -303,9 +300,10 @@ class _PlantedRow:
             correlation_id="drill",
             source=Source(version_id="none", sha256="none", size_bytes=1, media_type="image/png"),
         )
-        client.put_item(
-            TableName=table, Item={**to_item(replace(newer, due_at=0, waiting_since=None)), "status": {"S": "frozen"}}
-        )
+        planted = replace(newer, due_at=0, waiting_since=None, forget_at=None if value else 0)
+        client.put_item(TableName=table, Item={**to_item(planted), "status": {"S": "frozen"}})
+        if not value:
+            client.delete_item(TableName=table, Key={"image_id": {"S": target}})
 
 
 def _configuration(stack: RunningStack, function: str) -> Mapping[str, Any]:

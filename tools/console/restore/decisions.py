@@ -47,7 +47,7 @@ MEANINGS: Mapping[Outcome, str] = {
     Outcome.REVOKED: "keys that were revoked or replaced since: revoked",
     Outcome.DISABLED: "webhooks that were changed since: disabled",
     Outcome.ERASED: "erased or removed since: not restored",
-    Outcome.FORGOTTEN: "tombstones whose time is over: not restored",
+    Outcome.FORGOTTEN: "whose time is over: not restored",
     Outcome.THERE: "in the table: left as they are",
     Outcome.GONE: "their original is gone: tombstones",
     Outcome.HELD: "not restored, named below",
@@ -88,12 +88,12 @@ def of_image(
     It is written as the next version: so its appearance in the table is told from an image that was just accepted
     (`event_of`), and a write that was decided before its loss changes nothing.
     """
+    if _is_over(item, now):
+        return Decision(outcome=Outcome.FORGOTTEN)
     try:
         row = from_item(dict(item))
     except UnreadableRow as error:
         return Decision(outcome=Outcome.HELD, reason=str(error))
-    if row.forget_at is not None and row.forget_at * 1000 <= now:
-        return Decision(outcome=Outcome.FORGOTTEN)
     if row.is_deleted:
         return _put(item, row, Outcome.RESTORED)
     if since.is_half_erased(row.tenant_id, row.created_at):
@@ -118,6 +118,12 @@ def of_image(
     if row.status in (Status.PENDING, Status.PROCESSING):
         return _put(item, due_now(row, now=now), Outcome.DUE)
     return _put(item, row, Outcome.RESTORED)
+
+
+def _is_over(item: Item, now: Milliseconds) -> bool:
+    """Whether the table would remove the item by itself, which does not depend on which version can read it."""
+    seconds = item.get("forget_at", {}).get("N")
+    return seconds is not None and float(seconds) * 1000 <= now
 
 
 def _half_erased(tenant_id: str) -> Decision:
