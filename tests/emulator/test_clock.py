@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ from tests.emulator.emulator_server import (
 from tests.emulator.queues import Queue, queue
 
 NOW = "import time\ndef handler(event, context):\n    return [time.time(), context.get_remaining_time_in_millis()]"
+SLOW = """
+import time
+def handler(event, context):
+    before = time.time()
+    time.sleep(event)
+    return [before, time.time(), context.get_remaining_time_in_millis()]
+"""
 DAY_SECONDS = 86_400
 EMULATOR_PYTHON = ENVIRONMENTS / "emulator" / "bin" / "python"
 
@@ -68,6 +76,21 @@ def test_the_emulator_and_a_function_that_runs_already_go_by_the_moved_clock(
         s3.put_object(Bucket="clock", Key="now", Body=b"")
         modified = s3.head_object(Bucket="clock", Key="now")["LastModified"].timestamp()
         assert abs(modified - there) < 60
+
+
+def test_a_function_that_runs_while_the_clock_is_moved_keeps_the_time_that_it_has_left(
+    emulator: EmulatorServer, file: Path
+) -> None:
+    name = f"clock-{uuid4().hex[:8]}"
+    create_function(emulator, name, SLOW, Timeout=30)
+    invoke(emulator, name, 0.1)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(invoke, emulator, name, 5)
+        time.sleep(1)
+        move(file, 600)
+        before, there, left_milliseconds = answer.result()
+    assert there - before > 600, "the clock was moved meanwhile"
+    assert 20_000 < left_milliseconds <= 25_000
 
 
 def test_a_message_that_is_delayed_shows_when_the_clock_says_so(emulator: EmulatorServer, file: Path) -> None:

@@ -54,11 +54,15 @@ from stacks.websites import Headers, hosts_of, refusal
 
 # Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel kills when the thread that
 # started it ends (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
+# What is left of an invocation's time goes by the monotonic clock on both sides: AWS's clock is never moved, ours is
+# (`darkroom local warp`), also while a function runs.
 _START = """
-import ctypes, os, runpy, sys
+import ctypes, os, runpy, sys, time, types
 ctypes.CDLL(None).prctl(1, 9)
 sys.path[0] = os.getcwd()
-del ctypes
+import awslambdaric.lambda_context
+awslambdaric.lambda_context.time = types.SimpleNamespace(time=time.monotonic)
+del awslambdaric, ctypes, time, types
 runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
 """
 
@@ -343,6 +347,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
                     self._stopped()
                     return
                 request_id, event, deadline_milliseconds, trace_id, function_arn = invocation
+                deadline_milliseconds += round(1000 * (time.monotonic() - time.time()))
                 body = json.dumps(event).encode()
                 self.send_response(HTTPStatus.OK)
                 for name, value in (
