@@ -1,13 +1,15 @@
-"""Removes each guard of tests/guards.toml from a copy of the repository and expects its tests to turn red.
+"""Removes each guard from a copy of the repository and expects its tests to turn red.
 
-A guard is a few lines without which the product looks right until something goes wrong: a fence, a condition, a
-read-back. A test that stays green without them proves nothing. The product has no switch to turn a guard off: the text
-itself is replaced, in a copy.
+A guard is a line of code without which the product looks right until something goes wrong: a fence, a condition, a
+read-back. A test that stays green without it proves nothing. The product has no switch to turn a guard off: the code
+itself is changed, in a copy, as `proof.mutants` says. The line names its guard (`# guard: lease-fence`), and each test
+that must fail without it names it too: `@pytest.mark.guards("lease-fence")`, or with `case="…"` if one of its cases
+must.
 
     python -m proof.guards [--jobs 2] [--every N] [NAME …]    (NAME is a part of a guard's name)
 
-Writes build/reports/guards.json. Exits with 1 if a guard was not caught, its text is not in its file exactly once, or
-one of its tests is already red.
+Writes build/reports/guards.json. Exits with 1 if a guard was not caught or cannot be removed, or if one of its tests is
+already red.
 """
 
 from __future__ import annotations
@@ -28,15 +30,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import batched
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
 from checks.report import ROOT, Goal, write_report
+from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
 
 GUARDS = Path("tests/guards.toml")
+_CODE = ("functions", "layers", "tools", "statemachines", "template.yaml")
 
 _FORK_SERVER = Path(__file__).with_name("fork_server.py")
 _VENVS = Path(".darkroom/venvs")
@@ -47,17 +50,19 @@ _HOUR = 3_600_000_000_000
 _SHARE = 30
 """How many tests run together with all guards in place: neighbours, so that a module's are imported and set up once."""
 
+_NO_CODE = ("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError")
+
 CAUGHT = "caught"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guard:
-    """One guard: its text in `file`, the replacement without it, and the tests that must then turn red."""
+    """One guard: its line in `file`, how it is removed, and the tests that must then turn red, by their node ids."""
 
     name: str
     file: Path
-    text: str
-    replacement: str
+    line: int
+    removal: Removal
     tests: tuple[str, ...]
 
 
@@ -85,70 +90,74 @@ class Verdict:
 
 
 def read_guards(root: Path = ROOT) -> list[Guard]:
-    """The guards of tests/guards.toml, in its order."""
-    entries = tomllib.loads((root / GUARDS).read_text())["guard"]
+    """The guards in the code, file by file. Raises ValueError if a name stands twice, or for nothing."""
+    lines: dict[str, tuple[Path, int]] = {}
+    for file in _files(root, _CODE, ".py", ".yaml"):
+        for name, line in guarded_lines(file.read_text()):
+            if name in lines:
+                raise ValueError(f"{name} guards a line of {lines[name][0]} and one of {file.relative_to(root)}")
+            lines[name] = file.relative_to(root), line
+    tests: dict[str, list[str]] = {name: [] for name in lines}
+    for file in _files(root, ["tests"], ".py"):
+        for test, names in _marked(file, str(file.relative_to(root))):
+            for name in names:
+                if name not in tests:
+                    raise ValueError(f"{test} fails without {name}, which no line of code has")
+                tests[name].append(test)
+    removals = _removals(root)
+    if unknown := removals.keys() - lines.keys():
+        raise ValueError(f"{GUARDS} says how to remove {', '.join(sorted(unknown))}, which no line of code has")
     return [
-        Guard(
-            name=entry["name"],
-            file=Path(entry["file"]),
-            text=entry["text"],
-            replacement=entry["replacement"],
-            tests=tuple(entry["tests"]),
-        )
-        for entry in entries
+        Guard(name=name, file=file, line=line, removal=removals.get(name, Removal()), tests=tuple(tests[name]))
+        for name, (file, line) in lines.items()
     ]
+
+
+def _files(root: Path, places: Iterable[str], *suffixes: str) -> Iterator[Path]:
+    for place in places:
+        found = [root / place] if (root / place).is_file() else sorted((root / place).rglob("*"))
+        yield from (file for file in found if file.suffix in suffixes)
+
+
+def _removals(root: Path) -> dict[str, Removal]:
+    removals: dict[str, Removal] = {}
+    for way, guards in tomllib.loads((root / GUARDS).read_text()).items():
+        for name, value in guards.items():
+            part, by = value if way == Way.REPLACE else (value, "")
+            removals[name] = Removal(way=Way(way), part=part, by=by)
+    return removals
+
+
+def _marked(file: Path, test: str) -> Iterator[tuple[str, list[str]]]:
+    """The tests of a file that name guards: the node id of each, and the names."""
+    code = file.read_text()
+    if "mark.guards(" not in code:
+        return
+    for node in ast.parse(code).body:
+        for its in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if not isinstance(its, ast.FunctionDef):
+                continue
+            node_id = "::".join([test, *([node.name] if isinstance(node, ast.ClassDef) else []), its.name])
+            for mark in its.decorator_list:
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.guards":
+                    case = "".join(f"[{ast.literal_eval(one.value)}]" for one in mark.keywords if one.arg == "case")
+                    yield node_id + case, [ast.literal_eval(name) for name in mark.args]
 
 
 def problem_of(guard: Guard, root: Path = ROOT) -> str | None:
     """Why a guard cannot be tried, judging by the files alone; None if it can."""
-    path = root / guard.file
-    if not path.is_file():
-        return f"there is no {guard.file}: bring {GUARDS} up to date"
-    code = path.read_text()
-    found = code.count(guard.text)
-    if not guard.text or found != 1:
-        return f"its text is {found} times in {guard.file}, not once: bring {GUARDS} up to date"
-    if guard.text == guard.replacement:
-        return "its replacement is its text"
-    if path.suffix == ".py":
-        try:
-            ast.parse(_without(guard, code))
-        except SyntaxError as error:
-            return f"{guard.file} is no Python without it: {error}"
-    if not guard.tests:
-        return "it names no test"
-    unknown = [test for test in guard.tests if not _exists(test, root)]
-    return f"there is no {', '.join(unknown)}" if unknown else None
+    try:
+        mutant(guard, root)
+    except NoMutantError as error:
+        return f"{guard.file}, line {guard.line}: {error}"
+    except SyntaxError as error:
+        return f"{guard.file} is no Python without it: {error}"
+    return None if guard.tests else "no test names it"
 
 
-def _without(guard: Guard, code: str) -> str:
-    return code.replace(guard.text, guard.replacement)
-
-
-def _exists(test: str, root: Path) -> bool:
-    """Whether a node id's file has its function, or its class's method; pytest checks parameters."""
-    file, *names = test.partition("[")[0].split("::")
-    if not names or not (root / file).is_file():
-        return False
-    body: Sequence[ast.stmt] = _parsed(root / file).body
-    for name in names:
-        found = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name]
-        # A state machine's test case is assigned, not defined: `TestCase = Machine.TestCase`.
-        assigned = any(
-            isinstance(target, ast.Name) and target.id == name
-            for node in body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-        )
-        if not found:
-            return assigned
-        body = found[0].body
-    return True
-
-
-@cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def mutant(guard: Guard, root: Path = ROOT) -> str:
+    """The guard's file without it. Raises NoMutantError and SyntaxError."""
+    return without_guard(guard.file, (root / guard.file).read_text(), guard.line, guard.removal)
 
 
 def copy_of(root: Path, target: Path) -> Path:
@@ -215,7 +224,7 @@ class Copy:
         started = time.monotonic()
         path = self.folder / guard.file
         code, when = path.read_text(), path.stat().st_mtime_ns
-        path.write_text(_without(guard, code))
+        path.write_text(mutant(guard, self.folder))
         os.utime(path, ns=(when, when - _HOUR))  # so that bytecode of the file with its guards is never used
         try:
             run = self.run_tests(guard.tests, keeps_bytecode=False)
@@ -233,11 +242,13 @@ def _environment() -> dict[str, str]:
 
 
 def _failed(report: Path) -> Iterator[str]:
-    """The node ids of the failed tests, by pytest's own report; an error in a fixture is not a failure."""
+    """The node ids of the failed tests, by pytest's own report; neither an error in a fixture is a failure, nor code
+    that cannot run at all."""
     if not report.exists():
         return
     for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - the file is our own
-        if case.find("failure") is not None:
+        failure = case.find("failure")
+        if failure is not None and not failure.get("message", "").startswith(_NO_CODE):
             yield f"{case.get('classname')}::{case.get('name')}"
 
 

@@ -32,7 +32,7 @@ def settle(record: Record, lambda_context: LambdaContext) -> None:
     try:
         with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
             mistrust = check_message(checking, UPLOAD, record, may_be_unsigned=is_of_s3)
-            if mistrust is not None:
+            if mistrust is not None:  # guard: signatures-upload-queue
                 report_rejected(mistrust)
                 return
             notification = read_notification(record.body)
@@ -71,7 +71,7 @@ def _accept_all(image_ids: Sequence[str]) -> Exception | None:
         with lines_about(image_id=image_id):
             try:
                 _accept(image_id)
-            except Exception as error:
+            except Exception as error:  # guard: isolated-upload-of-several
                 _report(error)
                 failures.append(error)
     return min(failures, key=lambda failure: isinstance(failure, Retryable), default=None)

@@ -29,7 +29,7 @@ class RequestEvent(TypedDict):
 @entry_point(of_gateway=True, has_metrics=False)
 def handler(event: RequestEvent, context: LambdaContext) -> dict[str, Any]:
     # The gateway caches the answer under this value, so the decision is based on the same value.
-    (authorization,) = event["identitySource"]
+    (authorization,) = event["identitySource"]  # guard: authorizer-judges-cache-key
     with within(ANSWER_SECONDS):  # Retryable propagates: the gateway answers 500 and caches nothing
         outcome = authorize_request(ports, authorization)
     if isinstance(outcome, Denied):

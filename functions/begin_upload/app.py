@@ -54,7 +54,7 @@ def post_upload() -> Response:
         ports,
         Announced(
             announcement=app.read_once(announcement_of),
-            tenant_id=caller.tenant_id,
+            tenant_id=caller.tenant_id,  # guard: tenants-upload-owner
             tier=caller.tier,
             quota=caller.quota,
             correlation_id=correlation_id_of(app),

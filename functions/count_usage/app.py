@@ -28,10 +28,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     records = read_records(event)
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
         checked = check_messages(checking, EVENTS, records)
+        # guard: signatures-usage-events
         counting = count_usage(ports, [records[place].body for place in checked.trusted])
     logger.info("counted", extra={"events": counting.counted})
     metrics.add_metric("EventsCounted", MetricUnit.Count, counting.counted)
-    if counting.accepted_bytes:
+    if counting.accepted_bytes:  # guard: quotas-accepted-bytes-metric
         metrics.add_metric("BytesAccepted", MetricUnit.Bytes, counting.accepted_bytes)
     for place, mistrust in checked.rejected.items():
         report_rejected(mistrust, message_id=records[place].message_id)

@@ -28,6 +28,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     records = read_records(event)
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
         checked = check_messages(checking, EVENTS, records)
+        # guard: signatures-webhook-events
         created = create_deliveries(ports, [records[place].body for place in checked.trusted])
     for number, deliveries in created.noted.items():
         event_id = read_event(records[checked.trusted[number]].body).event_id

@@ -31,7 +31,7 @@ LAST_WORDS_SECONDS = 1.0
 def attempt(record: Record) -> Delivered | Mistrust | Exception:
     """What the message came to, why it does not verify, or what went wrong."""
     try:
-        verify(checking.message_keys, DELIVERY, record)
+        verify(checking.message_keys, DELIVERY, record)  # guard: signatures-delivery-worker
         # The receipt is another each time that the message comes; a row holds some of them, so they are kept short.
         receipt = hashlib.sha256(record.receipt_handle.encode()).hexdigest()[:32]
         return deliver_event(ports, read_delivery_message(record.body), claimed_by=receipt)
@@ -46,7 +46,7 @@ def is_rejected(record: Record, mistrust: Mistrust) -> bool:
     no row stands for it."""
     try:
         reject_message(checking, DELIVERY, record, mistrust)
-    except Exception as error:
+    except Exception as error:  # guard: signatures-delivery-isolated
         logger.error("a dead letter was not placed", exc_info=error, extra={"message_id": record.message_id})
         return False
     report_rejected(mistrust, message_id=record.message_id)
@@ -62,7 +62,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         failed = [
             record
             for record, result in zip(records, results, strict=True)
-            if isinstance(result, Mistrust) and not is_rejected(record, result)
+            if isinstance(result, Mistrust) and not is_rejected(record, result)  # guard: signatures-delivery-retried
         ]
     answers: list[Answer] = []
     unreadable: list[UnreadableRow] = []

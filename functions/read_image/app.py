@@ -40,7 +40,7 @@ def cost_of_page(app: Router) -> int:
     """What the page that is asked for may cost at most; a query that makes no sense costs what every request does."""
     try:
         query = app.read_once(_list_query)
-        return cost_of(query.read_units + query.signing_units)
+        return cost_of(query.read_units + query.signing_units)  # guard: allowances-page-cost-by-rows, list-signing-cost
     except Rejected:
         return 1
 
@@ -94,7 +94,7 @@ def _answer(image_id: str, *, with_source: bool) -> Response:
 
 @handles(app, GET_VARIANT, read)
 def get_variant(image_id: str, name: str) -> Response:
-    caller, for_head = caller_of(app), app.current_event.http_method == "HEAD"
+    caller, for_head = caller_of(app), app.current_event.http_method == "HEAD"  # guard: api-variant-signed-for-head
     try:
         url = variant_url(ports, image_id, name, tenant_id=caller.tenant_id, for_head=for_head)
     except VariantNotReady as not_ready:

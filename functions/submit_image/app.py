@@ -54,7 +54,7 @@ def cost_of_upload(app: Router) -> int:
         app.read_once(fetch_of)
     except (Rejected, Problem):
         return 1
-    return cost_of_file(fetch_ports.max_bytes)
+    return cost_of_file(fetch_ports.max_bytes)  # guard: allowances-fetch-costs-largest
 
 
 def is_of_url(app: Router) -> bool:
@@ -67,7 +67,7 @@ price = Price(policy=Policy.TENANT, cost=cost_of_upload)
 
 @handles(app, POST_IMAGE, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
 def post_image() -> Response:
-    refuse_damaged_file(app)
+    refuse_damaged_file(app)  # guard: bodies-text-file-refused
     accepted = asked_to_fetch() if is_of_url(app) else sent()
     image = accepted.image
     logger.append_keys(image_id=image.image_id)

@@ -45,8 +45,9 @@ def tell(measures: Measures) -> None:
     service = ports.service
     shares_of_service_level = [seconds / service[lane].sla_seconds for lane, seconds in measures.oldest_seconds.items()]
     shares_of_patience = [seconds / service[lane].stuck_seconds for lane, seconds in measures.oldest_seconds.items()]
+    # guard: alarms-slow-burn-warns
     shares_of_service_level += [burn / SLOW_BURN for burn in measures.slow_burn.values()]
-    shares_of_patience += [burn / FAST_BURN for burn in measures.fast_burn.values()]
+    shares_of_patience += [burn / FAST_BURN for burn in measures.fast_burn.values()]  # guard: alarms-fast-burn-pages
     _emit("LateRatio", MetricUnit.NoUnit, max(shares_of_service_level, default=0))
     _emit("StuckRatio", MetricUnit.NoUnit, max(shares_of_patience, default=0))
     _emit("AttemptsFailing", MetricUnit.Percent, max(measures.failing_percent.values(), default=0))
@@ -69,7 +70,7 @@ def tell_behind(late_seconds: Mapping[str, float]) -> None:
 
 
 def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
-    if value == 0:
+    if value == 0:  # guard: metrics-zero-not-emitted
         return
     with single_metric(name, unit, value, default_dimensions={"service": logger.service, **dimension}):
         pass
@@ -103,6 +104,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         )
         sweep, looked_at = cast("tuple[Sweep, EndpointsSweep]", swept)
         count(sweep)
+        # guard: events-follower-list-outage
         with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
             followers.remove_left_behind(ports.clock())
     tell_behind(sweep.late_seconds | {ENDPOINTS: looked_at.late_seconds})
@@ -123,8 +125,9 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
     # An alarm fires where this is missing or zero: nothing is repaired then, or the other alarms may be blind. A sweep
     # that ran out of time has worked all the while.
+    # guard: sweeps-completed-measured
     metrics.add_metric("SweepsCompleted", MetricUnit.Count, int(not unlisted and not measures.problems))
-    if unlisted:
+    if unlisted:  # guard: sweep-unlisted-shard-fails
         # Fails only after all other images were checked.
         raise Retryable(f"what is due could not be listed in the shards {', '.join(unlisted)}")
     return summary

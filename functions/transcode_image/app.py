@@ -58,7 +58,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: Marks) -> None
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
             mistrust = check_message(worker.checking, _lane_of(record) or record.queue, record)
-            if mistrust is not None:
+            if mistrust is not None:  # guard: signatures-lane-worker
                 report_rejected(mistrust)
                 return
             message = read_message(record.body)
@@ -77,6 +77,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: Marks) -> None
                     on_row=follow,
                 ),
             )
+    # guard: signatures-no-key-postpones
     except Retryable as outage:  # no key can be read, or a dead letter cannot be placed
         outcome = postponed_by(outage, receive_count=record.receive_count, jitter=ports.jitter)
     except Exception as bug:
@@ -98,7 +99,7 @@ def _report(outcome: Outcome, marks: Marks) -> None:
         case Finished(reason=reason, cause=cause):
             if cause is not None:
                 logger.error("image given up", exc_info=cause)
-            if marks.attempt:
+            if marks.attempt:  # guard: logs-run-needs-attempt
                 _report_run(marks, reason, cause)
             else:
                 logger.info("delivery settled", extra={"outcome": reason})
@@ -157,7 +158,7 @@ def _count(outcome: Outcome) -> None:
                 told = EphemeralMetrics()  # `single_metric` would drop all but the first
                 told.add_dimension("lane", image.lane)
                 told.add_metric("ImageSeconds", MetricUnit.Seconds, (image.completed_at - since) / 1000)
-                told.add_metric("ImagesEnded", MetricUnit.Count, end.ended)
+                told.add_metric("ImagesEnded", MetricUnit.Count, end.ended)  # guard: worker-ended-images-metric
                 if end.bad:
                     told.add_metric("ImagesBad", MetricUnit.Count, end.bad)
                 told.flush_metrics()
@@ -179,7 +180,7 @@ def _report_counts(lambda_context: LambdaContext) -> None:
     there is enough to report."""
     # The deliveries are settled: raising would bring all of them back.
     with (
-        bookkeeping("counts not reported"),
+        bookkeeping("counts not reported"),  # guard: drain-report-failure-contained
         within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS),
     ):
         report_outcomes(worker.outcomes, outcomes)
@@ -196,7 +197,7 @@ def _come_back(record: Record, delay_seconds: int, cause: Exception) -> NoReturn
         worker.change_visibility(_lane_of(record) or record.queue, record.receipt_handle, delay_seconds)
     except Retryable as error:
         logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
-    raise cause
+    raise cause  # guard: retry-failed-record-reported
 
 
 _METRICS = {

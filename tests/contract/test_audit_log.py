@@ -68,6 +68,7 @@ def test_what_is_written_is_read_with_who_acted_and_on_which_stack(kind: str, aw
     assert [one.entry.action_id for one in log.entries(since=NOW - DAY, until=NOW - 1)] == ["a3"]
 
 
+@pytest.mark.guards("audit-existing-stream-used")
 def test_a_stream_that_another_operator_has_made_is_used(aws: Aws) -> None:
     log = log_of("aws")
     log.write([entry(1)])
@@ -99,6 +100,7 @@ def test_no_request_has_more_than_it_may(aws: Aws) -> None:
     assert [len(one["logEvents"]) for one in sent] == [25, 25, 10]
 
 
+@pytest.mark.guards("audit-rejected-event-noticed")
 def test_an_entry_that_cloudwatch_leaves_out_is_not_written(aws: Aws) -> None:
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html: the request succeeds.
     log_of("aws")

@@ -71,6 +71,7 @@ def test_a_denial_is_logged_by_the_keys_id_and_no_credential_is_ever_logged(
     assert KEY.rpartition("_")[2][:8] not in said and "Bearer" not in said and "eyJ" not in said
 
 
+@pytest.mark.guards("authorizer-judges-cache-key")
 def test_what_the_gateway_remembers_its_answer_by_is_what_is_judged(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     # For a header that is sent twice, the function may see another value than the gateway's cache.
     table_of(aws).add_tenant(ACME)
@@ -122,6 +123,7 @@ def test_what_an_operator_revokes_or_suspends_is_refused_within_a_minute(gateway
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 403
 
 
+@pytest.mark.guards("key-scope-required", "key-without-scopes-denied")
 @pytest.mark.parametrize(
     ("scopes", "may_read", "may_write"),
     [
@@ -195,6 +197,7 @@ def test_the_tenants_tier_decides_the_lane_and_the_status_says_it(
     assert waiting == dict.fromkeys(LANES, "0") | {lane: "1"}
 
 
+@pytest.mark.guards("tenants-upload-tier-lane")
 @pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
 def test_it_decides_the_lane_of_what_is_announced_too(gateway: Gateway, aws: Aws, tier: Tier, lane: str) -> None:
     table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
@@ -216,6 +219,7 @@ def test_a_repeated_request_after_a_change_of_tier_is_the_image_of_the_first(gat
         assert (again.body["id"], again.body["lane"]) == (first.body["id"], "fast")
 
 
+@pytest.mark.guards("authorizer-bypass-refused")
 @pytest.mark.parametrize("access", ["keys", "jwt"])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_a_request_that_came_past_the_authorizer_is_refused_and_never_the_default_tenants(
@@ -248,6 +252,7 @@ def tokens(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JWT_TIER_CLAIM", "custom:tier")
 
 
+@pytest.mark.guards("quotas-of-token-tier")
 @pytest.mark.parametrize(
     ("claims", "lane"),
     [({"custom:tier": "paid"}, "fast"), ({"custom:tier": "free"}, "slow"), ({}, "slow"), ({"tier": "paid"}, "slow")],
@@ -268,6 +273,7 @@ def test_a_tokens_claims_name_the_tenant_and_its_tier(
     assert usage["quota"] == {"bytes": tier.quota.stored_bytes, "images": tier.quota.images}
 
 
+@pytest.mark.guards("tokens-tenant-required")
 @pytest.mark.parametrize(
     "claims", [{"sub": "acme"}, {"custom:tenant": ""}, {"custom:tenant": "[a b]"}, {"custom:tenant": "a#b"}]
 )

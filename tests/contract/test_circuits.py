@@ -104,6 +104,7 @@ def table(aws: Aws, clock: time_machine.Traveller) -> Table:
     return Table(client=client, circuit=circuits.of_dynamodb(client, aws.images_table), trouble=trouble)
 
 
+@pytest.mark.guards("circuit-open-refuses-calls")
 def test_a_service_that_fails_often_enough_in_a_row_is_left_alone(table: Table) -> None:
     table.fail(times=FAILURES - 1)
     assert not table.is_open
@@ -152,6 +153,7 @@ def test_an_answer_counts_as_one_whatever_it_says_and_so_does_no_call_at_all(tab
     assert not table.is_open
 
 
+@pytest.mark.guards("circuit-answer-resets-count")
 def test_a_refused_condition_between_failures_shows_that_the_service_is_there(table: Table) -> None:
     for _ in range(FAILURES):
         table.fail(times=FAILURES - 1)
@@ -185,6 +187,7 @@ def test_after_a_while_a_harmless_read_tries_the_service_and_nobodys_work_does(
     assert not table.is_open, "it counts from none again"
 
 
+@pytest.mark.guards("circuit-single-probe")
 def test_while_one_call_finds_out_whether_a_service_is_back_no_other_is_made(
     table: Table, clock: time_machine.Traveller
 ) -> None:
@@ -203,6 +206,7 @@ def test_while_one_call_finds_out_whether_a_service_is_back_no_other_is_made(
     assert len(refused) == 1
 
 
+@pytest.mark.guards("circuit-unmade-call-ignored")
 def test_a_call_for_which_no_time_was_left_leaves_the_count_as_it_is(table: Table) -> None:
     table.fail(times=FAILURES - 1)
     table.fail(Retryable("no time was left"), times=1)
@@ -292,6 +296,7 @@ def worker(aws: Aws, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPa
     return Worker(aws, monkeypatch)
 
 
+@pytest.mark.guards("claim-none-during-outage")
 @pytest.mark.parametrize(("service", "receive_count"), [("s3", 1), ("dynamodb", 4)])
 def test_a_delivery_during_an_outage_claims_nothing_and_its_message_stays_hidden_for_long(
     worker: Worker, service: str, receive_count: int
@@ -386,6 +391,7 @@ def test_no_upload_is_what_tries_a_service_out(
     assert worker.post()["statusCode"] == 202
 
 
+@pytest.mark.guards("claim-time-to-finish")
 def test_an_image_for_which_too_little_time_is_left_is_not_claimed(worker: Worker) -> None:
     image_id = worker.accepted()
     assert worker.deliver(remaining_milliseconds=29_999)

@@ -53,6 +53,17 @@ def row_of(aws: Aws, image_id: str) -> dict[str, Any]:
     return dict(answer["Item"])
 
 
+@pytest.mark.guards("unseen-claim-run-matches", case="an-earlier-runs-in-another-run-aws")
+@pytest.mark.guards("unseen-claim-lane-matches", case="another-lanes-awaited-aws")
+@pytest.mark.guards("unseen-claim-schedule-matches", case="another-schedules-awaited-aws")
+@pytest.mark.guards("unseen-claim-tenant-matches", case="another-tenants-awaited-aws")
+@pytest.mark.guards("unseen-claim-backoff", case="its-own-backing-off-aws")
+@pytest.mark.guards("unseen-claim-process-at", case="its-own-before-its-time-aws")
+@pytest.mark.guards("unseen-claim-status", case="its-own-done-aws")
+@pytest.mark.guards("unseen-claim-not-expired", case="its-own-expired-aws")
+@pytest.mark.guards("unseen-claim-first-attempt", case="its-own-tried-before-aws")
+@pytest.mark.guards("unseen-claim-no-earlier-attempts", case="its-own-tried-in-an-earlier-run-aws")
+@pytest.mark.guards("unseen-claim-no-dead-letter", case="its-own-with-a-dead-letter-aws")
 @BOTH
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("sent", MESSAGES)
@@ -111,6 +122,7 @@ def unreadable(aws: Aws, image: Image) -> dict[str, Any]:
     return item
 
 
+@pytest.mark.guards("unseen-claim-unreadable-given-back")
 @pytest.mark.parametrize("row", [{}, {"due_at": None, "status": Status.SCHEDULED, "process_at": NOW}], ids=["due", "-"])
 def test_a_row_that_this_version_cannot_read_is_given_back_as_it_was(row: dict[str, Any], aws: Aws) -> None:
     image = pending(**row)
@@ -120,6 +132,7 @@ def test_a_row_that_this_version_cannot_read_is_given_back_as_it_was(row: dict[s
     assert row_of(aws, image.image_id) == item
 
 
+@pytest.mark.guards("unseen-claim-type-conflict-read")
 def test_a_row_that_cannot_even_be_written_is_read_first(aws: Aws) -> None:
     image = pending()
     item = to_item(image) | {"version": {"S": "v2"}}
@@ -129,6 +142,7 @@ def test_a_row_that_cannot_even_be_written_is_read_first(aws: Aws) -> None:
     assert row_of(aws, image.image_id) == item
 
 
+@pytest.mark.guards("unseen-claim-give-back-fence")
 def test_an_unreadable_row_that_was_withdrawn_before_it_could_be_given_back_stays_withdrawn(aws: Aws) -> None:
     dynamodb = boto3.client("dynamodb")
     image = pending()
@@ -167,6 +181,7 @@ def test_an_unreadable_row_that_cannot_be_given_back_waits_for_its_lease_to_laps
     assert left["recipe"] == item["recipe"]
 
 
+@pytest.mark.guards("unseen-claim-lost-answer")
 def test_a_claim_whose_answer_was_lost_is_ones_own(aws: Aws) -> None:
     table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     image = table.create(pending())
@@ -174,6 +189,7 @@ def test_a_claim_whose_answer_was_lost_is_ones_own(aws: Aws) -> None:
     assert (claimed.attempt, claimed.claimed_by, claimed.version) == (1, "me", 2)
 
 
+@pytest.mark.guards("unseen-claim-receipt-matches")
 def test_another_deliverys_claim_is_not_ones_own(aws: Aws) -> None:
     table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     theirs = table.create(processing(claimed_by="them"))
@@ -182,6 +198,7 @@ def test_another_deliverys_claim_is_not_ones_own(aws: Aws) -> None:
     assert fenced.value.current == theirs
 
 
+@pytest.mark.guards("unseen-claim-own-still-processing")
 def test_an_own_claim_that_has_ended_is_no_claim(aws: Aws) -> None:
     table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     ended = table.create(processing(status=Status.DONE, claimed_by="me"))

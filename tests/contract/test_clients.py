@@ -173,6 +173,7 @@ def test_an_upload_is_refused_in_time_when_a_store_takes_the_connection_and_neve
     assert wire.now < 10
 
 
+@pytest.mark.guards("load-shedding-queue-outage")
 def test_an_upload_is_accepted_and_due_at_once_when_only_the_queue_never_answers(
     aws: Aws, wire: Wire, silence: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +199,7 @@ def test_an_upload_is_accepted_and_due_at_once_when_only_the_queue_never_answers
     assert is_due_at_once(aws)
 
 
+@pytest.mark.guards("load-shedding-hint-time-reserve")
 def test_what_slow_stores_leave_goes_to_the_row(aws: Aws, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     wire.each_takes = 1.6
     answer = post(load("submit_image", aws, monkeypatch), idempotency_key="order-17")
@@ -207,6 +209,7 @@ def test_what_slow_stores_leave_goes_to_the_row(aws: Aws, wire: Wire, monkeypatc
     assert is_due_at_once(aws)
 
 
+@pytest.mark.guards("variant-store-circuit", "variant-store-timeout-short")
 def test_a_client_is_led_to_its_variant_while_s3_never_answers_and_waits_for_it_less_and_less(
     aws: Aws, wire: Wire, silence: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +227,7 @@ def test_a_client_is_led_to_its_variant_while_s3_never_answers_and_waits_for_it_
         assert wire.now - began == 1.5 * len(looked)
 
 
+@pytest.mark.guards("variant-store-timeout-short")
 def test_a_client_that_has_waited_for_the_table_does_not_wait_for_s3_too(
     aws: Aws, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +251,7 @@ def config_of(client: BaseClient) -> Any:
     return client.meta.config
 
 
+@pytest.mark.guards("dead-letters-single-try")
 def test_every_wait_is_chosen(ambient: None) -> None:
     chosen = {
         make.__name__: (
@@ -274,6 +279,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
     assert api.ANSWER_SECONDS + clients.CONNECT_SECONDS < 10
 
 
+@pytest.mark.guards("clients-dispensable-one-try", "clients-dispensable-short-wait")
 @pytest.mark.parametrize("seconds", [None, 9.0], ids=["outside an invocation", "within one"])
 def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(
     aws: Aws, wire: Wire, silence: Callable[[str], Server], seconds: float | None
@@ -291,6 +297,7 @@ def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(
     assert wire.attempts == [("GetQueueAttributes", 3)] * clients.ATTEMPTS, "the patient one stays as it is"
 
 
+@pytest.mark.guards("clients-dispensable-off-circuit")
 def test_what_can_be_done_without_opens_no_circuit(aws: Aws, wire: Wire, silence: Callable[[str], Server]) -> None:
     server = silence("sqs")
     client = clients.sqs_client()
@@ -334,6 +341,7 @@ class Elsewhere:
         return self.sent[-1]
 
 
+@pytest.mark.guards("clients-large-body-asks-first", case="1048576-True")
 @pytest.mark.parametrize(("size", "asks"), [(0, False), ((1 << 20) - 1, False), (1 << 20, True)])
 def test_only_a_large_body_waits_for_the_permission_to_be_sent(size: int, asks: bool, ambient: None) -> None:
     assert ("Expect" in Elsewhere().put(b"x" * size).headers) == asks
@@ -356,6 +364,7 @@ def test_a_clients_name_is_composed_once_and_says_which_sdk_it_is(
     assert composed == []
 
 
+@pytest.mark.guards("clients-argument-names-checked")
 def test_arguments_of_dynamodb_are_checked_when_their_names_are_new(
     ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +388,7 @@ def test_arguments_of_dynamodb_are_checked_when_their_names_are_new(
         client.get_item(TableName="images")
 
 
+@pytest.mark.guards("clients-endpoint-per-bucket")
 def test_where_an_operation_goes_is_resolved_once_for_each_bucket(ambient: None) -> None:
     s3 = Elsewhere()
     resolved: list[str] = []
@@ -390,6 +400,7 @@ def test_where_an_operation_goes_is_resolved_once_for_each_bucket(ambient: None)
     assert resolved == ["outputs", "others"]
 
 
+@pytest.mark.guards("clients-bucket-region-refreshed")
 def test_a_bucket_that_is_elsewhere_is_found_there_from_then_on(ambient: None) -> None:
     s3 = Elsewhere(moved="outputs")
     s3.put(b"body")
@@ -416,6 +427,7 @@ def test_half_an_answer_is_asked_for_again(
     assert len(server.connections) == 2
 
 
+@pytest.mark.guards("clients-dynamodb-checksum")
 def test_an_answer_of_dynamodb_that_does_not_match_its_checksum_is_never_believed(
     ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:

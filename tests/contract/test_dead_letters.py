@@ -78,6 +78,7 @@ def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aw
     assert (letters.depth("slow"), letters.depth("fast")) == (12, 0)
 
 
+@pytest.mark.guards("top-dead-letter-sample-visible")
 @BOTH
 def test_a_sample_of_dead_letters_stays_visible_to_everybody(kind: str, aws: Aws) -> None:
     letters = dead_letters_of(kind, aws)
@@ -117,6 +118,7 @@ def test_a_queue_too_long_for_one_hand_is_not_said_to_be_whole() -> None:
     assert (len(taken.letters), taken.complete) == (1, False)
 
 
+@pytest.mark.guards("dead-letters-damaged-missing", "dead-letters-damaged-unread")
 def test_a_dead_letter_that_arrives_damaged_waits_for_another_look(aws: Aws) -> None:
     put(dead_letters_of("aws", aws), 1, 2)
     sqs = boto3.client("sqs")
@@ -137,6 +139,7 @@ def test_a_dead_letter_that_arrives_damaged_waits_for_another_look(aws: Aws) -> 
     assert {letter.message_id for letter in taken.letters}.isdisjoint(damaged)
 
 
+@pytest.mark.guards("dead-letters-lost-answer-told")
 def test_dead_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) -> None:
     put(dead_letters_of("aws", aws), 1, 2)
     sqs = boto3.client("sqs", config=Config(retries={"mode": "standard", "total_max_attempts": 2}))

@@ -53,6 +53,7 @@ def test_none_is_open_before_and_afterwards(drills: OpenDrills) -> None:
     assert drills.find() is None
 
 
+@pytest.mark.guards("drill-one-at-a-time")
 def test_a_second_drill_is_refused_and_told_of_the_first(drills: OpenDrills) -> None:
     drills.open(NOTE)
     with pytest.raises(AnotherIsOpen) as refused:
@@ -61,6 +62,7 @@ def test_a_second_drill_is_refused_and_told_of_the_first(drills: OpenDrills) -> 
     assert drills.find() == NOTE
 
 
+@pytest.mark.guards("drill-lost-answer-own-token")
 def test_a_drill_whose_own_answer_was_lost_may_begin(drills: OpenDrills) -> None:
     drills.open(NOTE)
     drills.open(NOTE)
@@ -73,6 +75,7 @@ def test_what_could_not_be_put_back_stays_noted(drills: OpenDrills) -> None:
     assert drills.find() == replace(NOTE, settings=NOTE.settings[1:])
 
 
+@pytest.mark.guards("drill-only-own-note-removed")
 def test_another_drills_note_is_not_removed(drills: OpenDrills) -> None:
     other = replace(NOTE, token="yours")
     drills.open(other)
@@ -209,6 +212,7 @@ def test_a_planted_row_is_one_that_this_version_cannot_read(stack: Stack, aws: A
         ImagesTable(stack.client("dynamodb"), aws.images_table).get("0" * 26)
 
 
+@pytest.mark.guards("drill-restore-failure-isolated")
 def test_everything_is_put_back_though_one_switch_fails_and_that_one_stays_noted(stack: Stack) -> None:
     target: Any = stack
     settings = (plan(stack, "schedule", "Rule", False), plan(stack, "denied", "Role", ["s3:GetObjectVersion"]))

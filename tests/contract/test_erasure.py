@@ -161,6 +161,16 @@ STORIES: dict[str, Callable[[Functions], str]] = {
 }
 
 
+@pytest.mark.guards("upload-removed-with-tombstone", case="announced")
+@pytest.mark.guards(
+    "erasure-sweeper-forgets-work",
+    "erasure-work-of-every-run",
+    "sweeper-original-removed",
+    "sweeper-outputs-removed",
+    case="done_twice",
+)
+@pytest.mark.guards("erasure-archive-no-texts", "erasure-dead-letter-no-texts", case="given_up")
+@pytest.mark.guards("erasure-late-event-no-details", "erasure-sweeper-blanks-deliveries", case="told_to_webhooks")
 @pytest.mark.parametrize("story", STORIES)
 def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
     story: str, functions: Functions, log: io.StringIO
@@ -182,6 +192,7 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
     assert [name for name, mark in never_logged.items() if mark and mark in logged] == []
 
 
+@pytest.mark.guards("erasure-tenant-token-buckets", "erasure-tenant-usage")
 def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     aws: Aws, functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 # ── Versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("events-true-version-in-row")
 @BOTH
 def test_a_row_knows_the_true_versions_of_its_events_although_others_write_in_between(kind: str, aws: Aws) -> None:
     images: Images = FakeImages() if kind == "fake" else ImagesTable(boto3.client("dynamodb"), aws.images_table)
@@ -56,6 +57,7 @@ def test_a_row_knows_the_true_versions_of_its_events_although_others_write_in_be
     assert [event.sequence for event in events_of(deleted)] == [1, done.version, deleted.version]
 
 
+@pytest.mark.guards("events-lost-answer-recognised")
 def test_a_terminal_write_whose_answer_was_lost_is_known_by_everything_but_its_version(aws: Aws) -> None:
     images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     read = images.create(processing())
@@ -81,6 +83,7 @@ def test_the_streams_records_are_read_as_the_rows_were_written(aws: Aws) -> None
     assert [event_of(change.before, change.after) is not None for change in changes] == [False, True, False]
 
 
+@pytest.mark.guards("logs-tombstone-keeps-request")
 def test_a_published_event_is_one_line_with_the_request_that_accepted_its_image(
     aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +103,7 @@ def test_a_published_event_is_one_line_with_the_request_that_accepted_its_image(
     assert {(line["image_id"], line["correlation_id"]) for line in told} == {(row.image_id, "c")}
 
 
+@pytest.mark.guards("isolated-stream-record-id")
 def test_the_records_of_endpoints_are_read_as_the_rows_were_written(aws: Aws) -> None:
     endpoints = EndpointsTable(boto3.client("dynamodb"), aws.endpoints_table)
     row = Endpoint(tenant_id="acme", endpoint_id="we_3000000000000001", url="https://x", events=("*",), created_at=NOW)
@@ -224,6 +228,7 @@ def test_every_event_travels_in_its_tenants_group(aws: Aws) -> None:
     assert [entry["MessageGroupId"] for entry in entries] == ["acme", "other"]
 
 
+@pytest.mark.guards("signatures-no-key-events")
 def test_without_a_key_no_event_is_published_and_all_are_told(aws: Aws) -> None:
     sns: Any = Sns()
     unsigned = SnsTopic(sns, aws.events_topic, keys_of(FakeSecret(is_down=True)), source="/")
@@ -232,6 +237,7 @@ def test_without_a_key_no_event_is_published_and_all_are_told(aws: Aws) -> None:
     assert all(isinstance(problem, Retryable) for problem in problems.values())
 
 
+@pytest.mark.guards("events-topic-partial-failure")
 def test_part_of_a_batch_may_fail_although_the_call_succeeds(aws: Aws) -> None:
     failed = [
         {"Id": "1", "Code": "InternalError", "SenderFault": False},
@@ -317,6 +323,7 @@ def test_of_a_tenant_that_is_forgotten_every_item_goes_and_none_of_its_events_co
     assert days(usage, until="~") == {("b", "2026-11-21"): Usage(images=1)}
 
 
+@pytest.mark.guards("usage-event-counted-once")
 @BOTH
 def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_counting(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
@@ -329,6 +336,7 @@ def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_cou
 ONE = Stored(size_bytes=500, images=1)
 
 
+@pytest.mark.guards("quotas-stored-counted-once", case="aws")
 @BOTH
 def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
@@ -344,6 +352,7 @@ def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(kind: str, a
     assert days(usage)["b", "2026-11-21"] == Usage(images=1)
 
 
+@pytest.mark.guards("quotas-no-day-for-deletion", case="aws")
 @BOTH
 def test_a_deletion_alone_makes_no_day(kind: str, aws: Aws) -> None:
     usage = usage_of(kind, aws)
@@ -401,6 +410,7 @@ def test_a_transaction_that_was_throttled_may_be_tried_again(aws: Aws, reason: s
         UsageTable(client, aws.usage_table, aws.counted_events_table).add([count(1, images=1)])
 
 
+@pytest.mark.guards("usage-conflict-next-part", "usage-conflict-not-written")
 def test_who_meets_another_at_a_tenants_sum_goes_on_with_the_next_part_of_that_tenants_alone(aws: Aws) -> None:
     met = ["None", "None", "None", "TransactionConflict", "None"]  # two events, the days of two tenants, a sum
     client: Any = Cancelled(met, met)
@@ -444,6 +454,7 @@ def in_parts(aws: Aws) -> UsageTable:
     return usage
 
 
+@pytest.mark.guards("usage-last-day-all-parts")
 def test_the_parts_of_a_day_and_of_a_sum_are_told_as_one(aws: Aws) -> None:
     usage = in_parts(aws)
     whole = {("acme", "2026-11-21"): Usage(images=PARTS)}
@@ -483,17 +494,20 @@ def corrected_meanwhile(aws: Aws, usage: UsageTable, part: int) -> bool:
     return is_corrected
 
 
+@pytest.mark.guards("quotas-unchanged-sum-only", case="0")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_sum_is_not_corrected_while_any_part_of_it_changes(aws: Aws, part: int) -> None:
     assert not corrected_meanwhile(aws, in_parts(aws), part)
 
 
+@pytest.mark.guards("quotas-no-new-part")
 def test_a_sum_is_not_corrected_while_a_further_part_of_it_begins(aws: Aws) -> None:
     usage = UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
     usage.add([count(1, stored=ONE)])
     assert not corrected_meanwhile(aws, usage, PARTS - 1)
 
 
+@pytest.mark.guards("usage-other-cancellation-raised")
 @pytest.mark.parametrize("reasons", [[], ["None", "None"], ["ItemCollectionSizeLimitExceeded", "None"]])
 def test_a_transaction_that_was_cancelled_for_another_reason_is_never_taken_for_counted(
     aws: Aws, reasons: list[str]

@@ -127,6 +127,7 @@ def test_a_url_becomes_an_image_and_no_line_of_the_log_has_it(functions: Functio
     assert "S3cr3t" not in log.getvalue()
 
 
+@pytest.mark.guards("status-unfetched-source")
 def test_a_source_that_is_busy_is_shown_with_its_next_try(functions: Functions, log: io.StringIO) -> None:
     with serving(answering(BUSY)) as server:
         answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}")
@@ -142,6 +143,7 @@ def test_a_source_that_is_busy_is_shown_with_its_next_try(functions: Functions, 
     assert "S3cr3t" not in json.dumps(shown)
 
 
+@pytest.mark.guards("status-unfetched-source")
 def test_a_source_that_has_nothing_ends_the_image_with_a_code(functions: Functions) -> None:
     with serving(answering(b"HTTP/1.1 404 Nothing\r\nContent-Length: 0\r\n\r\n")) as server:
         answer = post(functions, url=f"http://127.0.0.1:{server.port}/")
@@ -175,6 +177,7 @@ def test_what_cannot_be_fetched_is_refused_at_once(
     assert boto3.client("dynamodb").scan(TableName=functions.aws.images_table)["Items"] == []
 
 
+@pytest.mark.guards("egress-given-source-url-length")
 def test_a_presigned_url_with_a_long_session_token_is_fetched_as_it_is(functions: Functions, log: io.StringIO) -> None:
     credentials = Credentials("AKIDEXAMPLE", "secret", "IQoJb3JpZ2luX2VjE" + "+/aB" * 900)
     with serving(answering(FOUND)) as server:

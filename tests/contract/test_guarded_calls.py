@@ -6,6 +6,7 @@ import base64
 import hashlib
 
 import boto3
+import pytest
 
 from darkroom.aws.dead_letters import DeadLetterQueues
 from darkroom.aws.objects import OriginalsBucket
@@ -16,6 +17,7 @@ from tests.contract.conftest import Aws
 from tests.unit.test_image import pending
 
 
+@pytest.mark.guards("objects-accepted-version-read")
 def test_the_accepted_version_is_read_and_not_the_newest(aws: Aws) -> None:
     client = boto3.client("s3")
     originals = OriginalsBucket(client, aws.originals_bucket)
@@ -25,6 +27,7 @@ def test_the_accepted_version_is_read_and_not_the_newest(aws: Aws) -> None:
     assert originals.get("0" * 26, stored.version_id) == b"photo"
 
 
+@pytest.mark.guards("objects-checksum-on-write")
 def test_what_is_stored_is_checked_by_the_sha256_that_it_was_accepted_with(aws: Aws) -> None:
     sent: list[str | None] = []
     client = boto3.client("s3")
@@ -42,6 +45,7 @@ def test_what_is_stored_is_checked_by_the_sha256_that_it_was_accepted_with(aws: 
     ]
 
 
+@pytest.mark.guards("dead-letters-single-try-client")
 def test_a_dead_letter_is_sent_by_the_client_that_tries_once(aws: Aws) -> None:
     sent: list[str] = []
     client, once_client = boto3.client("sqs"), boto3.client("sqs")

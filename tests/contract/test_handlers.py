@@ -126,6 +126,7 @@ def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> No
     assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
 
 
+@pytest.mark.guards("api-variant-signed-for-head")
 @time_machine.travel("2026-11-26T09:00:00Z", tick=False)
 def test_a_variants_address_is_signed_for_the_method_that_asks(functions: Functions) -> None:
     image_id = document(functions.post())["id"]
@@ -139,6 +140,7 @@ def test_a_variants_address_is_signed_for_the_method_that_asks(functions: Functi
     assert len(set(addresses)) == 2
 
 
+@pytest.mark.guards("variant-missing-object-no-address")
 def test_a_variant_whose_object_is_gone_is_reported_to_the_operator(functions: Functions, log: io.StringIO) -> None:
     image_id = document(functions.post())["id"]
     functions.work()
@@ -253,6 +255,7 @@ def test_the_bounds_of_an_original_are_settings(functions: Functions, monkeypatc
     assert document(functions.get(f"/images/{image_id}/status"))["error"]["code"] == "too_many_pixels"
 
 
+@pytest.mark.guards("bodies-text-file-refused")
 @pytest.mark.parametrize("query", ["", "preset=standard"])
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/xml", "application/json", "Text/HTML; charset=utf-8"]
@@ -270,6 +273,7 @@ def test_a_photo_sent_as_text_is_refused_with_the_header_that_damaged_it(
     assert "Content-Type: image/jpeg" in told["detail"] and "application/octet-stream" in told["detail"]
 
 
+@pytest.mark.guards("bodies-damaged-json-as-json")
 def test_json_that_is_not_utf_8_is_no_damaged_file(functions: Functions) -> None:
     body = '{"url": "https://photos.example/ü.jpg", "delay": 1}'.encode("latin-1")
     event = http_event("POST", "/images", body=body, headers={"content-type": "application/json"})
@@ -331,6 +335,7 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
     problem(call(functions.manage_webhooks, http_event("GET", '/webhooks/"x"')), 404, "unknown_path")
 
 
+@pytest.mark.guards("api-unknown-parameter-refused")
 @pytest.mark.parametrize("query", ["prest=avatar", "process-at=2027-03-01T09:00:00Z", "Preset=avatar", "x=", "=x"])
 def test_a_parameter_that_nobody_knows_is_refused_before_anything_is_stored(functions: Functions, query: str) -> None:
     told = problem(
@@ -538,6 +543,7 @@ def refuse(client: Any, *operations: str, code: str = "AccessDenied", status: in
     client.meta.events.register_first("before-call", refused)
 
 
+@pytest.mark.guards("denied-answered-unavailable", "denied-call-alarms")
 @pytest.mark.parametrize(
     ("function", "store", "request_"),
     [
@@ -567,6 +573,7 @@ def test_a_refused_call_is_a_503_that_promises_nothing_and_alarms(
     assert re.fullmatch(r"AWS call: \w+, AccessDenied, (table|bucket) [\w-]+", told["cause"])
 
 
+@pytest.mark.guards("denied-own-mistake-not-masked")
 @pytest.mark.parametrize(
     ("code", "status", "answered"),
     [
@@ -586,6 +593,7 @@ def test_what_an_operator_can_mend_is_a_503_and_our_own_mistake_a_500(
     assert functions.get(f"/images/{'0' * 26}/status")["statusCode"] == answered
 
 
+@pytest.mark.guards("bookkeeping-unsent-to-sweeper")
 def test_once_the_row_is_written_a_refused_queue_is_no_error_to_its_client(
     functions: Functions, log: io.StringIO
 ) -> None:
@@ -667,6 +675,7 @@ FAILURES: dict[str, tuple[Callable[[ModuleType], None], str]] = {
 }
 
 
+@pytest.mark.guards("fingerprints-aws-call-noted", "fingerprints-stack-shortened")
 @pytest.mark.parametrize("failure", FAILURES)
 def test_each_failure_of_an_aws_call_is_a_defect_of_its_own_whatever_image_it_befalls(
     functions: Functions, log: io.StringIO, failure: str
@@ -682,6 +691,7 @@ def test_each_failure_of_an_aws_call_is_a_defect_of_its_own_whatever_image_it_be
     assert [line["fingerprint"] for line in told if line["message"] == "run"] == named, "the log has the row's"
 
 
+@pytest.mark.guards("original-missing-object-only")
 def test_a_bucket_that_is_missing_is_a_mistake_of_the_deployment_and_no_originals_loss(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -691,6 +701,7 @@ def test_a_bucket_that_is_missing_is_a_mistake_of_the_deployment_and_no_original
     assert (functions.row(image_id).status, functions.row(image_id).attempt) == (Status.PENDING, 1)
 
 
+@pytest.mark.guards("retry-failed-record-reported")
 def test_one_failing_record_does_not_cost_its_neighbours(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     good = document(functions.post())["id"]
     bad = document(functions.post())["id"]
@@ -712,6 +723,7 @@ def test_one_failing_record_does_not_cost_its_neighbours(functions: Functions, m
     assert (functions.row(bad).status, functions.row(bad).attempt) == (Status.PENDING, 1)
 
 
+@pytest.mark.guards("retry-record-isolated")
 def test_a_batch_in_which_everything_fails_is_reported_and_does_not_raise(functions: Functions) -> None:
     boto3.client("sqs").send_message(QueueUrl=functions.aws.slow_queue_url, MessageBody="no message of ours")
     event = received(functions.aws.slow_queue_url)
@@ -719,6 +731,7 @@ def test_a_batch_in_which_everything_fails_is_reported_and_does_not_raise(functi
     assert answer == {"batchItemFailures": [{"itemIdentifier": event["Records"][0]["messageId"]}]}
 
 
+@pytest.mark.guards("claim-own-message-after-backoff")
 def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     image_id = document(functions.post())["id"]
     event = received(functions.aws.slow_queue_url)
@@ -797,6 +810,7 @@ def test_one_correlation_id_runs_from_the_request_to_the_workers_log(functions: 
     assert about["run"]["outcome"] == "done"
 
 
+@pytest.mark.guards("logs-keys-per-record", "logs-request-per-record")
 def test_one_records_keys_are_not_on_anothers_log_lines(functions: Functions, log: io.StringIO) -> None:
     functions.post()
     first = received(functions.aws.slow_queue_url)["Records"]
@@ -820,6 +834,7 @@ def test_a_deleted_image_is_cancelled_and_its_objects_go_with_the_next_sweep(fun
     problem(call(functions.delete_image, http_event("DELETE", f"/images/{'0' * 26}")), 404, "unknown_image")
 
 
+@pytest.mark.guards("removal-delete-markers")
 def test_a_deleted_image_that_was_developed_leaves_nothing_in_the_buckets(functions: Functions) -> None:
     gone, kept = (document(functions.post())["id"] for _ in range(2))
     functions.work()
@@ -905,6 +920,7 @@ def test_a_sweep_emits_what_is_late_failing_or_dead_by_the_worst_lane(
     assert "EventDeadLetters" not in told
 
 
+@pytest.mark.guards("alarms-fast-burn-pages", "alarms-slow-burn-warns")
 @pytest.mark.parametrize(("burn", "late", "stuck"), [(FAST_BURN, FAST_BURN / SLOW_BURN, 1), (SLOW_BURN, 1, 0.42)])
 def test_a_budget_that_burns_as_fast_as_it_may_counts_like_a_lane_that_is_stuck_or_late(
     functions: Functions, capsys: pytest.CaptureFixture[str], burn: float, late: float, stuck: float

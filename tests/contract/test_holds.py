@@ -95,6 +95,7 @@ def test_an_execution_that_runs_or_has_succeeded_is_the_promise(
     stubber.assert_no_pending_responses()
 
 
+@pytest.mark.guards("hold-failed-execution-not-started")
 @pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
 def test_a_name_that_a_failed_execution_has_used_up_is_not_taken_for_a_promise(
     executions: tuple[HoldExecutions, Stubber], status: str
@@ -310,6 +311,7 @@ def test_batches_go_to_their_lane_ten_at_a_time_each_with_its_delay(aws: Aws) ->
     assert {entry["MessageGroupId"] for arguments in asked for entry in arguments["Entries"]} == {"default"}
 
 
+@pytest.mark.guards("batches-failed-sent-again")
 def test_what_a_batch_reports_as_failed_is_sent_again_alone(aws: Aws) -> None:
     client = boto3.client("sqs")
 
@@ -342,6 +344,7 @@ def test_a_queue_that_keeps_failing_says_which_messages_may_not_be_sent(aws: Aws
     assert len(asked) == 1 + 3, "what follows is not tried: each call may take seconds"
 
 
+@pytest.mark.guards("batches-refused-message-isolated")
 @pytest.mark.parametrize("kind", ["lane", "hold queue"])
 def test_a_message_that_sqs_refuses_keeps_none_of_its_batch_from_being_sent(aws: Aws, kind: str) -> None:
     client = boto3.client("sqs")
@@ -359,6 +362,7 @@ def test_a_message_that_sqs_refuses_keeps_none_of_its_batch_from_being_sent(aws:
     assert received(aws.queue_urls["slow"]) == [message(number).image_id for number in range(12) if number != 3]
 
 
+@pytest.mark.guards("batches-throttled-not-refused")
 def test_a_sender_who_sends_too_much_is_not_refused(aws: Aws) -> None:
     client = boto3.client("sqs")
     throttled = {"SenderFault": True, "Code": "ThrottlingException"}
@@ -370,6 +374,7 @@ def test_a_sender_who_sends_too_much_is_not_refused(aws: Aws) -> None:
     assert [type(error) for error in send_all(client, aws, "lane", [message(1)]).values()] == [Retryable]
 
 
+@pytest.mark.guards("signatures-no-key-batch")
 def test_without_a_key_no_message_of_a_batch_is_sent_and_all_are_told(aws: Aws) -> None:
     client = boto3.client("sqs")
     asked = spy(client, "SendMessageBatch", lambda arguments, call: call(arguments))
@@ -392,6 +397,7 @@ def test_a_lane_of_another_version_has_no_queue(kind: str, aws: Aws) -> None:
         lanes.send_all("newer", [(message(1, "newer"), 0)])
 
 
+@pytest.mark.guards("hold-object-size-bound")
 @pytest.mark.parametrize("kind", ["fake", "aws"])
 def test_an_object_that_is_larger_than_any_batch_is_not_read(kind: str, aws: Aws) -> None:
     holds = FakeHolds() if kind == "fake" else HoldsBucket(boto3.client("s3"), aws.outputs_bucket)
@@ -419,6 +425,7 @@ def test_rows_are_read_consistently(aws: Aws) -> None:
     assert asked[0]["RequestItems"][aws.images_table]["ConsistentRead"]
 
 
+@pytest.mark.guards("batches-unprocessed-rows-reread")
 def test_rows_that_a_batch_leaves_out_are_read_again(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     table = ImagesTable(client, aws.images_table)
@@ -482,6 +489,7 @@ def letter(key: str) -> str:
     return json.dumps({"v": 1, "batch": key, "error": "UnreadableBatch", "cause": "", "execution": "arn"})
 
 
+@pytest.mark.guards("hold-unplaceable-refused")
 def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_are_held_and_sent(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -526,6 +534,7 @@ def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_a
     assert len(executions) == 1
 
 
+@pytest.mark.guards("hold-batch-bug-isolated", "hold-lane-bug-isolated")
 @pytest.mark.parametrize("call_that_fails", ["PutObject", "StartExecution", "SendMessageBatch"])
 def test_a_call_that_aws_refuses_costs_only_what_it_was_for(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, call_that_fails: str
@@ -556,6 +565,7 @@ def test_a_call_that_aws_refuses_costs_only_what_it_was_for(
     assert answer == {"batchItemFailures": [{"itemIdentifier": expected}]}
 
 
+@pytest.mark.guards("release-unplaceable-skipped")
 def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -586,6 +596,7 @@ def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
     assert '"ImagesSkipped":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
 
+@pytest.mark.guards("release-unreadable-final")
 @pytest.mark.filterwarnings("ignore:No application metrics")
 def test_a_damaged_batch_ends_its_execution_by_the_name_that_its_state_machine_knows(
     aws: Aws, monkeypatch: pytest.MonkeyPatch

@@ -43,6 +43,7 @@ def buckets_of(kind: str, aws: Aws) -> TokenBuckets:
     )
 
 
+@pytest.mark.guards("allowances-conditional-take")
 @BOTH
 def test_a_bucket_gives_a_burst_then_nothing_and_then_the_rate(kind: str, aws: Aws) -> None:
     buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=3), NOW * 1000
@@ -84,6 +85,7 @@ def test_a_bucket_is_forgotten_only_when_it_is_full(aws: Aws) -> None:
     assert int(item["forget_at"]["N"]) >= NOW // 1000 + 7200
 
 
+@pytest.mark.guards("allowances-bucket-start-race")
 def test_two_that_find_a_bucket_full_at_once_take_a_token_each(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     others: list[Any] = []
@@ -147,6 +149,7 @@ def test_a_lanes_depth_counts_waiting_and_in_flight_messages(kind: str, aws: Aws
     assert depths.depth("fast") == QueueDepth(waiting=0, taken=0)
 
 
+@pytest.mark.guards("allowances-prefetch-fuller-half")
 @BOTH
 def test_several_tokens_are_given_at_once_while_half_the_bucket_is_left(kind: str, aws: Aws) -> None:
     buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=10), NOW * 1000
@@ -219,6 +222,7 @@ def test_every_answer_says_what_is_left_of_the_allowance_refusals_too(submit_ima
         assert answer["headers"]["RateLimit"] == f'"tenant";r={50 - taken};t=5'
 
 
+@pytest.mark.guards("allowances-page-cost-by-rows", "list-signing-cost")
 def test_reads_cost_what_they_may_read_and_nothing_that_uploads_need(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +247,7 @@ def test_reads_cost_what_they_may_read_and_nothing_that_uploads_need(
     assert read("/images", tenant_id="globex")["statusCode"] == 200, "another's bucket"
 
 
+@pytest.mark.guards("allowances-cost-by-file-size", "allowances-fetch-costs-largest")
 def test_a_photo_costs_by_its_size_and_one_from_a_url_what_the_largest_costs(functions: Functions) -> None:
     def policy_of(answer: dict[str, Any]) -> tuple[int, str]:
         return answer["statusCode"], answer["headers"]["RateLimit-Policy"]
@@ -302,6 +307,7 @@ def test_a_full_lane_sheds_free_tenants_before_paying_ones_and_stores_nothing_of
     assert post(submit_image, tier=Tier.PAID)["statusCode"] == 202
 
 
+@pytest.mark.guards("shedding-alarm-by-tier", "shedding-lower-tiers-first")
 def test_the_next_step_sheds_tenants_who_pay_less_and_somebody_is_told(
     submit_image: Any, aws: Aws, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -336,6 +342,7 @@ def announce(functions: Functions, photo: bytes = PHOTO, key: str | None = None,
     return call(functions.begin_upload, keyed(http_event("POST", "/uploads", body=body, headers=headers), **caller))
 
 
+@pytest.mark.guards("allowances-request-charged")
 def test_an_announcement_is_held_to_its_tenants_allowance_as_an_upload_is(functions: Functions, aws: Aws) -> None:
     assert announce(functions, allowance=ONE_AT_ONCE)["statusCode"] == 201
     answer = announce(functions, allowance=ONE_AT_ONCE)
@@ -345,6 +352,7 @@ def test_an_announcement_is_held_to_its_tenants_allowance_as_an_upload_is(functi
     assert len(boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]) == 1
 
 
+@pytest.mark.guards("load-shedding-announcement")
 def test_a_full_lane_sheds_announcements_and_lets_in_what_was_announced(functions: Functions, aws: Aws) -> None:
     begun = announce(functions, key="order-17")
     assert (begun["statusCode"], begun["headers"]["RateLimit"]) == (201, '"tenant";r=49;t=5')
@@ -375,6 +383,7 @@ def test_a_silent_table_and_a_silent_queue_turn_no_announcement_away(functions: 
     assert "RateLimit" not in answer["headers"]
 
 
+@pytest.mark.guards("load-shedding-start-in-backlog")
 def test_what_is_scheduled_for_later_takes_no_part_in_a_present_backlog_until_it_is_moved_to_now(
     submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +404,7 @@ def test_what_is_scheduled_for_later_takes_no_part_in_a_present_backlog_until_it
     assert moved["headers"]["RateLimit"].startswith('"tenant";r=')
 
 
+@pytest.mark.guards("allowances-fail-open")
 @pytest.mark.parametrize(
     "error",
     [
@@ -453,6 +463,7 @@ def test_a_message_that_must_come_back_was_time_and_no_work_done(aws: Aws, monke
     assert transcode_image.counter.work["slow"].settled == 0
 
 
+@pytest.mark.guards("drain-report-failure-contained", case="removed")
 @pytest.mark.parametrize("lane", ["slow", "removed"])
 def test_a_throughput_that_cannot_be_handed_in_brings_no_delivery_back(
     submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, lane: str

@@ -61,6 +61,7 @@ def hurried() -> Iterator[None]:
     clients._session.cache_clear()
 
 
+@pytest.mark.guards("logs-image-id-verified")
 def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succeeds_or_fails(
     aws: Aws,
     bearer: dict[str, str],
@@ -236,6 +237,7 @@ def test_every_line_has_its_trace_and_a_request_and_what_is_about_an_image_has_i
     assert not any("image_id" in line or "message_id" in line for line in of_none)
 
 
+@pytest.mark.guards("logs-run-needs-attempt")
 def test_an_attempt_is_one_line_that_says_when_it_reached_what(
     aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:
@@ -314,6 +316,8 @@ def test_the_times_of_some_invocations_are_logged_and_of_all_slow_ones(
     assert ("timing" in messages, "accepted" in messages) == (is_logged, True)
 
 
+@pytest.mark.guards("logs-failed-invocation-timing", case="None-True")
+@pytest.mark.guards("logs-failed-record-timing", case="answer3-True")
 @pytest.mark.parametrize(
     ("answer", "is_failure"),
     [

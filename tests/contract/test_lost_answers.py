@@ -69,11 +69,13 @@ def with_lost_answer(table: ImagesTable, operation: str) -> ImagesTable:
     return ImagesTable(client, table._table_name)
 
 
+@pytest.mark.guards("read-back-of-new-row")
 def test_a_row_that_was_created_is_found_to_be_ones_own(table: ImagesTable) -> None:
     image = pending()
     assert with_lost_answer(table, "PutItem").create(image) == image
 
 
+@pytest.mark.guards("read-back-of-change")
 def test_a_claim_that_was_applied_is_won(table: ImagesTable) -> None:
     before = table.create(pending())
     decision = claim(before, message_for(before), lease(now=NOW, claimed_by="me"))
@@ -93,6 +95,7 @@ def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: Imag
     assert [message.run for message in lanes.sent] == [2]
 
 
+@pytest.mark.guards("read-back-comparison")
 def test_a_claim_that_somebody_else_applied_is_lost(table: ImagesTable) -> None:
     before = table.create(pending())
     message = message_for(before)
@@ -103,6 +106,7 @@ def test_a_claim_that_somebody_else_applied_is_lost(table: ImagesTable) -> None:
         table.change(before, mine.image)
 
 
+@pytest.mark.guards("read-back-of-change")
 def test_a_finish_that_was_applied_is_ones_own(table: ImagesTable) -> None:
     before = table.create(processing())
     done = complete(before, (), notices=("n",), now=NOW)

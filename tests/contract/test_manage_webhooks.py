@@ -100,6 +100,7 @@ def test_a_repeated_upload_needs_no_webhook_any_more_and_another_notify_is_anoth
     problem(functions.post(query={"notify": webhook_id}, idempotency_key="order-18"), 400, "unknown_notify")
 
 
+@pytest.mark.guards("webhook-unreadable-row-tenant")
 @pytest.mark.parametrize(("attribute", "value"), [("state", {"S": "paused"}), ("secrets", {"S": "x"})])
 def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
     functions: Functions, attribute: str, value: dict[str, str]

@@ -41,6 +41,7 @@ def watched() -> set[Measure]:
     }
 
 
+@pytest.mark.guards("metrics-zero-not-emitted")
 def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,6 +52,7 @@ def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
     assert every_time == IDLE_METRICS.keys()
 
 
+@pytest.mark.guards("metrics-cold-starts-in-one")
 def test_cold_starts_of_all_functions_are_one_metric(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -200,6 +200,7 @@ def test_nothing_was_measured_of_an_idle_stack(aws: Aws) -> None:
     assert Measuring().port.latest(NOW) == Measured(flows={})
 
 
+@pytest.mark.guards("top-whole-minutes-only")
 def test_the_flow_of_a_lane_is_that_of_its_latest_whole_minute(aws: Aws) -> None:
     cloudwatch = Measuring()
     for name, value in (("NumberOfMessagesSent", 7), ("NumberOfMessagesDeleted", 5)):
@@ -255,6 +256,7 @@ def test_a_history_has_each_whole_minute_of_three_hours_and_says_what_was_not_me
     assert slow.depth[at - 3] == 3 and set(slow.incoming) == {None}
 
 
+@pytest.mark.guards("top-budget-window")
 def test_an_error_budget_is_what_a_lane_spent_in_28_days_until_this_minute(aws: Aws) -> None:
     cloudwatch, day = Measuring(), 24 * 60
     for minutes_ago, ended, bad in (
@@ -282,6 +284,7 @@ def test_error_budgets_are_asked_for_in_whole_hours_of_which_no_request_is_too_l
     assert len(request["MetricDataQueries"]) * length / timedelta(hours=1) <= 100_800
 
 
+@pytest.mark.guards("top-budget-all-pages")
 def test_an_error_budget_that_comes_in_pages_is_added_up(aws: Aws) -> None:
     cloudwatch = Measuring()
     pages = iter(("next", None))

@@ -151,6 +151,7 @@ def test_known_are_the_ids_that_have_a_row(kind: str, aws: Aws, clock: Any) -> N
     assert images.known([]) == frozenset()
 
 
+@pytest.mark.guards("orphans-consistent-look")
 def test_a_row_that_cannot_be_read_is_there_all_the_same(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     client.put_item(TableName=aws.images_table, Item={"image_id": {"S": FIRST}, "status": {"S": "invented later"}})
@@ -194,6 +195,7 @@ def test_objects_that_s3_could_not_remove_are_reported(aws: Aws, clock: Any, cod
     assert code in str(failures[FIRST])
 
 
+@pytest.mark.guards("orphans-vanished-object")
 def test_an_original_that_goes_while_it_is_looked_at_is_for_the_client_to_send_again(aws: Aws, clock: Any) -> None:
     bucket = Bucket("aws", aws, clock)
     bucket.put(FIRST)

@@ -41,6 +41,7 @@ def test_a_bucket_is_where_the_sdk_finds_it(region: str, ambient: None, monkeypa
     assert made_by_the_sdk() == {origin_of(BUCKET, region=region, domain=DOMAINS[region])}
 
 
+@pytest.mark.guards("page-bucket-address-bare")
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:4566", "http://[::1]:4566", "https://s3.example.test/x"])
 def test_a_bucket_is_where_the_sdk_was_told_to_find_it(
     endpoint: str, ambient: None, monkeypatch: pytest.MonkeyPatch

@@ -47,6 +47,7 @@ def test_outcomes_add_up_by_lane_and_minute(kind: str, aws: Aws) -> None:
     assert counts.since("fast", NOW) == {NOW: Outcomes(ended=9)}
 
 
+@pytest.mark.guards("outcomes-all-pages-read")
 def test_many_minutes_are_read_page_by_page(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     counts = OutcomesTable(client, aws.throughput_table)
@@ -60,6 +61,7 @@ def test_many_minutes_are_read_page_by_page(aws: Aws) -> None:
     assert [one.ended for one in counts.since("slow", NOW).values()] == [1, 2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.guards("outcomes-own-partition")
 def test_quiet_minutes_displace_none_with_work_from_which_load_shedding_derives_the_drain(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     throughput, counts = ThroughputTable(client, aws.throughput_table), OutcomesTable(client, aws.throughput_table)
@@ -128,6 +130,7 @@ def metrics(output: str) -> dict[str, Mapping[str, Any]]:
     return {name: line for line in lines for name in line if name[0].isupper()}
 
 
+@pytest.mark.guards("worker-ended-images-metric")
 def test_a_worker_counts_a_done_image_and_tells_how_long_it_took(
     functions: Functions, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -160,6 +160,7 @@ def test_what_a_change_leaves_out_goes(kind: str, aws: Aws) -> None:
     assert (done.lease_until, done.claimed_by, done.due_at) == (None, None, None)
 
 
+@pytest.mark.guards("fence-in-table-condition")
 @BOTH
 @pytest.mark.parametrize(
     "overtaken", [{"status": Status.DONE}, {"run": 2}, {"attempt": 2}], ids=lambda c: next(iter(c))
@@ -340,6 +341,7 @@ def test_the_list_goes_on_from_a_place_that_nobody_stands_at(kind: str, aws: Aws
     assert [int(place.image_id) for place in listed.cursors] == [1, 0]
 
 
+@pytest.mark.guards("list-deleted-leaves-index", case="aws")
 @BOTH
 def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(kind: str, aws: Aws) -> None:
     images = images_of(kind, aws)
@@ -392,6 +394,7 @@ def test_a_call_ends_also_where_more_was_deleted_than_it_may_look_at(aws: Aws, m
     assert walk(images, "default", 1) == ([0], 2)
 
 
+@pytest.mark.guards("list-former-index-fallback")
 def test_images_of_before_the_index_stay_listed_while_the_former_one_is_kept_and_after_that_once_they_are_enlisted(
     aws: Aws,
 ) -> None:
@@ -413,6 +416,7 @@ def test_images_of_before_the_index_stay_listed_while_the_former_one_is_kept_and
     assert [int(one.image_id) for one in kept.newest("default", after=cursor, limit=9).cursors] == [3, 2, 1, 0]
 
 
+@pytest.mark.guards("doctor-row-pages-bound", "list-enlist-not-deleted")
 def test_an_image_of_before_that_is_deleted_or_changed_is_listed_no_more_and_no_less(aws: Aws) -> None:
     images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     accepted_before(aws, 1, 2, 3)
@@ -448,6 +452,7 @@ class InAnOrderOfItsOwn:
         return {"Items": page, **({"LastEvaluatedKey": page[-1]} if len(there) >= asked["Limit"] else {})}
 
 
+@pytest.mark.guards("list-whole-millisecond", case="1")
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_of_a_millisecond_with_many_images_each_is_listed_once_in_the_order_of_the_ids(limit: int) -> None:
     keys = ("list_shard", "created_at", "image_id")
@@ -456,6 +461,7 @@ def test_of_a_millisecond_with_many_images_each_is_listed_once_in_the_order_of_t
     assert walk(ImagesTable(client, "images"), "default", limit)[0] == list(range(39, -1, -1))
 
 
+@pytest.mark.guards("list-missing-index-remembered")
 def test_a_page_of_the_list_is_one_query_of_each_partition_and_ends_with_the_first_that_fails(aws: Aws) -> None:
     client = boto3.client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
     images, asked = ImagesTable(client, aws.images_table), []
@@ -524,6 +530,7 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
 
 
+@pytest.mark.guards("rows-recipe-without-defaults")
 def test_a_rows_recipe_has_no_field_that_an_earlier_version_need_not_know() -> None:
     written = '{"variants":[{"name":"thumb","width":256}]}'
     recipe = Recipe.model_validate({"variants": [{"name": "thumb", "width": 256, "height": None, "format": "auto"}]})
@@ -561,6 +568,7 @@ def test_an_original_is_read_as_it_was_put(kind: str, aws: Aws) -> None:
     assert originals.get("0" * 26, stored.version_id) == b"photo"
 
 
+@pytest.mark.guards("objects-put-if-none-match", "objects-stored-output-counts", case="aws")
 @BOTH
 def test_the_first_original_stays(kind: str, aws: Aws) -> None:
     originals = originals_of(kind, aws)
@@ -583,6 +591,7 @@ def test_an_original_says_for_what_it_was_put_and_what_it_is(kind: str, aws: Aws
     assert second == first
 
 
+@pytest.mark.guards("objects-put-if-none-match", "objects-stored-output-counts", case="aws")
 @BOTH
 def test_the_first_output_stays(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)
@@ -625,6 +634,7 @@ VARIANT = Variant(
 )
 
 
+@pytest.mark.guards("objects-held-by-checksum", case="aws")
 @BOTH
 def test_an_output_is_held_with_its_bytes_and_not_with_others(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)
@@ -664,6 +674,7 @@ def s3_with_403(*, denies: str = "") -> Any:
     return client
 
 
+@pytest.mark.guards("missing-forbidden-looked-into")
 @pytest.mark.parametrize("made", [lambda: boto3.client("s3"), s3_with_403], ids=["404", "403"])
 def test_what_is_missing_is_told_whatever_s3_answers(aws: Aws, made: Callable[[], Any]) -> None:
     client, image_id = made(), "0" * 26
@@ -680,6 +691,12 @@ def test_what_is_missing_is_told_whatever_s3_answers(aws: Aws, made: Callable[[]
     assert not OutputsBucket(client, aws.outputs_bucket).holds(VARIANT)
 
 
+@pytest.mark.guards(
+    "missing-listed-object-exists",
+    "missing-listed-version-exists",
+    "objects-forbidden-looked-into",
+    "original-missing-object-only",
+)
 @pytest.mark.parametrize("denies", ["reads", "reads and lists"])
 def test_what_is_there_and_may_not_be_read_is_never_taken_for_missing(aws: Aws, denies: str) -> None:
     client, plain, image_id = s3_with_403(denies=denies), boto3.client("s3"), "0" * 26
@@ -701,6 +718,7 @@ def test_what_is_there_and_may_not_be_read_is_never_taken_for_missing(aws: Aws, 
             read()
 
 
+@pytest.mark.guards("missing-list-outage-undecided")
 def test_a_list_that_does_not_answer_leaves_open_what_is_missing(aws: Aws) -> None:
     client = s3_with_403()
 
@@ -712,6 +730,7 @@ def test_a_list_that_does_not_answer_leaves_open_what_is_missing(aws: Aws) -> No
         UploadsBucket(client, aws.uploads_bucket).size_bytes("0" * 26)
 
 
+@pytest.mark.guards("objects-forbidden-as-missing")
 @pytest.mark.parametrize(("may_list", "code"), [(True, "404"), (False, "404"), (False, "403")])
 def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: bool, code: str) -> None:
     outputs = OutputsBucket(answering_head_with(code), aws.outputs_bucket, may_list=may_list)
@@ -733,6 +752,7 @@ def answering_head_with(code: str) -> Any:
     return client
 
 
+@pytest.mark.guards("outputs-missing-checksum")
 def test_an_object_of_which_s3_has_no_sha256_is_not_held(aws: Aws) -> None:
     boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
     assert not outputs_of("aws", aws).holds(VARIANT)
@@ -747,6 +767,7 @@ def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws)
     assert again.sha256 == sha256(b"new")
 
 
+@pytest.mark.guards("removal-unconfirmed-kept")
 def test_what_s3_does_not_confirm_may_still_be_there(aws: Aws) -> None:
     client = boto3.client("s3")
     answers = {"Deleted": [{"Key": "outputs/a"}], "Errors": [{"Key": "outputs/b", "Code": "InternalError"}]}
@@ -755,6 +776,7 @@ def test_what_s3_does_not_confirm_may_still_be_there(aws: Aws) -> None:
     assert {key: type(failure) for key, failure in failures.items()} == {"outputs/b": Retryable, "outputs/c": Retryable}
 
 
+@pytest.mark.guards("removal-objects-per-call")
 def test_more_objects_than_one_call_removes_take_two(aws: Aws) -> None:
     client = boto3.client("s3")
     asked = spy(client, "DeleteObjects", lambda arguments, call: call(arguments))
@@ -763,6 +785,7 @@ def test_more_objects_than_one_call_removes_take_two(aws: Aws) -> None:
     assert [len(arguments["Delete"]["Objects"]) for arguments in asked] == [1000, 1]
 
 
+@pytest.mark.guards("removal-items-per-batch")
 def test_more_items_than_one_batch_removes_take_two(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     asked = spy(client, "BatchWriteItem", lambda arguments, call: call(arguments))
@@ -770,6 +793,7 @@ def test_more_items_than_one_batch_removes_take_two(aws: Aws) -> None:
     assert [len(arguments["RequestItems"][aws.idempotency_table]) for arguments in asked] == [25, 1]
 
 
+@pytest.mark.guards("removal-unprocessed-retried")
 def test_work_that_a_batch_left_out_is_forgotten_by_another_try(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     answers = iter([{"UnprocessedItems": {aws.idempotency_table: [{"DeleteRequest": {"Key": {"id": {"S": "x"}}}}]}}])
@@ -778,6 +802,7 @@ def test_work_that_a_batch_left_out_is_forgotten_by_another_try(aws: Aws) -> Non
     assert asked[1]["RequestItems"] == {aws.idempotency_table: [{"DeleteRequest": {"Key": {"id": {"S": "x"}}}}]}
 
 
+@pytest.mark.guards("removal-unprocessed-retried")
 def test_items_that_batches_leave_out_again_and_again_are_not_taken_for_removed(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     left = {aws.usage_table: [{"DeleteRequest": {"Key": {"tenant_id": {"S": "acme"}, "day": {"S": "2026-11-21"}}}}]}
@@ -809,6 +834,7 @@ def test_an_outputs_address_is_signed_for_one_method(aws: Aws) -> None:
             assert signature in signatures(method)
 
 
+@pytest.mark.guards("upload-regional-address")
 def test_an_outputs_address_is_in_the_region_of_its_bucket(ambient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     url = OutputsBucket(s3_client(), "bucket").url_of(
@@ -892,6 +918,7 @@ def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws) -> None:
     assert len(calls) == 2
 
 
+@pytest.mark.guards("memory-work-error-passed-on")
 @BOTH
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("error", [Rejected("code", "why"), Retryable("later"), ZeroDivisionError()])
@@ -906,6 +933,7 @@ def test_work_that_raises_is_not_remembered(kind: str, error: Exception, is_firs
     assert once("a#1", lambda: {"ok": True}, is_first=False) == {"ok": True}
 
 
+@pytest.mark.guards("memory-first-attempt-no-call")
 def test_a_first_attempt_costs_the_memory_no_call_and_a_later_one_a_read(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     once, asked = PowertoolsOnce(client, aws.idempotency_table), []
@@ -922,6 +950,7 @@ def noted(seen: list[str]) -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.guards("memory-any-failure-unavailable")
 def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws) -> None:
     once = once_of("aws", aws)
     seen: list[str] = []
@@ -931,6 +960,7 @@ def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws) -> None:
     assert seen == []
 
 
+@pytest.mark.guards("memory-any-failure-unavailable")
 @pytest.mark.parametrize("broken", [{"data": {"S": "{"}}, {"status": {"S": "ARCHIVED"}}, {"data": {"M": {}}}])
 def test_a_record_that_nobody_can_read_is_no_memory(broken: dict[str, Any], aws: Aws) -> None:
     once, client = once_of("aws", aws), boto3.client("dynamodb")
@@ -941,6 +971,7 @@ def test_a_record_that_nobody_can_read_is_no_memory(broken: dict[str, Any], aws:
         once("a#1", lambda: {"ok": False}, is_first=False)
 
 
+@pytest.mark.guards("memory-begun-work-ignored", "memory-expired-ignored")
 @pytest.mark.parametrize("broken", [{"status": {"S": "INPROGRESS"}}, {"expiration": {"N": "1"}}])
 def test_a_record_of_begun_work_or_of_long_ago_is_passed_over(broken: dict[str, Any], aws: Aws) -> None:
     once, client = once_of("aws", aws), boto3.client("dynamodb")

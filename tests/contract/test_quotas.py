@@ -65,6 +65,7 @@ def sent(functions: Functions, way: str, **more: Any) -> dict[str, Any]:
 WAYS = pytest.mark.parametrize("way", ["sent", "announced", "fetched"])
 
 
+@pytest.mark.guards("quotas-room-required")
 @WAYS
 @pytest.mark.parametrize("full", [{"size_bytes": 26_000_000, "images": 1}, {"images": 4}])
 def test_who_stores_too_much_is_told_how_much_and_what_to_do_and_leaves_nothing(
@@ -95,6 +96,7 @@ def test_a_repetition_of_what_was_accepted_is_answered_as_before(functions: Func
     assert problem_of(sent(functions, way, quota=QUOTA, key="order-18")) == (403, "quota_exceeded")
 
 
+@pytest.mark.guards("quotas-unreadable-sum-admits")
 @WAYS
 def test_a_table_that_is_gone_or_forbidden_refuses_nobody_and_is_logged(
     functions: Functions, aws: Aws, way: str, caplog: pytest.LogCaptureFixture
@@ -145,6 +147,7 @@ def test_the_photo_that_was_too_many_is_let_in_once_another_is_deleted(functions
     assert post(functions.submit_image, quota=QUOTA)["statusCode"] == 202
 
 
+@pytest.mark.guards("quotas-accepted-bytes-metric")
 def test_a_photo_counts_as_stored_from_its_row_on_until_it_is_deleted_and_its_bytes_are_told_once(
     functions: Functions, aws: Aws, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -222,6 +222,8 @@ def facts_of(stack: Stack, case: Case) -> Facts:
     return replace(SOUND, types={case.name: case.kind}, deployed={case.name: case.properties}, **sections)
 
 
+@pytest.mark.guards("drift-default-switch-compared")
+@pytest.mark.guards("doctor-alarm-calculation", case="SumAlarm")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_was_changed_by_hand_is_set_back_to_what_was_deployed(stack: Stack, case: Case) -> None:
     operated: Any = stack

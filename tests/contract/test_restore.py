@@ -209,6 +209,7 @@ def scene(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     )
 
 
+@pytest.mark.guards("restore-next-version", "restore-without-event")
 def test_a_lost_row_comes_back_as_it_was_as_the_next_version_and_announces_nothing(scene: Scene) -> None:
     done = scene.put(1, status=Status.DONE)
     scheduled = scene.put(2, status=Status.SCHEDULED, process_at=now() + HOUR)
@@ -239,6 +240,8 @@ def test_a_restored_image_announces_its_deletion_as_every_other(scene: Scene) ->
     assert scene.told() == [*heard, f"{done.image_id}-{done.version + 2}"]
 
 
+@pytest.mark.guards("restore-unfinished-due", "restore-without-event", case="pending")
+@pytest.mark.guards("restore-unfinished-due", case="processing")
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING])
 def test_an_unfinished_image_becomes_due_and_the_sweeper_sends_its_message(scene: Scene, status: Status) -> None:
     claim: dict[str, Any] = {"claimed_by": "a dead worker", "lease_until": now() - 1, "attempt": 1, "version": 2}
@@ -253,6 +256,7 @@ def test_an_unfinished_image_becomes_due_and_the_sweeper_sends_its_message(scene
     assert scene.told() == heard
 
 
+@pytest.mark.guards("restore-missing-variants")
 def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     copy, heard = scene.copy(scene.aws.images_table), scene.told()
@@ -274,6 +278,7 @@ def test_a_row_that_is_there_is_never_overwritten(scene: Scene) -> None:
     assert scene.images.get(row.image_id) == newer
 
 
+@pytest.mark.guards("restore-never-overwrites")
 def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +302,7 @@ class Blind:
         return getattr(self.live, name)
 
 
+@pytest.mark.guards("restore-audited-erasures", "restore-client-deletions")
 def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -> None:
     """By what is left of each deletion: no original, a line of the log, an entry of the audit log."""
     rows = [scene.put(number, status=Status.DONE) for number in range(1, 4)]
@@ -322,6 +328,7 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
     assert scene.told() == heard
 
 
+@pytest.mark.guards("restore-erasure-cutoff-time")
 def test_a_tenant_that_was_added_again_after_its_erasure_keeps_its_images(scene: Scene) -> None:
     row = scene.put(1, tenant_id="umbra", status=Status.DONE)
     at = row.created_at - 1
@@ -333,6 +340,7 @@ def test_a_tenant_that_was_added_again_after_its_erasure_keeps_its_images(scene:
     assert scene.restore(copy)["rows"]["restored"] == 1
 
 
+@pytest.mark.guards("restore-unfinished-erasure")
 def test_rows_of_a_tenant_whose_erasure_did_not_end_are_held_back_until_an_operator_decides(scene: Scene) -> None:
     row = scene.put(1, tenant_id="umbra", status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
@@ -345,6 +353,7 @@ def test_rows_of_a_tenant_whose_erasure_did_not_end_are_held_back_until_an_opera
     assert scene.restore(copy, keep=frozenset({"umbra"}))["rows"]["restored"] == 1
 
 
+@pytest.mark.guards("restore-erasure-meanwhile")
 def test_a_tenant_that_is_erased_while_rows_come_back_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     row = scene.put(1, tenant_id="umbra", status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
@@ -361,6 +370,7 @@ def test_a_tenant_that_is_erased_while_rows_come_back_is_named(scene: Scene, mon
     assert any("./darkroom tenants erase umbra --yes" in line for line in shown.complaints)
 
 
+@pytest.mark.guards("restore-second-look")
 def test_a_single_look_at_s3_decides_no_deletion(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     looks = iter([Found(), Found(versions=frozenset({row.source.version_id}))])
@@ -368,6 +378,7 @@ def test_a_single_look_at_s3_decides_no_deletion(scene: Scene) -> None:
     assert decision.outcome is Outcome.HELD
 
 
+@pytest.mark.guards("restore-expired-row")
 def test_a_row_whose_time_is_over_stays_away_though_only_a_newer_version_can_read_it(scene: Scene) -> None:
     row = {**to_item(scene.put(1, status=Status.DONE)), "status": {"S": "frozen"}}
 
@@ -377,6 +388,7 @@ def test_a_row_whose_time_is_over_stays_away_though_only_a_newer_version_can_rea
     assert [outcome(now() // 1000 - 1), outcome(now() // 1000 + 60)] == [Outcome.FORGOTTEN, Outcome.HELD]
 
 
+@pytest.mark.guards("restore-hidden-original-held")
 def test_an_image_whose_original_a_delete_marker_hides_is_held_back(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
@@ -387,6 +399,7 @@ def test_an_image_whose_original_a_delete_marker_hides_is_held_back(scene: Scene
     assert scene.images.get(row.image_id) is None
 
 
+@pytest.mark.guards("restore-lost-originals")
 def test_if_many_originals_are_gone_no_row_becomes_a_tombstone_without_the_operators_word(scene: Scene) -> None:
     rows = [scene.put(number, status=Status.DONE) for number in range(copying.MOST_GONE + 1)]
     copy = scene.copy(scene.aws.images_table)
@@ -399,6 +412,7 @@ def test_if_many_originals_are_gone_no_row_becomes_a_tombstone_without_the_opera
     assert all(row.is_deleted for row in scene.images.get_all([row.image_id for row in rows]).values())  # type: ignore[union-attr]
 
 
+@pytest.mark.guards("restore-later-upload")
 def test_an_upload_that_came_after_the_point_is_accepted_and_not_removed_as_never_uploaded(scene: Scene) -> None:
     body = b"a large photo"
     sha256 = hashlib.sha256(body).hexdigest()
@@ -416,6 +430,7 @@ def test_an_upload_that_came_after_the_point_is_accepted_and_not_removed_as_neve
     assert scene.told() == heard
 
 
+@pytest.mark.guards("restore-unknown-attributes")
 def test_an_attribute_that_this_version_does_not_know_comes_back_too(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     dynamodb, key = boto3.client("dynamodb"), {"image_id": {"S": row.image_id}}
@@ -510,6 +525,7 @@ class Throttled:
         return getattr(self.client, name)
 
 
+@pytest.mark.guards("restore-lost-answer")
 def test_a_write_whose_answer_was_lost_counts_as_written(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
@@ -533,6 +549,7 @@ def test_the_stream_brings_back_what_no_copy_has_as_it_was_when_it_went(scene: S
     assert scene.told() == heard
 
 
+@pytest.mark.guards("restore-drill-row-expiry", "restore-expired-row")
 def test_what_a_drill_had_planted_is_not_taken_for_a_lost_image(scene: Scene) -> None:
     for is_there in (True, False):
         KINDS["planted_row"].write(scene.stack, "0" * 26, is_there)
@@ -544,6 +561,7 @@ def items_of(stack: Stack) -> list[Any]:
     return list(stream_of_images(stack).items(patience, lambda _: None))
 
 
+@pytest.mark.guards("restore-expired-tombstones")
 def test_the_stream_brings_back_no_tombstone_whose_time_was_over(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     scene.lose(scene.aws.images_table, row.image_id)
@@ -578,6 +596,7 @@ class Told:
 # ── Other tables ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("restore-revoked-keys", "restore-suspended-tenant")
 def test_tenants_and_keys_come_back_without_what_was_erased_revoked_or_changed_since(scene: Scene) -> None:
     tenants = TenantsTable(boto3.client("dynamodb"), scene.aws.tenants_table)
     for name in ("acme", "umbra", "late"):
@@ -611,6 +630,8 @@ def test_tenants_and_keys_come_back_without_what_was_erased_revoked_or_changed_s
     assert late is not None and (late.state, late.tier) == (TenantState.SUSPENDED, Tier.FREE)
 
 
+@pytest.mark.guards("restore-changed-webhooks", case="secret rotated-disabled")
+@pytest.mark.guards("restore-deleted-webhooks", case="webhook deleted-erased")
 @pytest.mark.parametrize(
     ("message", "outcome"), [(None, "restored"), ("webhook deleted", "erased"), ("secret rotated", "disabled")]
 )
@@ -680,6 +701,7 @@ def test_the_functions_log_what_a_restoration_looks_for(functions: Functions, lo
     assert since.changed_webhooks == {changed, rotated}
 
 
+@pytest.mark.guards("restore-spanning-erasure")
 def test_an_erasure_that_was_going_on_at_the_point_counts_and_a_change_before_it_does_not() -> None:
     log, point = FakeAudit(), 10 * 24 * HOUR
     clock = iter([point - 5 * HOUR, point - 4 * HOUR, point - 3 * HOUR, point + HOUR])
@@ -732,6 +754,8 @@ def unfinished(scene: Scene) -> str:
     return name
 
 
+@pytest.mark.guards("restore-foreign-copy", case="another_stacks-it must be a copy of a table of shop")
+@pytest.mark.guards("restore-incomplete-copy", case="unfinished-aws dynamodb wait table-exists")
 @pytest.mark.parametrize(
     ("named", "advice"),
     [
@@ -750,6 +774,7 @@ def test_a_table_that_is_no_whole_copy_of_one_of_the_stacks_is_refused(
         scene.restore(named(scene))
 
 
+@pytest.mark.guards("restore-announcing-version")
 def test_a_stack_whose_version_would_announce_restored_images_is_refused(scene: Scene) -> None:
     scene.stack.mappings.filters = [
         {

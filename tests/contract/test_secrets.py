@@ -115,6 +115,7 @@ def stored(aws: Aws) -> InSecretsManager:
     return InSecretsManager()
 
 
+@pytest.mark.guards("secrets-lazy-client")
 def test_nothing_is_made_and_asked_for_before_it_is_needed(stored: InSecretsManager) -> None:
     assert (stored.clients, stored.calls) == (0, [])
     current = stored.secret.current()
@@ -122,6 +123,7 @@ def test_nothing_is_made_and_asked_for_before_it_is_needed(stored: InSecretsMana
     assert (stored.clients, stored.calls) == (1, ["AWSCURRENT"])
 
 
+@pytest.mark.guards("secrets-previous-reset")
 def test_it_is_read_again_after_some_minutes(stored: InSecretsManager) -> None:
     first = stored.secret.current()
     assert stored.secret.previous() is None
@@ -141,6 +143,7 @@ def test_a_clock_that_was_set_back_does_not_keep_it_for_longer(stored: InSecrets
     assert stored.secret.current().text == "second" * 11
 
 
+@pytest.mark.guards("secrets-new-version-lookup", "secrets-unknown-id-pause")
 def test_an_id_that_is_not_known_is_looked_for_once_in_ten_seconds(stored: InSecretsManager) -> None:
     stored.secret.current()
     new = stored.replace("second" * 11)
@@ -163,6 +166,8 @@ DENIED = ClientError(
 )
 
 
+@pytest.mark.guards("secrets-last-known-in-outage", "secrets-pause-after-failure")
+@pytest.mark.guards("secrets-kept-when-denied", "secrets-pause-after-denial", case="denied")
 @pytest.mark.parametrize("failure", [ReadTimeoutError(endpoint_url=""), DENIED], ids=["silent", "denied"])
 def test_in_an_outage_the_last_version_stays_and_is_not_asked_for_each_time(
     stored: InSecretsManager, failure: Exception
@@ -180,6 +185,7 @@ def test_in_an_outage_the_last_version_stays_and_is_not_asked_for_each_time(
     assert stored.secret.current().text == "second" * 11
 
 
+@pytest.mark.guards("secrets-pause-after-failure")
 def test_in_an_outage_nobody_says_that_there_is_no_such_version(stored: InSecretsManager) -> None:
     stored.secret.current()
     stored.wait(LEAST_SECONDS)
@@ -201,6 +207,7 @@ def test_what_only_an_operator_can_fix_is_no_outage(aws: Aws) -> None:
         denied.secret.current()
 
 
+@pytest.mark.guards("secrets-shared-call")
 def test_threads_that_need_it_at_once_share_one_call(aws: Aws) -> None:
     kept = InSecretsManager()
     another = Event()

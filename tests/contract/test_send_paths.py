@@ -322,6 +322,7 @@ WAYS: dict[Callable[[Post], None], str] = {
 """Each way on which a message is sent, and its queue."""
 
 
+@pytest.mark.guards("queues-tenant-message-group")
 @pytest.mark.parametrize(("way", "queue"), WAYS.items(), ids=lambda value: getattr(value, "__name__", value))
 def test_a_message_travels_in_its_tenants_group_and_signed(post: Post, way: Callable[[Post], None], queue: str) -> None:
     way(post)

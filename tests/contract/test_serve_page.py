@@ -101,6 +101,7 @@ def test_buckets_are_where_the_sdk_was_told_that_they_are(load_page: Load, varia
     assert "connect-src 'self' http://127.0.0.1:4566;" in policy
 
 
+@pytest.mark.guards("page-issuer-only-with-tokens")
 def test_with_tokens_the_policy_names_where_callers_sign_in_and_else_it_does_not(load_page: Load) -> None:
     of_tokens = {
         "JWT_ISSUER": "https://cognito-idp.eu-central-1.amazonaws.com/pool",
@@ -114,6 +115,7 @@ def test_with_tokens_the_policy_names_where_callers_sign_in_and_else_it_does_not
     assert "cognito" not in str(get(load_page(**of_tokens), "/app/")["headers"])
 
 
+@pytest.mark.guards("page-tag-covers-settings")
 def test_another_setting_is_another_shell(load_page: Load) -> None:
     before = get(load_page(), "/app/")["headers"]["ETag"]
     assert get(load_page(), "/app/", if_none_match=before)["statusCode"] == 304

@@ -110,6 +110,7 @@ def test_a_message_that_is_not_even_one_is_rejected_at_once(functions: Functions
     assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "slow")] == ["unsigned"]
 
 
+@pytest.mark.guards("signatures-lane-worker")
 def test_a_message_that_was_copied_into_another_lane_is_rejected_there(functions: Functions) -> None:
     image = stored(functions)
     (record,) = received(functions.aws.slow_queue_url)["Records"]
@@ -121,6 +122,7 @@ def test_a_message_that_was_copied_into_another_lane_is_rejected_there(functions
     assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "fast")] == ["forged"]
 
 
+@pytest.mark.guards("signatures-own-dead-letter")
 def test_a_dead_letter_of_our_own_counts_when_it_is_moved_back(functions: Functions) -> None:
     image = given_up(1)
     ImagesTable(boto3.client("dynamodb"), functions.aws.images_table).create(image)
@@ -145,6 +147,7 @@ def test_if_its_dead_letter_cannot_be_placed_the_message_comes_again(
     assert letters(functions.aws, "slow") == []
 
 
+@pytest.mark.guards("signatures-no-key-postpones")
 @pytest.mark.parametrize(("count", "comes_back"), [(1, True), (4, True), (5, False)])
 def test_while_no_key_can_be_read_a_delivery_is_postponed_and_never_ends_as_a_dead_letter(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, count: int, *, comes_back: bool
@@ -158,6 +161,7 @@ def test_while_no_key_can_be_read_a_delivery_is_postponed_and_never_ends_as_a_de
     assert letters(functions.aws, "slow") == []
 
 
+@pytest.mark.guards("unsent-message-logged")
 def test_while_no_key_can_be_read_an_upload_is_accepted_and_due_at_once_and_the_log_says_why(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:
@@ -229,6 +233,7 @@ def test_what_s3_sends_needs_no_signature(functions: Functions, body: Callable[[
     assert letters(functions.aws, "upload") == []
 
 
+@pytest.mark.guards("signatures-upload-queue")
 def test_a_forged_reminder_of_an_upload_is_rejected(functions: Functions) -> None:
     image = announced(functions)
     send(functions.aws.upload_queue_url, message_for(image).model_dump_json())
@@ -271,6 +276,7 @@ def tries(functions: Functions, path: str) -> int:
     return len(delivery["attempts"])
 
 
+@pytest.mark.guards("signatures-delivery-worker")
 def test_a_delivery_is_tried_only_if_its_message_is_signed(functions: Functions) -> None:
     aws = functions.aws
     path, event = pinged(functions)
@@ -293,6 +299,7 @@ def test_a_message_for_another_endpoint_is_rejected(functions: Functions) -> Non
     assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "delivery")] == ["forged"]
 
 
+@pytest.mark.guards("signatures-endpoint-group")
 def test_a_message_of_a_delivery_verifies_where_its_group_is_not_told(functions: Functions) -> None:
     path, event = pinged(functions)
     del event["Records"][0]["attributes"]["MessageGroupId"]
@@ -300,6 +307,7 @@ def test_a_message_of_a_delivery_verifies_where_its_group_is_not_told(functions:
     assert tries(functions, path) == 1
 
 
+@pytest.mark.guards("signatures-delivery-isolated", "signatures-delivery-retried")
 def test_if_its_dead_letter_cannot_be_placed_a_message_beside_a_delivery_comes_again(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,6 +363,7 @@ def published(functions: Functions, url: str) -> dict[str, Any]:
     return received(url)
 
 
+@pytest.mark.guards("signatures-usage-events")
 def test_an_event_is_counted_only_if_it_is_signed(functions: Functions) -> None:
     aws = functions.aws
     event = published(functions, aws.usage_queue_url)
@@ -368,6 +377,7 @@ def test_an_event_is_counted_only_if_it_is_signed(functions: Functions) -> None:
     assert counted(functions) == 1
 
 
+@pytest.mark.guards("signatures-webhook-events")
 def test_an_event_is_sent_to_webhooks_only_if_it_is_signed(functions: Functions) -> None:
     aws = functions.aws
     path, _ = pinged(functions)
@@ -382,6 +392,7 @@ def test_an_event_is_sent_to_webhooks_only_if_it_is_signed(functions: Functions)
     assert len(received(aws.delivery_queue_url)["Records"]) == 1
 
 
+@pytest.mark.guards("signatures-event-group")
 def test_an_event_verifies_where_its_group_is_not_told(functions: Functions) -> None:
     event = published(functions, functions.aws.usage_queue_url)
     event["Records"][0]["attributes"].pop("MessageGroupId", None)
@@ -389,6 +400,7 @@ def test_an_event_verifies_where_its_group_is_not_told(functions: Functions) -> 
     assert counted(functions) == 1
 
 
+@pytest.mark.guards("signatures-unchecked-event")
 @pytest.mark.parametrize("consumer", ["count_usage", "create_deliveries"])
 @pytest.mark.parametrize(("service", "operation"), [("secretsmanager", "GetSecretValue"), ("sqs", "SendMessage")])
 def test_an_event_that_cannot_be_checked_or_explained_comes_again(

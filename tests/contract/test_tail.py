@@ -111,6 +111,7 @@ def test_what_a_killed_tail_left_behind_is_removed_by_a_later_one_and_a_living_o
     assert (tail.queues(), tail.subscriptions()) == ([], 0)
 
 
+@pytest.mark.guards("events-live-follower-queue")
 def test_the_sweeper_removes_queues_alone(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
     sweeper = load("sweep_due_images", tail.aws, monkeypatch)
     now = sweeper.ports.clock()
@@ -125,6 +126,7 @@ def test_the_sweeper_removes_queues_alone(tail: Tail, monkeypatch: pytest.Monkey
     assert (tail.queues(), tail.subscriptions()) == ([living], 1)
 
 
+@pytest.mark.guards("events-follower-list-outage")
 def test_a_sweep_goes_on_if_followers_cannot_be_listed(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     sweeper = load("sweep_due_images", aws, monkeypatch)
 

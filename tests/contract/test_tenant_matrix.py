@@ -243,6 +243,7 @@ def test_the_matrix_has_every_route_with_an_id() -> None:
     assert [name_of(route) for route in ROUTES if not route.security] == ["GET /openapi.json", "HEAD /openapi.json"]
 
 
+@pytest.mark.guards("key-of-suspended-tenant-denied", "key-revoked-denied")
 def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_changes_nothing(city: City) -> None:
     before = city.everything()
     city.gateway.invoked.clear()
@@ -265,6 +266,7 @@ def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_ch
     assert city.everything() == before
 
 
+@pytest.mark.guards("tenant-withdrawal-own-only", "tenants-read-own-only", "tenants-reschedule-own-only")
 def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None:
     before = city.everything()
     for route in WITH_AN_ID:
@@ -350,6 +352,7 @@ def test_a_list_has_the_webhooks_of_the_caller_and_nobody_elses(city: City) -> N
         assert [webhook["id"] for webhook in listed.body["webhooks"]] == [me.webhook]
 
 
+@pytest.mark.guards("webhook-notify-own-tenant")
 @pytest.mark.parametrize("path", MAKING)
 def test_nobody_has_anothers_webhook_notified(city: City, path: str) -> None:
     def notifying(webhook: str) -> Answer:
@@ -379,6 +382,7 @@ def test_the_apis_description_is_for_everybody_and_says_nothing_of_anybody(city:
     assert set(city.gateway.invoked) == {"read_image"}
 
 
+@pytest.mark.guards("tenants-upload-owner")
 @pytest.mark.parametrize("path", MAKING)
 def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> None:
     assert city.gateway.request("POST", path + FORGED_QUERY, body=MAKING[path], headers=forged(city)).status == 400
@@ -395,6 +399,7 @@ def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> 
     assert status == [200, 404]
 
 
+@pytest.mark.guards("api-head-as-get")
 @time_machine.travel("2026-11-26T09:00:00Z", tick=False)
 def test_head_is_answered_as_get_without_a_body_whoever_asks(city: City) -> None:
     reads = [route for route in ROUTES if route.method == "GET"]

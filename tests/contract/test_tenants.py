@@ -68,6 +68,7 @@ def test_a_key_for_some_time_and_some_things_is_read_as_it_was_added(kind: str, 
     assert tenants.add_key(key) == key == tenants.key(key.key_id)
 
 
+@pytest.mark.guards("key-rotation-never-prolongs")
 @BOTH
 def test_a_key_expires_at_the_earliest_instant_that_anybody_gave_it(kind: str, aws: Aws) -> None:
     tenants = tenants_of(kind, aws)

@@ -133,6 +133,10 @@ def images_with(kind: str, aws: Aws, *unreadable: Image) -> Images:
 # ── The form ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("unreadable-unknown-attribute", case="a source with another field")
+@pytest.mark.guards("unreadable-mistyped-value", case="an attribute of another type")
+@pytest.mark.guards("unreadable-unknown-lane", case="an unknown lane")
+@pytest.mark.guards("unreadable-row-any-error", case="an unknown status")
 @pytest.mark.parametrize("change", NEWER.values(), ids=NEWER)
 def test_whatever_a_newer_version_may_write_makes_a_row_unreadable_and_is_told(change: dict[str, Any]) -> None:
     (name,) = change
@@ -198,6 +202,7 @@ def test_the_indexes_list_an_unreadable_row_as_any_other(kind: str, aws: Aws) ->
     assert [place.image_id for place in images.newest("default", after=None, limit=9).cursors] == [image.image_id]
 
 
+@pytest.mark.guards("unreadable-postponed-only-if-due", case="aws")
 @BOTH
 def test_a_look_is_postponed_once_and_nothing_else_of_the_row_is_touched(kind: str, aws: Aws) -> None:
     image = pending(due_at=NOW)
@@ -219,6 +224,7 @@ def test_a_readable_row_is_postponed_alike(kind: str, aws: Aws) -> None:
     assert images.get(image.image_id) == replace(image, due_at=NOW + 600)
 
 
+@pytest.mark.guards("unreadable-oldest-looks-behind", case="aws")
 @BOTH
 def test_unreadable_rows_hide_no_older_image_of_their_lane(kind: str, aws: Aws) -> None:
     ids = [image_id for n in range(300) if due_shard_of(image_id := f"{n:026d}") == "07"]
@@ -229,6 +235,7 @@ def test_unreadable_rows_hide_no_older_image_of_their_lane(kind: str, aws: Aws) 
     assert images.oldest_waiting("slow", "07") == NOW - 5
 
 
+@pytest.mark.guards("unreadable-oldest-looks-behind")
 def test_where_too_many_unreadable_rows_come_first_the_oldest_is_told_as_older_than_it_is(
     aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +265,7 @@ def due_image_of(functions: Functions) -> str:
     return row.image_id
 
 
+@pytest.mark.guards("unreadable-row-any-error")
 def test_a_sweep_handles_all_others_and_reports_it(
     functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,6 +283,7 @@ def test_a_sweep_handles_all_others_and_reports_it(
     assert item == newer(bad) | {"due_at": item["due_at"]} and int(item["due_at"]["N"]) > bad.created_at
 
 
+@pytest.mark.guards("sweep-measuring-isolated", "sweeps-completed-measured")
 def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,6 +297,7 @@ def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same(
     assert log.getvalue().count("it cannot be measured") == len(LANES) and "ZeroDivisionError" in log.getvalue()
 
 
+@pytest.mark.guards("sweep-shard-isolated", "sweep-unlisted-shard-fails")
 def test_a_sweep_that_could_not_list_a_shard_fails_once_it_has_seen_to_all_others(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +316,7 @@ def test_a_sweep_that_could_not_list_a_shard_fails_once_it_has_seen_to_all_other
     assert functions.row(image_id).rescues == 1
 
 
+@pytest.mark.guards("unreadable-left-out-of-list")
 def test_a_list_shows_all_others_and_the_row_itself_is_unavailable(
     functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -325,6 +336,7 @@ def test_a_list_shows_all_others_and_the_row_itself_is_unavailable(
     assert item_of(functions.aws, bad.image_id) == newer(bad)
 
 
+@pytest.mark.guards("unreadable-other-tenant-hidden")
 def test_another_tenants_unreadable_row_is_no_different_from_none(functions: Functions) -> None:
     bad = image_of(functions, tenant_id="somebody else")
     for path in ("", "/status", "/variants/thumb"):
@@ -339,6 +351,7 @@ def test_a_repeated_upload_whose_row_is_unreadable_is_answered_503_and_changes_n
     assert item_of(functions.aws, image.image_id) == newer(image)
 
 
+@pytest.mark.guards("unreadable-row-any-error", case="5-False")
 @pytest.mark.parametrize(("count", "comes_back"), [(1, True), (4, True), (5, False)])
 def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_letter(
     functions: Functions, count: int, comes_back: bool
@@ -355,6 +368,7 @@ def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_let
     assert item_of(functions.aws, bad.image_id) == newer(bad)
 
 
+@pytest.mark.guards("isolated-upload-of-several")
 def test_a_notification_of_several_uploads_accepts_those_with_readable_rows(functions: Functions) -> None:
     bad, good = awaiting(image_id="0" * 26), awaiting(image_id="1" * 26)
     plant(functions.aws, bad)
@@ -406,6 +420,7 @@ def webhooks_of(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries, Callable[[E
     return *tables, lambda row: spoil(aws, row)
 
 
+@pytest.mark.guards("unreadable-endpoint-isolated", case="aws")
 @BOTH
 def test_of_a_tenants_endpoints_an_unreadable_one_takes_its_own_place_alone(kind: str, aws: Aws) -> None:
     endpoints, _, hide = webhooks_of(kind, aws)
@@ -447,6 +462,7 @@ def test_an_endpoint_that_lost_its_place_to_an_unreadable_one_is_gone(aws: Aws) 
     assert fenced.value.current is None
 
 
+@pytest.mark.guards("unreadable-postpone-fence", case="aws")
 @BOTH
 def test_a_delivery_that_cannot_be_read_is_named_and_postponed_once(kind: str, aws: Aws) -> None:
     _, deliveries, hide = webhooks_of(kind, aws)
@@ -477,6 +493,7 @@ def test_a_delivery_that_cannot_be_read_is_named_and_postponed_once(kind: str, a
         assert spoil(aws, bad) == before | {"due_at": {"N": str(NOW + 3_600_000)}}
 
 
+@pytest.mark.guards("unreadable-delivery-postponed", "unreadable-endpoint-isolated")
 def test_the_functions_of_webhooks_go_on_around_unreadable_rows_and_report_them(
     functions: Functions, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -505,6 +522,7 @@ def test_the_functions_of_webhooks_go_on_around_unreadable_rows_and_report_them(
 # ── Other tables ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("isolated-tenant-row", "unreadable-key-erased", case="aws")
 @BOTH
 def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws: Aws) -> None:
     fake = FakeTenants(unreadable_tenants={"next"}, unreadable_keys={"00000009"})
@@ -543,6 +561,7 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
         tenants.key("00000009")
 
 
+@pytest.mark.guards("isolated-throughput-minute")
 def test_a_throughput_of_another_version_is_passed_over(aws: Aws) -> None:
     throughput = ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
     throughput.add("slow", Work(settled=3, busy_milliseconds=5), NOW)
@@ -553,6 +572,7 @@ def test_a_throughput_of_another_version_is_passed_over(aws: Aws) -> None:
     assert list(throughput.latest("slow", NOW + 2)) == [Work(settled=3, busy_milliseconds=5)]
 
 
+@pytest.mark.guards("isolated-token-bucket")
 def test_a_bucket_of_another_version_is_one_that_does_not_answer(ambient: None) -> None:
     client = boto3.client("dynamodb")
     with Stubber(client) as table:  # comparing text with a number is false in DynamoDB, but an error in moto
@@ -566,6 +586,7 @@ def test_a_bucket_of_another_version_is_one_that_does_not_answer(ambient: None) 
             TokenBucketsTable(client, "buckets").take("acme", Allowance(requests_per_second=1, burst=1), NOW * 1000)
 
 
+@pytest.mark.guards("rows-recipe-required")
 def test_a_row_without_a_recipe_is_unreadable_unless_it_is_a_tombstone() -> None:
     item = {name: value for name, value in to_item(pending()).items() if name != "recipe"}
     with pytest.raises(UnreadableRow, match="recipe: it is missing"):
@@ -573,6 +594,7 @@ def test_a_row_without_a_recipe_is_unreadable_unless_it_is_a_tombstone() -> None
     assert from_item(item | {"deleted_at": {"N": str(NOW)}}).recipe is None
 
 
+@pytest.mark.guards("isolated-usage-day")
 def test_a_day_of_usage_that_cannot_be_read_is_named_and_hides_no_other(aws: Aws) -> None:
     usage = UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
     for tenant, images in (("acme", {"N": "3"}), ("next", {"M": {}})):

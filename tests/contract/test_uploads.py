@@ -59,6 +59,7 @@ def test_an_upload_is_there_from_when_it_came_until_it_is_removed(kind: str, aws
     assert (uploads.size_bytes(ID), uploads.get(ID)) == (None, None)
 
 
+@pytest.mark.guards("objects-batch-checksum-mode", "objects-original-checksum-mode", "objects-upload-checksum-mode")
 @pytest.mark.parametrize("bucket", ["uploads", "originals", "holds"])
 def test_an_object_that_does_not_match_the_checksum_that_s3_keeps_may_be_read_again(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, bucket: str
@@ -105,6 +106,7 @@ def policy_of(fields: dict[str, str]) -> dict[str, Any]:
     return policy
 
 
+@pytest.mark.guards("upload-form-fields", "upload-form-size")
 def test_a_form_demands_this_key_these_bytes_this_type_and_its_time(aws: Aws) -> None:
     before = datetime.now(UTC)
     form = UploadsBucket(s3_client(), aws.uploads_bucket).form_for(
@@ -129,6 +131,7 @@ def test_a_form_demands_this_key_these_bytes_this_type_and_its_time(aws: Aws) ->
     assert 298 <= (datetime.fromisoformat(policy["expiration"]) - before).total_seconds() <= 301
 
 
+@pytest.mark.guards("upload-regional-address")
 def test_a_form_leads_to_the_region_of_its_bucket(ambient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     form = UploadsBucket(s3_client(), "bucket").form_for(
@@ -354,6 +357,7 @@ def receipt(functions: Functions, count: int) -> dict[str, Any]:
     return notification
 
 
+@pytest.mark.guards("upload-outage-no-dead-letter", case="5-False")
 @pytest.mark.parametrize(("count", "kept"), [(1, True), (4, True), (5, False)])
 def test_a_notification_that_a_store_cannot_serve_returns_and_is_dropped_after_its_last_receive(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, count: int, kept: bool
@@ -375,6 +379,7 @@ def test_a_notification_that_a_store_cannot_serve_returns_and_is_dropped_after_i
     assert functions.row(image_id).status is Status.AWAITING_UPLOAD, "the sweeper finds what has come"
 
 
+@pytest.mark.guards("upload-reminder-no-dead-letter", case="5-True")
 @pytest.mark.parametrize("reminder", [False, True])
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_notification_that_trips_a_bug_becomes_one_dead_letter_and_its_reminders_none(

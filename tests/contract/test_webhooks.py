@@ -110,6 +110,7 @@ def test_an_endpoint_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveri
     assert (changed.version, changed.recovery, changed.due_at) == (2, None, None)
 
 
+@pytest.mark.guards("webhook-row-put-once", case="aws")
 @BOTH
 def test_a_place_has_one_endpoint(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
@@ -121,6 +122,7 @@ def test_a_place_has_one_endpoint(stores: tuple[Endpoints, Deliveries]) -> None:
     assert endpoints.create(replace(second, tenant_id="other"))
 
 
+@pytest.mark.guards("webhook-endpoint-place-fence", case="aws")
 @BOTH
 def test_an_endpoint_that_lost_its_place_is_gone_for_everybody(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
@@ -137,6 +139,7 @@ def test_an_endpoint_that_lost_its_place_is_gone_for_everybody(stores: tuple[End
     assert endpoints.get("acme", second.endpoint_id) == second
 
 
+@pytest.mark.guards("webhook-row-version-fence", case="aws")
 @BOTH
 def test_of_two_writes_of_an_endpoint_one_wins(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
@@ -174,6 +177,7 @@ def test_due_endpoints_are_listed_by_shard_and_time(stores: tuple[Endpoints, Del
     assert moved.due_at == NOW + 5
 
 
+@pytest.mark.guards("webhook-row-put-once", case="aws")
 @BOTH
 def test_a_delivery_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
@@ -189,6 +193,7 @@ def test_a_delivery_is_read_as_it_was_written(stores: tuple[Endpoints, Deliverie
     assert deliveries.create(row) == failed, "the event came again"
 
 
+@pytest.mark.guards("webhook-row-version-fence", case="aws")
 @BOTH
 def test_of_two_claims_of_a_delivery_one_wins(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
@@ -252,6 +257,7 @@ def test_all_deliveries_of_tenants_can_be_found_and_removed(stores: tuple[Endpoi
     assert list(deliveries.endpoints_of(["third"])) == [("third", endpoint(3).endpoint_id)]
 
 
+@pytest.mark.guards("erasure-gone-endpoint-deliveries", case="aws")
 @BOTH
 def test_the_deliveries_of_an_image_are_found_by_it_at_endpoints_that_are_gone_too(
     stores: tuple[Endpoints, Deliveries],
@@ -327,6 +333,9 @@ def on_one_runway(count: int) -> list[Flight]:
     return [one for number in range(100) if runway_of((one := flight(number)).delivery_id) == 0][:count]
 
 
+@pytest.mark.guards(
+    "webhook-runway-delivery-once", "webhook-runway-place-limit", "webhook-runway-place-owner", case="aws"
+)
 @BOTH
 def test_a_runway_takes_as_many_as_it_may_and_each_once(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
@@ -345,6 +354,7 @@ def test_a_runway_takes_as_many_as_it_may_and_each_once(stores: tuple[Endpoints,
     assert deliveries.take_place(to, third, now=NOW, most=2) == "taken"
 
 
+@pytest.mark.guards("webhook-runway-lost-place-expires", case="aws")
 @BOTH
 def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
@@ -372,6 +382,7 @@ def test_a_runway_is_emptied_and_taken_again(stores: tuple[Endpoints, Deliveries
             deliveries.free_place(to, one)
 
 
+@pytest.mark.guards("webhook-runway-cleanup")
 def test_no_list_shows_a_runway_and_it_goes_with_the_deliveries_or_after_a_day(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     deliveries = DeliveriesTable(client, aws.deliveries_table)

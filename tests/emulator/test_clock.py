@@ -126,6 +126,7 @@ BEATS = Rule(
 )
 
 
+@pytest.mark.guards("emulator-skipped-time-no-silence")
 @pytest.mark.parametrize(
     ("values", "seconds", "is_skipped"),
     [([], 179, True), ([], 180, False), ([0.0], 1, True), ([0.0, 0.0, 0.0], 1, False), ([1.0], 1, False)],

@@ -176,6 +176,7 @@ OF_THE_USER = ("an old browser", "an address typed by the user")
 FROM_ELSEWHERE = {name: guise for name, guise in GUISES.items() if name not in OF_THE_USER}
 
 
+@pytest.mark.guards("gate-cross-site-refused", "gate-foreign-origin-refused", "gate-own-host", case="plain-GET")
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_no_page_of_another_site_is_served_by_the_api_port(guarded: Guarded, method: str) -> None:
     for guise, (headers, host) in FROM_ELSEWHERE.items():
@@ -191,6 +192,7 @@ def runtime_ports(server: EmulatorServer) -> set[int]:
     }
 
 
+@pytest.mark.guards("gate-runtime-interface", case="plain")
 def test_no_page_takes_an_invocation_from_a_function(guarded: Guarded) -> None:
     invoke(guarded.server, "echo")
     ports = runtime_ports(guarded.server)
@@ -204,6 +206,7 @@ def test_no_page_takes_an_invocation_from_a_function(guarded: Guarded) -> None:
     assert invoke(guarded.server, "echo")["body"] == "served"
 
 
+@pytest.mark.guards("gate-duplicate-header-refused", case="plain")
 def test_a_host_that_is_there_twice_or_not_at_all_is_refused(guarded: Guarded) -> None:
     for url in (guarded.server.gateway_url, guarded.server.front_url):
         own = urlsplit(url).netloc
@@ -238,6 +241,7 @@ GUESSES = [("local", "local"), ("test", "test"), (ACCOUNT_ID, "test"), (ACCOUNT_
            ("AKIAEXAMPLE", "secret"), ("local", ""), ("test", "")]  # fmt: skip
 
 
+@pytest.mark.guards("gate-request-signature", case="plain-header")
 @pytest.mark.parametrize("signer", [SigV4Auth, SigV4QueryAuth], ids=["header", "query"])
 def test_a_guessed_secret_opens_nothing(guarded: Guarded, signer: Callable[..., Any]) -> None:
     url = guarded.server.gateway_url
@@ -253,6 +257,7 @@ def test_a_guessed_secret_opens_nothing(guarded: Guarded, signer: Callable[..., 
             assert b"SignatureDoesNotMatch" in body or b"MissingAuthenticationToken" in body
 
 
+@pytest.mark.guards("gate-signature-algorithm", case="plain")
 def test_what_was_changed_after_it_was_signed_is_refused(guarded: Guarded) -> None:
     url, secret = guarded.server.gateway_url, guarded.server.secret
     listed = signed(url, "local", secret, service="lambda", path="/2015-03-31/functions/")
@@ -287,6 +292,7 @@ def test_what_was_changed_after_it_was_signed_is_refused(guarded: Guarded) -> No
         assert status == 403, (asked.headers, asked.path, body[:100])
 
 
+@pytest.mark.guards("gate-emulator-paths-closed", case="plain")
 def test_the_emulators_own_paths_are_closed_to_everybody(guarded: Guarded) -> None:
     url, before = guarded.server.gateway_url, guarded.state()
     for path in ("/_ministack/reset", "/_ministack/config", "/_ministack/health"):
@@ -295,6 +301,7 @@ def test_the_emulators_own_paths_are_closed_to_everybody(guarded: Guarded) -> No
     assert guarded.state() == before
 
 
+@pytest.mark.guards("gate-preflight-names-page", case="plain")
 def test_options_are_no_way_around_the_signature(guarded: Guarded) -> None:
     for path in ("/", f"/{BUCKET}/{KEY}", "/2015-03-31/functions/"):
         status, body = Asked(method="OPTIONS", path=path).answered_by(guarded.server.gateway_url)
@@ -307,6 +314,7 @@ def test_the_older_signature_of_s3_is_none(guarded: Guarded) -> None:
     assert asked.answered_by(url)[0] == 403
 
 
+@pytest.mark.guards("gate-role-secrets-salted", case="enforcing")
 def test_the_credentials_of_a_function_cannot_be_told_from_its_name(guarded: Guarded, tmp_path: Path) -> None:
     with emulator_server(tmp_path, "--enforce-iam") as another:
         have_role(another)
@@ -334,6 +342,7 @@ def send(made: dict[str, Any], fields: Mapping[str, str], **headers: str) -> htt
         return client.post(made["url"], data=dict(fields), files={"file": b"of a form"}, headers=headers)
 
 
+@pytest.mark.guards("gate-form-signature", "gate-form-upload-only", "gate-unsigned-form-refused", case="plain")
 def test_a_form_uploads_only_if_it_is_signed(guarded: Guarded) -> None:
     made, forged = form(guarded), isolated_clients(
         guarded.server.gateway_url, REGION, {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
@@ -358,6 +367,7 @@ def test_a_form_uploads_only_if_it_is_signed(guarded: Guarded) -> None:
 # ── Who is served ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("gate-navigation-to-page-only", case="plain")
 def test_the_machines_tools_and_the_named_pages_are_served_by_the_api_port(guarded: Guarded) -> None:
     url = guarded.server.front_url
     port = urlsplit(url).port

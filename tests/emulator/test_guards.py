@@ -472,6 +472,7 @@ def test_a_period_of_a_dashboard_is_one_of_cloudwatch(emulator: EmulatorServer, 
     assert "Should be a multiple of 60" in said
 
 
+@pytest.mark.guards("emulator-stack-dashboard-check")
 def test_a_stack_whose_dashboard_is_none_fails_with_the_reason(emulator: EmulatorServer) -> None:
     resource = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": dashboard(changed(type="pie"))}}
     assert "/widgets/0/type" in reasons_for_failed_stack(emulator, {"Board": resource})

@@ -178,6 +178,7 @@ def test_a_rule_combines_the_states_of_alarms(emulator: EmulatorServer, rule: st
     assert "".join(seen) == outcomes
 
 
+@pytest.mark.guards("emulator-composite-alarm-children")
 def test_an_incident_of_two_alarms_notifies_once_when_the_first_fires_and_once_when_the_last_clears(
     emulator: EmulatorServer,
 ) -> None:
@@ -301,6 +302,7 @@ def test_the_children_and_the_parents_of_an_alarm_are_described_in_short(emulato
     assert [len(page["MetricAlarms"]) + len(page["CompositeAlarms"]) for page in listed] == [2, 1]
 
 
+@pytest.mark.guards("emulator-alarm-relations-alone")
 @pytest.mark.parametrize("further", [{"StateValue": "OK"}, {"ParentsOfAlarmName": "other"}, {"MaxRecords": 101}])
 def test_relations_stand_alone(emulator: EmulatorServer, further: dict[str, Any]) -> None:
     with pytest.raises(ClientError) as refused:

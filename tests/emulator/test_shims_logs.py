@@ -72,6 +72,7 @@ def test_gap_stock_emits_no_metric_for_what_a_filter_matches(stock: EmulatorServ
     assert stock.client("cloudwatch").list_metrics(Namespace=namespace)["Metrics"] == []
 
 
+@pytest.mark.guards("emulator-metric-filter-own-group")
 def test_a_filter_counts_the_events_of_its_own_group_that_match(emulator: EmulatorServer, group: str) -> None:
     namespace = count(emulator, group, unit="Count")
     log(emulator, group, {"level": "ERROR"}, {"level": "INFO"}, {"record": {"status": "error"}}, "ERROR")

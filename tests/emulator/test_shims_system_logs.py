@@ -84,6 +84,7 @@ def test_a_function_that_logs_json_has_objects_about_its_invocations_around_its_
     assert "initDurationMs" not in second[-1]["record"]["metrics"]
 
 
+@pytest.mark.guards("emulator-runtime-error-is-success")
 def test_an_exception_is_an_object_of_the_runtime_and_a_success_of_lambda(emulator: EmulatorServer) -> None:
     name = logging_function(emulator, PRINTS)
     invoke(emulator, name, {"fail": True})
@@ -139,6 +140,7 @@ def test_a_throttled_request_leaves_nothing_in_the_log(emulator: EmulatorServer)
     assert logged(emulator, name) == before
 
 
+@pytest.mark.guards("emulator-system-log-level")
 def test_from_the_level_warn_only_what_went_wrong_is_reported(emulator: EmulatorServer) -> None:
     name = logging_function(emulator, PRINTS, levels={"SystemLogLevel": "WARN"})
     invoke(emulator, name)

@@ -99,6 +99,8 @@ FILES = {
 }
 
 
+@pytest.mark.guards("animation-covered-area-restored", "animation-gif-uncover-disposal", case="gif")
+@pytest.mark.guards("animation-replace-not-blended", case="webp-replacing")
 @pytest.mark.parametrize("name", FILES)
 def test_every_frame_is_what_a_browser_shows_at_its_time(name: str) -> None:
     body, steps = FILES[name]
@@ -182,6 +184,7 @@ def test_a_gif_keeps_every_colour_that_fits(colours: int) -> None:
     assert all(np.array_equal(a, step.samples) for a, step in zip(found, steps, strict=True))
 
 
+@pytest.mark.guards("animation-gif-leaving-frame-clear")
 def test_decoders_clear_a_gifs_frame_that_leaves() -> None:
     small = np.zeros((*SIZE[::-1], 4), np.uint8)
     small[8:16, 10:20] = GREEN
@@ -194,6 +197,7 @@ def test_decoders_clear_a_gifs_frame_that_leaves() -> None:
     assert [np.array_equal(a, step.samples) for a, step in zip(found, (red, last), strict=True)] == [True, True]
 
 
+@pytest.mark.guards("animation-gif-transparent-index", case="3")
 @pytest.mark.parametrize("colours", [1, 2, 3, 4, 7, 8, 255])
 def test_a_gifs_transparent_colour_is_in_its_table(colours: int) -> None:
     samples = np.zeros((16, 16, 4), np.uint8)
@@ -210,6 +214,7 @@ def test_a_gifs_transparent_colour_is_in_its_table(colours: int) -> None:
     assert all(np.array_equal(a, step.samples) for a, step in zip(frames_of(body)[0], steps, strict=True))
 
 
+@pytest.mark.guards("animation-webp-alpha-flag", case="0")
 @pytest.mark.parametrize("plays", [0, 1])
 def test_a_webp_says_that_its_margins_are_transparent(plays: int) -> None:
     opaque = animations.gif((60, 28), [Step(samples=block(60, 28, colour)) for colour in (RED, BLUE)], plays=plays)
@@ -225,6 +230,7 @@ def test_a_webp_says_that_its_margins_are_transparent(plays: int) -> None:
 # ── Times and plays ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("animation-gif-repeat-count", case="2-gif")
 @pytest.mark.parametrize("output", ["gif", "webp"])
 @pytest.mark.parametrize("plays", [0, 1, 2, 7])
 def test_it_is_played_as_often_as_before(plays: int, output: str) -> None:
@@ -241,6 +247,7 @@ def test_equal_frames_become_one_that_is_seen_as_long(output: str) -> None:
     assert frames_of(kept(animations.gif(SIZE, steps), format=output))[1] == [120, 430, 60]
 
 
+@pytest.mark.guards("animation-flash-duration", case="webp")
 @pytest.mark.parametrize("output", ["gif", "webp"])
 def test_a_frame_of_no_time_is_seen_as_long_as_in_browsers(output: str) -> None:
     times = (0, 10, 20, 100)
@@ -304,6 +311,7 @@ def repeated(body: bytes, frames: int) -> bytes:
 THREE_STEPS = tuple(Step(samples=block(*SIZE, *colours)) for colours in ((RED,), (RED, BLUE), (GOLD,)))
 
 
+@pytest.mark.guards("animation-kept-frames-bound", case="gif-1024")
 @pytest.mark.parametrize("frames", [1_024, 20_100])
 @pytest.mark.parametrize("make", [animations.gif, animations.apng, animations.webp])
 def test_a_still_is_developed_however_many_frames_follow(make: Any, frames: int) -> None:
@@ -315,6 +323,7 @@ def test_a_still_is_developed_however_many_frames_follow(make: Any, frames: int)
     assert code_of(many, *asked, KEEP) == "too_many_frames"
 
 
+@pytest.mark.guards("animation-poster-frames-bound")
 def test_a_poster_is_sought_in_a_limited_number_of_frames() -> None:
     plain, striped, _ = THREE_STEPS
     body = animations.gif(SIZE, (plain, plain, striped))
@@ -394,6 +403,7 @@ def test_regions_are_hidden_and_edits_made_in_every_frame() -> None:
         assert np.array_equal(picture[:, :19], step.samples[:, 21:])
 
 
+@pytest.mark.guards("animation-trim-same-all-frames")
 def test_what_is_measured_on_the_first_frame_holds_for_all() -> None:
     steps = [
         Step(samples=block(*SIZE, GOLD)),
@@ -429,6 +439,7 @@ MEASURED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.guards("animation-first-frame-like-poster", "animation-frames-measured-once")
 @pytest.mark.parametrize("make", [animations.gif, animations.apng, animations.webp])
 @pytest.mark.parametrize("asked", [("poster", "keep", "first"), ("keep", "first"), ("poster", "first"), ("keep",)])
 def test_crops_are_those_around_the_one_point_that_is_told(asked: Sequence[str], make: Any) -> None:
@@ -440,6 +451,7 @@ def test_crops_are_those_around_the_one_point_that_is_told(asked: Sequence[str],
     assert again.variants == made.variants
 
 
+@pytest.mark.guards("animation-poster-measured-for-all")
 @pytest.mark.parametrize("asked", [("whole", "crop"), ("crop", "whole")])
 def test_the_posters_point_is_told_whichever_variant_asks_for_one(asked: Sequence[str]) -> None:
     body = late(animations.gif)
@@ -452,6 +464,7 @@ def test_the_posters_point_is_told_whichever_variant_asks_for_one(asked: Sequenc
     assert moved.variants[0].body == posed.variants[1].body
 
 
+@pytest.mark.guards("animation-first-frame-like-poster", "animation-frames-measured-once")
 def test_an_animation_is_trimmed_as_its_poster_is() -> None:
     variants = [{"name": kind, "width": 60, "animation": kind} for kind in ("keep", "poster", "first")]
     made = develop(late(animations.gif), Recipe.model_validate({"variants": variants, "trim": 10})).variants
@@ -488,6 +501,8 @@ def test_a_grey_animation_stays_grey() -> None:
 KEEP = {"animation": "keep"}
 
 
+@pytest.mark.guards("animation-gif-frame-truncated", case="gif")
+@pytest.mark.guards("animation-webp-frame-truncated", case="webp")
 @pytest.mark.parametrize("name", FILES)
 def test_an_animation_that_ends_too_early_is_refused_as_a_still_is(name: str) -> None:
     body, _ = FILES[name]
@@ -506,6 +521,7 @@ BEHIND = {
 }
 
 
+@pytest.mark.guards("animation-webp-cut-in-metadata", case="webp")
 @pytest.mark.parametrize("name", BEHIND)
 def test_an_animation_that_lacks_only_what_is_behind_its_last_frame_is_whole(name: str) -> None:
     body, most = BEHIND[name]
@@ -528,6 +544,7 @@ def test_a_webp_without_the_padding_of_its_last_picture_is_whole() -> None:
     assert code_of(body[:-2], KEEP) == "truncated"
 
 
+@pytest.mark.guards("animation-webp-cut-not-still", case="1")
 @pytest.mark.parametrize("left", [1, 2])
 def test_a_webp_that_ends_between_two_frames_lacks_frames(left: int) -> None:
     body = animations.webp(SIZE, animations.forgetful(STEPS)[:3])
@@ -595,6 +612,8 @@ SHOWN: dict[str, tuple[bytes, list[tuple[int, int, int, int]]]] = {
 }
 
 
+@pytest.mark.guards("animation-apng-default-image", case="apart and one frame")
+@pytest.mark.guards("animation-apng-unclaimed-frames", case="apart and two frames, of which one is claimed")
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_apng_shows_its_own_frames_and_what_is_none_is_a_still(name: str) -> None:
     body, colours = SHOWN[name]
@@ -609,6 +628,7 @@ def test_an_apng_shows_its_own_frames_and_what_is_none_is_a_still(name: str) -> 
     assert alone.notices == ((FIRST_FRAME_ONLY,) if len(colours) > 1 else ())
 
 
+@pytest.mark.guards("animation-apng-no-first-frame", case="no frame yet")
 @pytest.mark.parametrize(
     ("parts", "code"),
     [
@@ -626,6 +646,8 @@ def test_a_picture_apart_never_stands_in_for_a_frame(parts: Sequence[bytes], cod
         assert code_of(png_of(*parts), recipe) == code
 
 
+@pytest.mark.guards("animation-apng-frames-missing", case="one")
+@pytest.mark.guards("animation-apng-cut-not-still", case="two")
 @pytest.mark.parametrize("missing", [(TWO,), (THREE,), (TWO[50:], THREE)], ids=["two", "one", "a half"])
 def test_an_apng_that_ends_before_all_claimed_frames_is_truncated(missing: Sequence[bytes]) -> None:
     whole = png_of(claims(3), DEFAULT, ONE, TWO, THREE)
@@ -649,6 +671,7 @@ def indexed_apng(*before: tuple[bytes, bytes], late: Sequence[tuple[bytes, bytes
     return b"\x89PNG\r\n\x1a\n" + b"".join(png_files.chunk(*part) for part in [*parts, (b"IEND", b"")])
 
 
+@pytest.mark.guards("animation-apng-shared-chunk-order")
 def test_an_apngs_frames_have_the_colours_and_alphas_that_come_before_its_first_picture() -> None:
     late = [(b"PLTE", bytes(6)), (b"tRNS", bytes(2))]
     sound = (b"PLTE", TABLE), (b"tRNS", ALPHAS)
@@ -658,6 +681,7 @@ def test_an_apngs_frames_have_the_colours_and_alphas_that_come_before_its_first_
             assert picture[0].tolist() == [list(RED), list(CLEAR)]
 
 
+@pytest.mark.guards("animation-apng-shared-chunk-size", case="alphas")
 @pytest.mark.parametrize(
     ("name", "data"),
     [(b"PLTE", TABLE.ljust(771, b"\0")), (b"tRNS", ALPHAS.ljust(257, b"\xff"))],
@@ -670,12 +694,15 @@ def test_what_every_frame_of_an_apng_gets_is_short(name: bytes, data: bytes) -> 
     assert frames_of(kept(indexed_apng(*most), format="gif"))[0][0][0].tolist() == [list(RED), list(CLEAR)]
 
 
+@pytest.mark.guards("animation-apng-shared-chunk-once")
 def test_what_every_frame_of_an_apng_gets_is_there_once() -> None:
     sound = (b"PLTE", TABLE), (b"tRNS", ALPHAS)
     for twice in ((b"PLTE", bytes(6)), (b"tRNS", bytes(2))):
         assert code_of(indexed_apng(*sound, twice), KEEP) == "undecodable"
 
 
+@pytest.mark.guards("animation-webp-picture-in-frame", case="alpha")
+@pytest.mark.guards("animation-webp-picture-in-frame", case="colours")
 @pytest.mark.parametrize("alpha", [False, True], ids=["colours", "alpha"])
 def test_no_frame_of_a_webp_has_the_rest_of_the_file_for_its_picture(alpha: bool) -> None:
     coded = webp_files.bitstream(block(*SIZE, RED, CLEAR if alpha else BLUE), quality=50)
@@ -699,6 +726,8 @@ def planted(frames: int, size: tuple[int, int], *, frame: tuple[int, int] = (1, 
     return b"GIF89a" + struct.pack("<HHBBB", *size, 0x80, 0, 0) + table + b"".join(control + part for part in parts)
 
 
+@pytest.mark.guards("animation-canvas-size-bound", case="canvas")
+@pytest.mark.guards("animation-total-work-bound", case="sum")
 @pytest.mark.parametrize(
     ("body", "variants"),
     [
@@ -721,6 +750,7 @@ def test_too_much_work_is_refused_before_a_frame_is_decoded(body: bytes, variant
     assert code_of(body, *variants) == "animation_too_large"
 
 
+@pytest.mark.guards("animation-poster-work-bound")
 def test_a_poster_is_sought_in_as_many_frames_as_the_work_allows_and_is_not_refused_for_the_others() -> None:
     huge_picture = webp.chunk(b"VP8L", webp.solid(64, 48)[8:] + bytes(8_000_000))
     huge = webp.animation_frame(huge_picture, width=64, height=48)
@@ -744,6 +774,7 @@ def test_a_poster_is_sought_in_as_many_frames_as_the_work_allows_and_is_not_refu
     assert 0 < require_little_work(timeline, Recipe(variants=(spec,)), jobs) < 300, "keeping it took most of it"
 
 
+@pytest.mark.guards("animation-lossless-work-by-bytes")
 def test_lossless_frames_also_count_by_their_bytes() -> None:
     """A frame of a few pixels may bring as many Huffman codes as its bytes hold."""
     picture = webp.chunk(b"VP8L", webp.solid(64, 48)[8:] + bytes(8_000_000))

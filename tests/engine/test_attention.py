@@ -92,6 +92,7 @@ def test_among_leaves_not_even_the_one_red_thing_stands_out_as_the_documents_sho
     assert reds(crop.body) == reds(body), "the advice for who knows better"
 
 
+@pytest.mark.guards("attention-point-before-edits")
 @pytest.mark.parametrize(
     "edits",
     [
@@ -129,6 +130,7 @@ def test_a_point_is_told_only_if_it_was_asked_for() -> None:
     assert found(body, whole).variants[1] == found(body, whole, gravity="west").variants[1]
 
 
+@pytest.mark.guards("attention-least-base-size")
 @pytest.mark.parametrize("small", [1, 8])
 def test_tiny_crops_are_found_in_a_picture_that_is_large_enough(small: int) -> None:
     body = encoded(ball((400, 180), (0.9, 0.3)))
@@ -146,6 +148,7 @@ def test_the_point_is_that_of_the_upright_picture() -> None:
     assert len(points) == 1 and points.pop().x > 0.6
 
 
+@pytest.mark.guards("attention-disagreeing-looks")
 def test_the_more_two_looks_differ_the_nearer_the_point_is_to_the_middle() -> None:
     agreed = vars(sys.modules["darkroom.imaging.attention"])["_agreed"]
     assert [agreed(0.9, far) for far in (0.9, 0.85, 0.8, 0.7, 0.1, -3)] == [0.9, 0.7812, 0.675, 0.5, 0.5, 0.5]
@@ -175,6 +178,7 @@ def test_the_smallest_and_narrowest_pictures_have_a_point(size: tuple[int, int],
     assert 0 <= point.x <= 1 and 0 <= point.y <= 1
 
 
+@pytest.mark.guards("attention-uniform-keeps-middle")
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
 def test_where_nothing_stands_out_the_middle_is_kept(mode: str) -> None:
     assert point_of(encoded(Image.new(mode, (200, 100), 0))) == MIDDLE
@@ -188,6 +192,7 @@ def test_the_thing_is_found_in_every_kind_of_picture(mode: str, file_format: str
     assert point_of(encoded(picture, file_format)).x > 0.7
 
 
+@pytest.mark.guards("attention-transparent-ignored")
 @pytest.mark.parametrize("colour", ["black", "white"])
 def test_what_is_transparent_draws_no_attention_and_what_is_on_it_does(colour: str) -> None:
     picture = Image.new("RGBA", (400, 180))

@@ -34,6 +34,7 @@ PICTURES = {
 }
 
 
+@pytest.mark.guards("best-smallest-file")
 @pytest.mark.parametrize("quality", [None, 1, 55, 86, 97])
 @pytest.mark.parametrize("picture", PICTURES)
 def test_the_smallest_of_equal_qualities_wins(picture: str, quality: int | None) -> None:
@@ -43,6 +44,7 @@ def test_the_smallest_of_equal_qualities_wins(picture: str, quality: int | None)
     assert best == min(files, key=lambda file: len(file.body))
 
 
+@pytest.mark.guards("best-no-transparent-jpeg")
 def test_what_is_transparent_is_never_a_jpeg() -> None:
     original = noise(0, "RGBA", 8)
     best, _ = one(original, format="best", quality=95)
@@ -53,6 +55,7 @@ def test_what_is_transparent_is_never_a_jpeg() -> None:
         assert shown.has_transparency_data
 
 
+@pytest.mark.guards("best-smallest-under-ceiling")
 def test_only_the_smallest_is_made_to_fit_under_a_ceiling() -> None:
     free, _ = one(PICTURES["noise"], format="best")
     assert one(PICTURES["noise"], format="best", max_bytes=len(free.body)) == (free, ())
@@ -77,6 +80,7 @@ def test_of_equal_files_the_most_widely_understood_wins() -> None:
     assert [*equal_qualities(80, is_transparent=True)] == ["webp", "avif"]
 
 
+@pytest.mark.guards("best-high-quality-jpeg-only", "best-low-quality-floor")
 def test_a_table_of_qualities_is_monotone_and_straight_between_its_lines() -> None:
     ladder = [equal_qualities(quality, is_transparent=True) for quality in range(1, 101)]
     for low, high in pairwise(ladder):

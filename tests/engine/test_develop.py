@@ -232,6 +232,7 @@ def noisy_jpeg(*, mode: str = "RGB", **options: Any) -> bytes:
     return encoded(Image.frombytes(mode, (40, 30), pixels).resize((320, 240)), "JPEG", quality=90, **options)
 
 
+@pytest.mark.guards("engine-jpeg-lost-end-only")
 @pytest.mark.parametrize("kind", JPEGS)
 @pytest.mark.parametrize("width", [320, 160, 40])  # decoded whole, at a half, at an eighth
 def test_a_jpeg_that_lacks_nothing_but_its_end_is_developed_and_one_that_lacks_more_is_refused(
@@ -260,6 +261,7 @@ def test_junk_between_a_jpegs_markers_is_passed_over(junk: bytes) -> None:
     assert develop_one(spoiled) == develop_one(body)
 
 
+@pytest.mark.guards("engine-nested-jpeg-refused")
 def test_a_jpeg_in_another_is_refused_as_browsers_do() -> None:
     assert refusal(b"\xff\xd8" + noisy_jpeg()) == "undecodable"
 
@@ -293,6 +295,7 @@ def original(**more: Any) -> Original:
     return Original(width=1, height=1, opened=lambda _: pyvips.Image.black(1, 1), **more)
 
 
+@pytest.mark.guards("engine-heif-memory-no-damage")
 @pytest.mark.parametrize(
     "said",
     [
@@ -311,6 +314,7 @@ def test_who_sends_what_takes_too_much_memory_to_decode_is_told_so(said: str) ->
         raise RuntimeError(said)
 
 
+@pytest.mark.guards("engine-own-bug-no-damage")
 @pytest.mark.parametrize("error", [KeyError, TypeError, AttributeError, AssertionError, IndexError, ZeroDivisionError])
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_bug_of_ours_is_not_called_damage_of_the_file(error: type[Exception], complete: bool) -> None:
@@ -376,6 +380,9 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
 }
 
 
+@pytest.mark.guards("engine-unsupported-no-damage", case="avif-matrix-10")
+@pytest.mark.guards("engine-avif-size-limits", case="avif-of-too-many-pixels")
+@pytest.mark.guards("engine-container-truncation", case="heic-cut-in-its-boxes")
 @pytest.mark.parametrize("name", REFUSED)
 def test_damage_is_told_from_what_is_not_supported_and_from_what_is_too_large(name: str) -> None:
     body, code, message = REFUSED[name]
@@ -387,6 +394,7 @@ def test_damage_is_told_from_what_is_not_supported_and_from_what_is_too_large(na
         assert refused.value.message.endswith("Save it as an ordinary JPEG or PNG.")
 
 
+@pytest.mark.guards("engine-heic-premultiplied-alpha")
 def test_a_heic_whose_colours_are_premultiplied_is_developed() -> None:
     opacity = np.full((48, 64), 128, np.uint8)
     alpha = isobmff_files.hevc_item(
@@ -401,6 +409,7 @@ def test_a_heic_whose_colours_are_premultiplied_is_developed() -> None:
     assert np.abs(found[24, 32].astype(int) - [200, 100, 50, 128]).max() <= 2
 
 
+@pytest.mark.guards("engine-refused-picture-released")
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP"])
 def test_nothing_of_a_refused_file_stays_in_memory(file_format: str) -> None:
     with Image.open(io.BytesIO(noisy_jpeg())) as file:
@@ -503,6 +512,7 @@ def test_the_first_variant_does_not_change_the_second() -> None:
     assert second.getpixel((5, 5))[3] == 0  # type: ignore[index]
 
 
+@pytest.mark.guards("engine-failed-attempt-cancels")
 def test_variants_that_nobody_waits_for_are_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = sys.modules[develop.__module__]
     encode_under, encoded_widths = vars(engine)["encode_under"], []
@@ -521,6 +531,7 @@ def test_variants_that_nobody_waits_for_are_not_encoded(monkeypatch: pytest.Monk
     assert encoded_widths in ([], [80], [80, 60]), "no more than had begun"
 
 
+@pytest.mark.guards("engine-placeholder-without-copy")
 def test_the_placeholder_of_a_large_picture_takes_no_copy_of_it() -> None:
     placeholder_of = vars(sys.modules[develop.__module__])["_placeholder"]
     black = pyvips.Image.black(6000, 6000, bands=3).copy(interpretation="srgb")

@@ -91,6 +91,7 @@ def test_what_differs_by_the_tolerance_is_border_and_what_differs_by_more_is_not
     assert np.array_equal(found, samples[3:23, 5:35] if is_border else samples[1:23, 5:35])
 
 
+@pytest.mark.guards("edits-trim-never-empty")
 def test_a_single_pixel_is_kept_and_nothing_but_border_is_kept_whole() -> None:
     samples = bordered(40, 40)
     assert pixels(file(samples), trim=0).shape == samples.shape
@@ -109,6 +110,7 @@ def test_the_top_left_pixel_of_the_turned_picture_says_what_the_border_is(rotate
     assert np.array_equal(pixels(file(samples), trim=0, rotate=rotate, flip=flip), expected)
 
 
+@pytest.mark.guards("edits-trim-transparent-border")
 def test_what_is_transparent_is_one_border_whatever_is_under_it() -> None:
     samples = bordered(0, 0, channels=4)
     samples[..., :3] = noise(37, 27)
@@ -128,6 +130,7 @@ def test_sixteen_bits_a_palette_and_a_grey_jpeg_are_trimmed_by_the_same_levels()
     assert pixels(file(grey, "JPEG", quality=95), trim=12).shape[:2] == (32, 32)
 
 
+@pytest.mark.guards("edits-trim-aspect-bound")
 def test_a_trimmed_picture_is_no_longer_than_an_original_may_be() -> None:
     samples = np.zeros((9, 1000, 3), np.uint8)
     samples[8] = 255  # a line, of which five rows make a picture that is accepted
@@ -165,6 +168,7 @@ def test_a_pixelated_region_is_the_means_of_its_cells_and_nothing_else_changes()
     assert np.abs(found - expected).max() <= 0.51
 
 
+@pytest.mark.guards("edits-regions-hidden-everywhere")
 @pytest.mark.parametrize("effect", ["pixelate", "blur", "fill"])
 @pytest.mark.parametrize("trim", [None, 20])
 def test_no_output_shows_what_a_region_hides(effect: str, trim: int | None) -> None:
@@ -186,12 +190,14 @@ def test_no_output_shows_what_a_region_hides(effect: str, trim: int | None) -> N
     assert is_same, "their difference is not shown: comparing so many bytes would take minutes"
 
 
+@pytest.mark.guards("edits-cell-size-bounds")
 def test_a_small_region_is_one_colour() -> None:
     samples = noise(60, 40)
     found = pixels(file(samples), regions=[region(0.5, 0.5, 0.25, 0.25)])
     assert np.abs(found[20:30, 30:45] - samples[20:30, 30:45].mean(axis=(0, 1))).max() <= 0.51
 
 
+@pytest.mark.guards("edits-small-region-widened")
 @pytest.mark.parametrize("effect", ["pixelate", "blur"])
 @pytest.mark.parametrize(
     ("hidden", "rows", "columns"),
@@ -231,6 +237,7 @@ def test_a_blurred_region_is_smooth_and_shows_no_more_than_its_cells_means() -> 
     assert max(np.abs(np.diff(found, axis=axis)).max() for axis in (0, 1)) < 8  # of 64 levels between two cells
 
 
+@pytest.mark.guards("edits-mean-without-fills")
 def test_what_is_filled_is_in_no_other_regions_means_whichever_comes_first() -> None:
     whole, part = region(0, 0, 1, 1), region(0.3, 0.3, 0.2, 0.2, "fill")
     one, other = noise(64, 64), noise(64, 64)
@@ -240,6 +247,7 @@ def test_what_is_filled_is_in_no_other_regions_means_whichever_comes_first() -> 
     assert (found[0][19:32, 19:32] == 0).all()
 
 
+@pytest.mark.guards("edits-region-rounded-outwards")
 def test_a_region_is_rounded_outwards_as_the_picture_is_upright_and_kept_within_it() -> None:
     def box(orientation: int, *sides: float, effect: str = "blur") -> Box:
         exif = Image.Exif()
@@ -260,6 +268,7 @@ def test_a_region_is_rounded_outwards_as_the_picture_is_upright_and_kept_within_
     assert box(5, 0.1, 0.1, 0.2, 0.3) == (10, 4, 30, 8)
 
 
+@pytest.mark.guards("edits-region-chroma-reach")
 def test_a_photo_whose_neighbours_share_colours_hides_the_next_four_pixels_too() -> None:
     # With halved chroma, the decoder gives a pixel beside the region a quarter of the colour that is within.
     outputs = []
@@ -297,6 +306,7 @@ def test_large_pictures_which_are_decoded_once_for_each_step_give_the_same(monke
     assert [developed(body, {}, {"name": "two", "width": 9}, **recipe) for body in bodies] == held
 
 
+@pytest.mark.guards("edits-focal-point-moved")
 @pytest.mark.parametrize("orientation", [1, 7])
 @pytest.mark.parametrize(("rotate", "flip"), [(0, None), (90, None), (270, "vertical")])
 @pytest.mark.parametrize("trim", [None, 0])
@@ -366,6 +376,7 @@ def test_what_is_flat_and_opaque_stays_so_to_the_level(change: dict[str, float])
     assert (pixels(file(white), change)[:, 140:] == 255).all()
 
 
+@pytest.mark.guards("filters-flat-stays-flat", "filters-mask-weight-minimum")
 def test_no_mask_changes_any_level() -> None:
     levels = np.arange(256, dtype=np.uint8).reshape(1, 1, 256)
     flat = pyvips.Image.new_from_memory(levels.tobytes(), 1, 1, 256, "uchar")

@@ -73,6 +73,7 @@ def text_on_white() -> Image.Image:
     return page
 
 
+@pytest.mark.guards("engine-png-filter-choice")
 @pytest.mark.parametrize("effort", ["fast", "balanced", "small"])
 @pytest.mark.parametrize(("make", "filtered"), [(gradient_with_noise, True), (text_on_white, False)])
 def test_a_png_has_the_filter_that_suits_its_content(

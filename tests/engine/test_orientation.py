@@ -127,6 +127,7 @@ def developed(body: bytes, **spec: Any) -> Array:
     return decoded(variant.body, "png")
 
 
+@pytest.mark.guards("engine-webp-first-exif", case="webp: the first EXIF of two")
 @pytest.mark.parametrize("name", FILES)
 def test_a_picture_is_turned_by_what_its_format_says_and_by_nothing_else(name: str) -> None:
     body, orientation = FILES[name]
@@ -137,6 +138,7 @@ def test_a_picture_is_turned_by_what_its_format_says_and_by_nothing_else(name: s
     assert np.abs(found.astype(int) - seen.astype(int)).mean() < 3
 
 
+@pytest.mark.guards("engine-avif-metadata-ignored", case="avif-no EXIF")
 @pytest.mark.parametrize("block", [b"broken", b"II*\0\xff\xff\xff\x7f"], ids=["no EXIF", "EXIF that ends too early"])
 @pytest.mark.parametrize("write", [isobmff_files.avif, isobmff_files.heic], ids=["avif", "heic"])
 def test_a_container_with_broken_exif_is_still_a_picture(write: Callable[..., bytes], block: bytes) -> None:

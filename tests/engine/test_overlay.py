@@ -73,6 +73,7 @@ def test_a_transparent_overlay_is_composited_over_whatever_is_there(below_channe
     assert np.array_equal(found[:14], expected[:14])
 
 
+@pytest.mark.guards("overlays-colour-rounding")
 def test_a_mixed_colour_is_rounded_and_never_darkened() -> None:
     ramp = np.arange(256, dtype=np.uint8).reshape(16, 16, 1).repeat(3, 2)
     mixed = OWN_SIZE | {"scale": 1, "opacity": 0.4}
@@ -167,6 +168,7 @@ def test_an_overlay_is_turned_upright_and_converted_to_srgb() -> None:
     assert red > 200 and max(others) < 80
 
 
+@pytest.mark.guards("animation-apng-default-image", case="a picture apart")
 @pytest.mark.parametrize("file_format", ["GIF", "PNG", "WEBP", "a picture apart"])
 def test_an_animations_first_frame_is_laid_over(file_format: str) -> None:
     body = io.BytesIO()
@@ -180,6 +182,7 @@ def test_an_animations_first_frame_is_laid_over(file_format: str) -> None:
     assert made.notices == ()
 
 
+@pytest.mark.guards("overlays-counted-per-frame")
 def test_an_overlay_is_on_every_frame_of_an_animation_and_is_work_of_each() -> None:
     body = io.BytesIO()
     first, second = (Image.new("RGB", (8, 8), colour) for colour in ("black", "blue"))
@@ -211,6 +214,7 @@ def test_the_placeholder_knows_no_overlay_and_what_has_transparency_is_flattened
     assert red >= 253 and all(abs(other - 127) <= 3 for other in others)
 
 
+@pytest.mark.guards("overlays-undecodable-code")
 @pytest.mark.parametrize("logo", [b"", b"no picture", file(noise(30, 30))[:1500]])
 def test_an_overlay_that_cannot_be_decoded_is_refused_by_its_own_name(logo: bytes) -> None:
     with pytest.raises(Rejected, match=LOGO) as refusal:

@@ -316,6 +316,7 @@ def test_a_variant_as_small_as_it_gets_fits_with_the_largest_rights_that_its_cei
         assert len(variant.body) <= 4 * carriers
 
 
+@pytest.mark.guards("rights-read-on-request")
 def test_a_recipe_that_does_not_ask_gives_what_a_file_without_metadata_gives() -> None:
     bare = jpeg_files.jpeg(PICTURE, segments=jpeg_files.icc_segments(profiles.rgb(colours.SRGB)))
     assert developed("jpeg", "none") == develop(bare, Recipe(variants=VARIANTS))

@@ -22,6 +22,7 @@ def header(width: int, height: int, file_format: str = "JPEG") -> Header:
     return found
 
 
+@pytest.mark.guards("engine-shrink-room")
 @pytest.mark.parametrize(
     ("width", "wanted", "shrink"),
     [
@@ -41,6 +42,7 @@ def test_what_is_shrunk_leaves_room_around_what_is_wanted(width: int, wanted: in
     assert shrink_of(header(width, width // 2, "PNG"), (wanted, wanted // 2)) == 1
 
 
+@pytest.mark.guards("engine-shrink-padding")
 @pytest.mark.parametrize(
     ("width", "shrink"),
     [
@@ -54,6 +56,7 @@ def test_a_jpeg_is_shrunk_only_if_what_is_dropped_at_its_end_does_not_stretch_th
     assert shrink_of(header(width, 2160), (256, 144)) == shrink
 
 
+@pytest.mark.guards("engine-large-webp-halved")
 def test_a_webp_too_large_to_be_decoded_whole_is_halved_wherever_that_is_large_enough() -> None:
     large = header(6000, 5000, "WEBP")
     assert large.shrinks_to_fit
@@ -76,6 +79,7 @@ def print_of_letters() -> Image.Image:
     return page.resize((4032, 3024), Image.Resampling.NEAREST)
 
 
+@pytest.mark.guards("engine-shrink-room")
 @pytest.mark.parametrize("width", [1400, 970, 800, 600, 530, 480, 400, 300, 265])
 def test_small_print_stays_what_it_is_though_the_decoder_shrinks_it(width: int) -> None:
     page = encoded(print_of_letters(), "JPEG", quality=92)
@@ -90,6 +94,7 @@ def distance(body: bytes, width: int) -> float:
     return ImageStat.Stat(ImageChops.difference(shrunk, true)).mean[0]
 
 
+@pytest.mark.guards("engine-shrink-without-stretch")
 @pytest.mark.parametrize("file_format", ["JPEG", "WEBP"])
 @pytest.mark.parametrize(("cut_width", "cut_height"), list(product((0, 1, 3, 7), repeat=2)))
 def test_nothing_moves_whatever_is_left_over_of_a_block(cut_width: int, cut_height: int, file_format: str) -> None:
@@ -119,6 +124,7 @@ def sampling_of(body: bytes, width: int, quality: int) -> list[tuple[int, int]]:
     return [layer[1:3] for layer in opened(develop(body, recipe).variants[0].body).layer]  # type: ignore[attr-defined]
 
 
+@pytest.mark.guards("shrinking-colour-sampling")
 def test_a_raised_quality_does_not_double_the_resolution_of_colours() -> None:
     body = jpeg(800, 600)
     halved, whole = 260, 700

@@ -5,6 +5,7 @@ import pytest
 from proof.delays import MUST_HAPPEN, Simulation
 
 
+@pytest.mark.guards("delay-no-early-start")
 def test_every_delayed_image_comes_in_its_time() -> None:
     simulation = Simulation(seed=20261121, images=10_000)
     simulation.run()
@@ -14,7 +15,7 @@ def test_every_delayed_image_comes_in_its_time() -> None:
 
 
 def test_without_the_check_of_the_time_the_simulation_sees_early_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The change that the guard in tests/guards.toml makes to the product: the simulation can fail."""
+    """What the guard `delay-no-early-start` keeps from happening: the simulation can fail."""
     monkeypatch.setattr("proof.delays.SKEW_MILLISECONDS", -1)
     monkeypatch.setattr("proof.delays.ALLOWANCE_SECONDS", -60)
     simulation = Simulation(seed=1, images=200)

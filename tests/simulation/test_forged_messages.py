@@ -160,6 +160,7 @@ def replayed(stack: Besieged) -> Received:
 REJECTED = (forged, foreign)
 
 
+@pytest.mark.guards("signatures-hold-queue", case="forged-hold")
 @pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize("kind", [forged, foreign, stale, replayed], ids=lambda kind: kind.__name__)
 def test_none_of_a_thousand_does_what_its_row_does_not_allow(kind: Callable[[Besieged], Received], queue: str) -> None:

@@ -54,6 +54,7 @@ def test_of_two_workers_at_once_one_claims(model: Model) -> None:
     model.settle()
 
 
+@pytest.mark.guards("fence-on-claim")
 def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
     image_id = submitted(model)
     earlier = Attempt(run=1, number=1, request_id="r", started_at=0)
@@ -68,6 +69,7 @@ def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
     model.settle()
 
 
+@pytest.mark.guards("fence-on-terminal-write")
 def test_a_worker_does_not_finish_what_was_withdrawn_meanwhile(model: Model) -> None:
     image_id = submitted(model)
     model.deliver(model.lanes.messages[0], stops_at=FINISH)
@@ -78,6 +80,7 @@ def test_a_worker_does_not_finish_what_was_withdrawn_meanwhile(model: Model) -> 
     model.settle()
 
 
+@pytest.mark.guards("fence-on-failed-attempt")
 def test_a_failed_attempt_does_not_put_back_what_was_withdrawn_meanwhile(model: Model) -> None:
     image_id = submitted(model, POISON)
     model.deliver(model.lanes.messages[0], stops_at=FINISH)
@@ -87,6 +90,7 @@ def test_a_failed_attempt_does_not_put_back_what_was_withdrawn_meanwhile(model: 
     model.settle()
 
 
+@pytest.mark.guards("fence-on-withdrawal")
 def test_a_withdrawal_does_not_cancel_what_was_done_meanwhile(model: Model) -> None:
     image_id = submitted(model)
     model.delete(image_id, "acme", stops_at=Call(store="images", number=1))
@@ -96,6 +100,7 @@ def test_a_withdrawal_does_not_cancel_what_was_done_meanwhile(model: Model) -> N
     model.settle()
 
 
+@pytest.mark.guards("fence-on-sweep")
 def test_a_sweep_does_not_mark_what_was_done_meanwhile(model: Model) -> None:
     image_id = submitted(model)
     model.pass_time(1200)
@@ -107,6 +112,7 @@ def test_a_sweep_does_not_mark_what_was_done_meanwhile(model: Model) -> None:
     model.settle()
 
 
+@pytest.mark.guards("sweeper-second-removal")
 def test_what_a_worker_writes_after_the_first_removal_goes_with_the_second(model: Model) -> None:
     image_id = submitted(model)
     model.deliver(
@@ -121,6 +127,7 @@ def test_what_a_worker_writes_after_the_first_removal_goes_with_the_second(model
     model.settle()
 
 
+@pytest.mark.guards("claim-lease-outlasts-function")
 def test_a_live_lease_outlasts_its_function(model: Model) -> None:
     image_id = submitted(model)
     model.deliver(model.lanes.messages[0], stops_at=FINISH)
@@ -136,6 +143,7 @@ def test_a_live_lease_outlasts_its_function(model: Model) -> None:
     model.settle()
 
 
+@pytest.mark.guards("objects-run-in-idempotency-key", "objects-run-in-output-key")
 def test_what_a_run_before_remembered_is_not_this_runs_output(model: Model) -> None:
     image_id = submitted(model)
 

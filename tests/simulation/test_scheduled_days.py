@@ -61,6 +61,7 @@ def calls() -> list[str]:
     return fault.calls
 
 
+@pytest.mark.guards("day-dead-mover-due-soon", "day-move-selection-rechecked")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_move_that_is_interrupted_anywhere_and_typed_again_reschedules_each_image_once(mode: str) -> None:
     assert len(calls()) > 10

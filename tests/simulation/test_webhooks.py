@@ -26,6 +26,14 @@ from proof.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS, VISIBILITY
 POST = Call(store="receiver", number=0)
 
 
+@pytest.mark.guards("webhook-runway-outcome-recorded", case="from runways until it fails")
+@pytest.mark.guards("webhook-host-flight-taken-back", case="more than may be on their way to one host")
+@pytest.mark.guards(
+    "erasure-late-event-no-details",
+    "erasure-leased-delivery-untouched",
+    "erasure-sweeper-blanks-deliveries",
+    case="of an image that is deleted",
+)
 @pytest.mark.parametrize("history", list(HISTORIES))
 def test_every_event_is_delivered_whatever_fault_strikes_any_one_call(history: str) -> None:
     findings = strike(history, faults=1)
@@ -86,6 +94,7 @@ def told(*numbers: int, endpoints: int = 1) -> Model:
     return model
 
 
+@pytest.mark.guards("webhook-recovery-looks-again")
 def test_what_a_recovery_has_opened_is_tried_soon_though_its_index_is_behind() -> None:
     model = told(1)
     model.queue.messages.clear()
@@ -99,6 +108,7 @@ def test_what_a_recovery_has_opened_is_tried_soon_though_its_index_is_behind() -
     assert [row.status for row in model.deliveries.all()] == [DeliveryStatus.DELIVERED]
 
 
+@pytest.mark.guards("webhook-enable-looks-again")
 def test_what_came_just_before_an_endpoint_was_enabled_is_tried_soon_though_its_index_is_behind() -> None:
     model = Model(counts=Counter())
     endpoint = model.add()
@@ -196,6 +206,7 @@ def test_no_message_brings_an_attempt_before_its_time() -> None:
     model.settle()
 
 
+@pytest.mark.guards("webhook-message-only-if-waiting")
 def test_an_event_that_comes_again_when_it_is_delivered_sends_no_message() -> None:
     model = told(1)
     model.drain()
@@ -236,6 +247,7 @@ def test_of_two_sweeps_one_has_a_delivery_tried() -> None:
     model.settle()
 
 
+@pytest.mark.guards("webhook-sweep-suspended-later", "webhook-sweep-suspended-unsent")
 def test_what_waits_for_a_suspended_tenant_is_not_sent_to_workers() -> None:
     model = told(1)
     model.queue.messages.clear()
@@ -270,6 +282,7 @@ def test_a_recovery_opens_each_delivery_once() -> None:
     model.settle()
 
 
+@pytest.mark.guards("webhook-recovery-skips-due")
 def test_a_recovery_leaves_what_is_due_anyway_as_it_is() -> None:
     model = told(1)
     model.receiver.answer = DOWN
@@ -329,6 +342,7 @@ def test_an_event_that_is_refused_for_hours_makes_no_rest_long() -> None:
     model.settle()
 
 
+@pytest.mark.guards("webhook-attempts-remembered-bound")
 def test_a_row_describes_its_last_attempts_alone() -> None:
     model = told(1)
     earlier = tuple(DeliveryAttempt(number=1, started_at=number) for number in range(REMEMBERED_ATTEMPTS + 5))

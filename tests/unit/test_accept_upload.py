@@ -25,6 +25,7 @@ def uploaded(world: World, body: bytes = PHOTO, **announced: Any) -> str:
     return begun.image.image_id
 
 
+@pytest.mark.guards("upload-live-original-kept")
 def test_what_has_come_becomes_the_original_and_its_message_is_sent() -> None:
     world = World()
     image_id = uploaded(world)
@@ -45,6 +46,7 @@ def test_it_is_developed_like_any_other() -> None:
     assert world.row(image_id).status is Status.DONE
 
 
+@pytest.mark.guards("upload-type-from-bytes")
 def test_the_type_is_decided_by_the_bytes_and_not_by_what_was_announced() -> None:
     world = World()
     image_id = uploaded(world, encoded(picture(), "PNG"), content_type="image/jpeg")
@@ -52,6 +54,7 @@ def test_the_type_is_decided_by_the_bytes_and_not_by_what_was_announced() -> Non
     assert world.row(image_id).source.media_type == "image/png"
 
 
+@pytest.mark.guards("upload-type-from-bytes")
 def test_what_is_no_image_fails_at_once_and_nothing_of_it_is_kept() -> None:
     world = World()
     image_id = uploaded(world, b"%PDF-1.7 and so on", content_type="image/jpeg")
@@ -64,6 +67,7 @@ def test_what_is_no_image_fails_at_once_and_nothing_of_it_is_kept() -> None:
     assert (world.originals.objects, world.uploads.objects, world.lanes.sent) == ({}, {}, [])
 
 
+@pytest.mark.guards("upload-announced-bytes-match")
 @pytest.mark.parametrize("body", [PHOTO[:-1], PHOTO + b"!", PHOTO[:-1] + b"!", b""])
 def test_other_bytes_than_those_that_were_announced_are_refused(body: bytes) -> None:
     world = World()
@@ -75,6 +79,7 @@ def test_other_bytes_than_those_that_were_announced_are_refused(body: bytes) -> 
     assert world.originals.objects == {}
 
 
+@pytest.mark.guards("upload-mismatch-read-twice")
 @pytest.mark.parametrize(
     ("method", "harm"),
     [("get", flipped), ("get", lambda body: body[:-1]), ("get", lambda _: b""), ("size_bytes", lambda size: size - 1)],
@@ -88,6 +93,7 @@ def test_an_upload_that_is_read_damaged_once_is_accepted_all_the_same(method: st
     assert world.originals.objects == {image_id: PHOTO}
 
 
+@pytest.mark.guards("upload-differing-reads-retried")
 def test_an_upload_that_is_read_in_two_ways_waits_for_a_better_day_and_stays() -> None:
     world = World()
     image_id = uploaded(world)
@@ -99,6 +105,7 @@ def test_an_upload_that_is_read_in_two_ways_waits_for_a_better_day_and_stays() -
     assert world.uploads.objects == {image_id: PHOTO}
 
 
+@pytest.mark.guards("upload-size-before-read")
 def test_what_is_larger_than_it_should_be_is_not_even_read() -> None:
     world = World()
     image_id = world.begin(PHOTO).image.image_id
@@ -130,6 +137,7 @@ def test_a_duplicate_notification_begins_nothing_twice() -> None:
     assert len(world.lanes.sent) == 1
 
 
+@pytest.mark.guards("upload-lost-message-resent")
 def test_a_notification_repeated_before_a_worker_has_begun_sends_the_possibly_lost_message_again() -> None:
     world = World()
     image_id = uploaded(world)
@@ -226,6 +234,7 @@ def test_what_comes_for_an_image_that_has_ended_goes(end: str) -> None:
     assert (world.row(image_id), world.uploads.objects, world.originals.objects) == (ended, {}, {})
 
 
+@pytest.mark.guards("upload-late-arrival-expires")
 def test_what_comes_after_its_image_is_wanted_expires() -> None:
     world = World()
     image_id = uploaded(world, expires_at="2026-11-21T09:01:00Z")
@@ -236,6 +245,7 @@ def test_what_comes_after_its_image_is_wanted_expires() -> None:
     assert world.uploads.objects == {}
 
 
+@pytest.mark.guards("upload-acceptance-fence", "upload-orphan-original-removed")
 @pytest.mark.parametrize("end", ["deleted", "expired", "accepted"])
 def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) -> None:
     class Overtaken(FakeImages):
@@ -258,6 +268,7 @@ def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) ->
     assert world.uploads.objects == {}
 
 
+@pytest.mark.guards("upload-original-matches")
 def test_an_upload_does_not_become_an_image_of_another_photo_that_lies_under_its_key() -> None:
     class Another(FakeOriginals):
         def put_if_absent(

@@ -50,6 +50,7 @@ def test_a_key_of_any_other_size_is_refused(size: int) -> None:
         key_from_bits(bytes(size))
 
 
+@pytest.mark.guards("key-typo-checksum")
 @given(st.integers(3, len(KEY) - 1), st.sampled_from(ALPHABET))
 def test_a_key_with_a_typo_has_no_id(place: int, digit: str) -> None:
     typed = KEY[:place] + digit + KEY[place + 1 :]

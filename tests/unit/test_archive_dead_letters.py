@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from darkroom.domain.errors import Retryable
 from darkroom.domain.lanes import LANES
 from tests.unit.test_dead_letters import DAY, FAILED, Office, given_up
@@ -72,6 +74,7 @@ def test_a_dead_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> 
     assert (list(archiving.problems), archiving.outcomes["archived"]) == (["slow"], 1)
 
 
+@pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_is_archived_with_what_it_says_itself() -> None:
     office = Office()
     office.place(FAILED, sent_at=0)

@@ -31,6 +31,7 @@ def test_an_action_is_announced_with_what_it_is_about_before_it_changes_anything
     assert dict(log.lines[-1].entry.counts) == {"revoked": 1}
 
 
+@pytest.mark.guards("audit-begun-before-change")
 def test_nothing_is_begun_if_the_log_does_not_answer() -> None:
     is_begun = False
     with pytest.raises(Retryable), trail_of(FakeAudit(is_down=True)).action("drop"):
@@ -38,6 +39,7 @@ def test_nothing_is_begun_if_the_log_does_not_answer() -> None:
     assert not is_begun
 
 
+@pytest.mark.guards("audit-unwritten-end-tolerated")
 def test_an_action_whose_end_cannot_be_written_is_done_and_the_operator_is_told() -> None:
     log, missed = FakeAudit(down_from=2), list[str]()
     with trail_of(log, missed=missed).action("create_key") as deeds:
@@ -53,6 +55,7 @@ def test_an_error_is_the_actions_own_although_its_end_cannot_be_written() -> Non
     assert len(missed) == 1
 
 
+@pytest.mark.guards("audit-no-error-text")
 def test_what_failed_or_was_interrupted_says_so_and_repeats_no_text_of_an_error() -> None:
     log = FakeAudit()
     with pytest.raises(LookupError), trail_of(log).action("drop"):
@@ -88,6 +91,7 @@ def test_an_action_that_may_change_nothing_is_announced_once_at_its_first_change
     assert list(log.lines[1].entry.targets) == ["i0", "i1", "i2"]
 
 
+@pytest.mark.guards("audit-entry-targets-bound")
 def test_many_ids_are_written_as_they_come_in_entries_that_fit() -> None:
     log = FakeAudit()
     with trail_of(log).action("cancel_day") as deeds, ThreadPoolExecutor(8) as pool:

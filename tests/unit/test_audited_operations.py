@@ -240,6 +240,12 @@ def test_it_is_in_the_audit_log_once_with_its_end(name: str) -> None:
     assert len({line.entry.action_id for line in world.log.lines}) == 1
 
 
+@pytest.mark.guards("audit-cancel-announced", case="cancel_scheduled")
+@pytest.mark.guards("audit-drop-announced", case="drop_dead_letters")
+@pytest.mark.guards("audit-erase-tenant-announced", case="erase_tenant")
+@pytest.mark.guards("audit-replay-announced", case="replay_dead_letters")
+@pytest.mark.guards("audit-republish-announced", case="republish_events")
+@pytest.mark.guards("audit-reschedule-announced", case="reschedule_scheduled")
 @EACH
 def test_it_changes_nothing_while_the_log_is_silent(name: str) -> None:
     world, (_, work) = Operated(), OPERATIONS[name]

@@ -51,6 +51,7 @@ def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> N
     assert (caller.tier, caller.allowance) == (Tier.FREE, Allowance(requests_per_second=3, burst=4))
 
 
+@pytest.mark.guards("key-typo-checksum")
 @pytest.mark.parametrize(
     "header",
     ["", "Bearer", KEY, f"Basic {KEY}", f"Bearer {KEY[:-1]}", f"Bearer {KEY[:-1]}z", "Bearer eyJhbGciOiJub25lIn0.e30."],
@@ -69,17 +70,20 @@ def test_a_key_that_nobody_has_is_denied() -> None:
     assert authorize_request(ports(FakeTenants()), f"Bearer {KEY}") == Denied(reason="unknown", key_id=KEY_ID)
 
 
+@pytest.mark.guards("key-secret-comparison")
 def test_a_key_with_the_id_of_another_one_is_denied(tenants: FakeTenants) -> None:
     forged = key_from_bits(bytes(range(5)) + bytes(20))
     assert key_id_of(forged) == KEY_ID
     assert authorize_request(ports(tenants), f"Bearer {forged}") == Denied(reason="unknown", key_id=KEY_ID)
 
 
+@pytest.mark.guards("key-revoked-denied")
 def test_a_revoked_key_is_denied(tenants: FakeTenants) -> None:
     tenants.revoke_key(KEY_ID, 9)
     assert authorize_request(ports(tenants), f"Bearer {KEY}") == Denied(reason="revoked", key_id=KEY_ID)
 
 
+@pytest.mark.guards("key-of-suspended-tenant-denied")
 def test_the_keys_of_a_suspended_tenant_are_denied(tenants: FakeTenants) -> None:
     tenants.change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
     assert authorize_request(ports(tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
@@ -112,6 +116,7 @@ def test_a_key_opens_for_what_it_was_made_for(tenants: FakeTenants) -> None:
     assert caller.scopes == frozenset({"images:read", "invented:later"})
 
 
+@pytest.mark.guards("key-expired-denied")
 @pytest.mark.parametrize(("expires_at", "opens"), [(NOW + 1, True), (NOW, False), (NOW - 1, False)])
 def test_a_key_opens_until_it_expires(tenants: FakeTenants, expires_at: int, opens: bool) -> None:
     tenants.keys[KEY_ID] = replace(STORED, expires_at=expires_at)
@@ -119,6 +124,7 @@ def test_a_key_opens_until_it_expires(tenants: FakeTenants, expires_at: int, ope
     assert isinstance(answer, Caller) if opens else answer == Denied(reason="expired", key_id=KEY_ID)
 
 
+@pytest.mark.guards("key-use-noted-daily")
 def test_the_day_of_its_use_is_noted_once_a_day(tenants: FakeTenants) -> None:
     noted: list[tuple[str, str]] = []
     note_use = tenants.note_use
@@ -144,6 +150,8 @@ def test_a_key_that_opens_nothing_is_not_noted_as_used(tenants: FakeTenants, cha
     assert tenants.keys[KEY_ID].last_used_on is None
 
 
+@pytest.mark.guards("key-use-note-failure-tolerated")
+@pytest.mark.guards("bookkeeping-failure-contained", case="denied")
 @ANY_FAILURE
 def test_a_use_that_cannot_be_noted_lets_the_request_pass(
     tenants: FakeTenants, monkeypatch: pytest.MonkeyPatch, failure: Exception

@@ -30,6 +30,7 @@ def test_an_announced_upload_has_a_row_that_waits_and_a_form_for_its_bytes_alone
     assert (world.lanes.sent, world.originals.objects) == ([], {})
 
 
+@pytest.mark.guards("tenants-upload-tier-lane")
 @pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
 def test_an_announced_upload_is_its_tenants_and_travels_in_the_lane_of_their_tier(tier: Tier, lane: str) -> None:
     world = World()
@@ -91,6 +92,7 @@ def test_the_same_key_with_another_order_is_refused(other: dict[str, Any]) -> No
         world.begin(jpeg(10, 10), idempotency_key="k")
 
 
+@pytest.mark.guards("upload-announced-key-distinct")
 def test_a_key_that_announced_bytes_is_not_answered_as_if_it_had_brought_them_nor_the_other_way_round() -> None:
     world = World()
     world.begin(PHOTO, idempotency_key="announced")
@@ -111,6 +113,7 @@ def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form() -> None:
     assert (again.replayed, again.form, again.image.status) == (True, None, Status.PENDING)
 
 
+@pytest.mark.guards("upload-renewal-fence")
 def test_a_repeat_while_the_upload_arrives_gets_its_current_state() -> None:
     class Overtaken(FakeImages):
         def change(self, before: Image, after: Image, **fence: Any) -> Image:
@@ -155,6 +158,7 @@ def test_a_time_that_is_past_is_refused_and_one_to_come_is_kept() -> None:
     assert world.begin(PHOTO, delay="PT1H").image.process_at == world.now + 3_600_000
 
 
+@pytest.mark.guards("load-shedding-announcement")
 def test_a_full_lane_turns_new_announcements_away_but_no_repetition_and_nothing_that_was_announced() -> None:
     world = World()
     begun = world.begin(PHOTO, idempotency_key="k")

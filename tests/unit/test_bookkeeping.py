@@ -10,6 +10,7 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.errors import Retryable
 
 
+@pytest.mark.guards("bookkeeping-denial-alarms")
 @pytest.mark.parametrize(
     ("failure", "level", "error_type"),
     [(Retryable("timeout"), "WARNING", None), (PermissionError("denied"), "ERROR", "PermissionError")],

@@ -88,6 +88,7 @@ def test_an_edit_of_any_file_builds_again(checkout: Checkout, name: str, deploye
     assert len(checkout.builds) == 2
 
 
+@pytest.mark.guards("build-failed-leftovers-unused")
 def test_a_build_that_failed_is_made_again(checkout: Checkout) -> None:
     checkout.build()
     checkout.write(SOURCES[0], "edited")
@@ -143,6 +144,7 @@ def build_for_aws(checkout: Checkout, **parameters: str) -> None:
     module.build_for_aws(checkout.state, "prod", parameters=parameters, interrupts=Interrupts(), show=lambda _: None)
 
 
+@pytest.mark.guards("build-half-download-dropped")
 def test_a_build_for_aws_takes_no_half_download(checkout: Checkout, for_aws: list[dict[str, Any]]) -> None:
     checkout.fails = True
     with pytest.raises(CommandFailed):
@@ -153,6 +155,7 @@ def test_a_build_for_aws_takes_no_half_download(checkout: Checkout, for_aws: lis
     assert [run["found"] for run in for_aws] == [False, False, True]
 
 
+@pytest.mark.guards("build-failed-deploys-nothing")
 def test_after_a_failed_build_for_aws_there_is_nothing_to_deploy(
     checkout: Checkout, for_aws: list[dict[str, Any]]
 ) -> None:
@@ -167,6 +170,7 @@ def test_after_a_failed_build_for_aws_there_is_nothing_to_deploy(
     assert not (checkout.root / ".aws-sam" / "build").exists()
 
 
+@pytest.mark.guards("build-interpreter-with-pip")
 def test_a_build_for_aws_has_a_python_with_pip_the_callers_credentials_and_no_variable_of_this_python(
     checkout: Checkout, for_aws: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ def cancelled(world: World, image_id: str, selection: Selection | None = None, r
     return cancel_scheduled(world.ports(Ports), image_id, selection or soon(world), remove_at=remove_at)
 
 
+@pytest.mark.guards("day-originals-removed-in-turn")
 def test_an_image_is_withdrawn_once_and_its_original_goes_when_it_is_its_turn() -> None:
     world = World()
     image_id, remove_at = scheduled(world), world.now + 600_000
@@ -38,6 +39,7 @@ def test_a_turn_that_has_passed_is_now() -> None:
     assert world.row(image_id).due_at == world.now
 
 
+@pytest.mark.guards("day-cancel-selection-rechecked")
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.SCHEDULED])
 def test_what_is_not_scheduled_any_more_is_left_alone(status: Status) -> None:
     world = World()
@@ -55,6 +57,7 @@ def test_another_day_another_lane_and_no_image_at_all_are_left_alone() -> None:
     assert not cancelled(world, "0" * 26)
 
 
+@pytest.mark.guards("day-cancel-version-fence")
 def test_what_a_worker_finishes_in_between_stays() -> None:
     world = World()
     image_id = scheduled(world, delay="PT1M")

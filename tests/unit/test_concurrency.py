@@ -11,6 +11,7 @@ from embedded_aws.concurrency import Bounds, Pool, bounds_of, pauses, share
 GIB = 1024**3
 
 
+@pytest.mark.guards("concurrency-memory-bound", "concurrency-queues-per-core")
 @pytest.mark.parametrize(
     ("cores", "memory_gib", "expected"),
     [
@@ -28,11 +29,13 @@ def test_a_machines_cores_and_memory_bound_a_function_and_the_account(
     assert bounds_of(cores=cores, memory_bytes=memory_gib * GIB) == expected
 
 
+@pytest.mark.guards("concurrency-account-room")
 def test_a_chosen_bound_leaves_the_account_room_for_another_function() -> None:
     assert bounds_of(cores=2, memory_bytes=4 * GIB, function=2) == Bounds(function=2, account=16, by_queues=2)
     assert bounds_of(cores=2, memory_bytes=4 * GIB, function=100) == Bounds(function=100, account=200, by_queues=100)
 
 
+@pytest.mark.guards("concurrency-mapping-minimum")
 @pytest.mark.parametrize(
     ("wanted", "wanted_together", "bound", "expected"),
     [(20, 30, 30, 20), (20, 30, 16, 10), (10, 30, 16, 5), (2, 100, 16, 1), (5, 5, 0, 0), (5, 5, 1, 1)],
@@ -90,6 +93,7 @@ def pool() -> Processes:
     return Processes()
 
 
+@pytest.mark.guards("concurrency-warmest-process-reused")
 def test_of_the_idle_processes_the_one_used_last_is_used_again(pool: Processes) -> None:
     first, second, third = pool.take(), pool.take(), pool.take()
     for moment, process in ((1, third), (2, first), (3, second)):
@@ -98,6 +102,7 @@ def test_of_the_idle_processes_the_one_used_last_is_used_again(pool: Processes) 
     assert pool.take() not in (first, second, third)
 
 
+@pytest.mark.guards("concurrency-process-not-shared")
 def test_a_process_in_use_is_given_to_nobody_else_and_one_of_another_function_neither(pool: Processes) -> None:
     busy, idle = pool.take(), pool.used(at=1, function="another")
     assert pool.take() not in (busy, idle)
@@ -110,6 +115,7 @@ def test_a_process_that_cannot_be_used_again_is_forgotten(pool: Processes) -> No
     assert pool.take() is not broken
 
 
+@pytest.mark.guards("concurrency-process-not-shared")
 def test_what_has_been_idle_for_too_long_is_ended_and_what_is_in_use_never(pool: Processes) -> None:
     busy, recent, old = pool.take(), pool.take(), pool.take()
     pool.give_back(old, at=1)
@@ -127,6 +133,7 @@ def test_of_a_function_that_nobody_asks_for_nothing_stays(pool: Processes) -> No
     assert pool.by_function == {}
 
 
+@pytest.mark.guards("concurrency-coldest-makes-room", "concurrency-process-replacement")
 def test_a_further_process_takes_the_place_of_the_one_that_idles_for_longest() -> None:
     pool = Processes(most=3)
     oldest, newer, busy = pool.used(at=1, function="a"), pool.used(at=2, function="b"), pool.take("c")
@@ -135,6 +142,7 @@ def test_a_further_process_takes_the_place_of_the_one_that_idles_for_longest() -
     assert pool.living() == [newer, busy, made]
 
 
+@pytest.mark.guards("concurrency-process-not-shared")
 def test_with_all_processes_in_use_none_is_ended_and_nobody_waits() -> None:
     pool = Processes(most=1)
     busy = pool.take()

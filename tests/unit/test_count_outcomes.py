@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from darkroom.domain.service_level import MINUTE, NO_OUTCOMES, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.operations.count_outcomes import (
     KEPT_MINUTES,
@@ -32,6 +34,7 @@ class Process:
         return dict(self.outcomes.minutes)
 
 
+@pytest.mark.guards("outcomes-bad-written-at-once")
 def test_what_is_bad_is_written_at_once_with_what_was_good_before() -> None:
     for bad in (failed_attempt("x"), Outcomes(ended=1, late=1), Outcomes(ended=1, given_up=1)):
         process = Process()
@@ -61,6 +64,7 @@ def test_nothing_is_written_if_nothing_happened() -> None:
     assert process.count(NO_OUTCOMES) == {}
 
 
+@pytest.mark.guards("outcomes-failure-contained", "outcomes-unwritten-kept")
 @ANY_FAILURE
 def test_what_cannot_be_written_is_kept_for_an_hour(failure: Exception) -> None:
     process, writes = Process(), []

@@ -178,6 +178,7 @@ def test_an_outage_brings_back_all_that_was_to_be_counted_and_nothing_else() -> 
     assert sorted(stack.count(event(), event(EventType.DELETED), "junk", event(number=2)).failures) == [0, 2, 3]
 
 
+@pytest.mark.guards("isolated-usage-event")
 def test_an_event_that_cannot_be_added_keeps_no_other_from_counting() -> None:
     class Strange(FakeUsage):
         def add(self, counts: Sequence[Count]) -> Sequence[Count]:
@@ -204,6 +205,7 @@ def test_a_transaction_that_fails_for_now_keeps_those_of_no_other_from_counting(
     assert sorted(counting.failures) == list(range(1, 100)), "the one that came twice, too"
 
 
+@pytest.mark.guards("usage-transaction-size-bound")
 def test_events_share_transactions_by_tenant_and_none_has_more_than_it_may_change() -> None:
     def count(number: int, tenant_id: str, day: str = "2026-11-21") -> Count:
         return Count(event_id=f"e-{number}", tenant_id=tenant_id, day=day, usage=Usage(images=1), forget_at=NOW)
@@ -227,6 +229,7 @@ def test_an_event_that_was_published_again_after_its_image_was_deleted_has_no_fi
     assert stack.usage.sums == {("acme", "2026-11-21"): Usage(images=1)}
 
 
+@pytest.mark.guards("usage-forgotten-not-recounted")
 def test_an_event_is_remembered_as_long_as_it_could_come_again() -> None:
     assert REMEMBERED_DAYS > COUNTED_DAYS > 23 + 14
     stack = Stack()
@@ -275,6 +278,7 @@ def histories(data: st.DataObject) -> tuple[list[Image], list[str]]:
     return rows, bodies
 
 
+@pytest.mark.guards("quotas-redo-difference")
 @settings(deadline=None)
 @given(st.data())
 def test_the_sum_is_what_the_rows_store_whatever_happened_in_whichever_order_it_is_told(data: st.DataObject) -> None:

@@ -50,6 +50,7 @@ def test_the_sweeper_looks_at_an_endpoint_with_a_new_delivery_within_a_minute() 
     assert world.now < due_at <= world.now + LOOK_SECONDS * 1000
 
 
+@pytest.mark.guards("webhook-message-failure-tolerated")
 @ANY_FAILURE
 def test_a_queue_that_does_not_answer_is_no_reason_to_note_it_again(failure: Exception) -> None:
     world = WebhooksWorld()
@@ -73,6 +74,8 @@ def test_a_disabled_endpoints_deliveries_are_noted_without_a_message() -> None:
     assert world.delivery_queue.sent == []
 
 
+@pytest.mark.guards("unreadable-endpoint-hourly-look", case="events0")
+@pytest.mark.guards("unreadable-endpoint-unknown-events", case="events2")
 @pytest.mark.parametrize("events", [("*",), ("image.done",), ("image.done?lane=fast",)])
 def test_an_unreadable_endpoint_keeps_no_sibling_from_its_event_and_gets_its_own_later(events: tuple[str, ...]) -> None:
     world = WebhooksWorld()
@@ -96,6 +99,7 @@ def test_an_event_for_a_sibling_alone_is_not_noted_for_an_unreadable_endpoint() 
     assert (len(world.rows(good)), world.rows(bad)) == (1, [])
 
 
+@pytest.mark.guards("isolated-delivery-failure-retried", "isolated-endpoint-delivery")
 def test_an_endpoint_whose_delivery_cannot_be_noted_keeps_none_behind_it_waiting() -> None:
     world = WebhooksWorld()
     first, second = world.add("https://a.example.com/"), world.add("https://b.example.com/")
@@ -112,6 +116,7 @@ def test_an_endpoint_whose_delivery_cannot_be_noted_keeps_none_behind_it_waiting
     assert [message.endpoint_id for message in world.take()] == [second.endpoint_id]
 
 
+@pytest.mark.guards("unreadable-delivery-already-noted")
 def test_an_event_that_comes_again_is_noted_though_a_newer_version_has_written_its_delivery() -> None:
     world = WebhooksWorld()
     bad, good = world.add("https://a.example.com/"), world.add("https://b.example.com/")
@@ -127,6 +132,7 @@ def rows_of(world: WebhooksWorld) -> list[Delivery]:
     return [row for rows in world.deliveries.rows.values() for row in rows.values()]
 
 
+@pytest.mark.guards("erasure-late-event-no-details", "erasure-unreadable-image-event")
 def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_details() -> None:
     world = WebhooksWorld()
     world.add()
@@ -142,6 +148,7 @@ def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_det
     assert [json.loads(request.body)["id"] for request in world.receiver.requests] == [one.event_id for one in told]
 
 
+@pytest.mark.guards("erasure-late-answer-not-kept")
 def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -154,6 +161,7 @@ def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept() ->
     assert kept == {"image.done": "no hero here", "image.deleted": None, "webhook.ping": "no hero here"}
 
 
+@pytest.mark.guards("quotas-hidden-from-webhooks")
 def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored() -> None:
     world = WebhooksWorld()
     endpoint = world.add()

@@ -339,6 +339,7 @@ def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
     assert office.row(FAILED).run == 2
 
 
+@pytest.mark.guards("fence-on-replay")
 def test_of_two_operators_one_opens_the_row() -> None:
     office = Office()
     office.place(FAILED)
@@ -436,6 +437,7 @@ class Forgetful(FakeDeadLetters):
         return replace(super().take(queue, limit), asked_again=lost > 0)
 
 
+@pytest.mark.guards("dead-letters-replay-lost-answer")
 def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
     office = Office()
     office.letters = Forgetful()
@@ -474,6 +476,7 @@ def test_an_image_without_a_dead_letter_is_replayed_by_its_row() -> None:
     assert [message.run for message in office.lanes.sent] == [2]
 
 
+@pytest.mark.guards("original-loss-not-refusal")
 def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> None:
     cause = Cause(error_type="OriginalMissing", message="gone", stack="")
     image = escalate(processing(), code="original_missing", message="It is gone.", now=NOW, cause=cause)
@@ -659,6 +662,7 @@ def with_an_unreadable_row(office: Office) -> DeadLetter:
     return letter
 
 
+@pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
     office = Office()
     letter = with_an_unreadable_row(office)
@@ -671,6 +675,7 @@ def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_oth
     assert office.letters.lying["slow"] == [letter] and office.in_hand == set()
 
 
+@pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
     office = Office()
     letter = with_an_unreadable_row(office)
@@ -680,6 +685,7 @@ def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> No
     assert office.drop(force=True) == Counter(dropped=1)
 
 
+@pytest.mark.guards("unreadable-blocks-whole-redrive")
 def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
     office = Office()
     with_an_unreadable_row(office)
@@ -689,6 +695,7 @@ def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_wh
     assert office.row(FAILED) == FAILED
 
 
+@pytest.mark.guards("isolated-dead-letter-version", case="attempts0")
 @pytest.mark.parametrize("attempts", [["one"], {"1": {}}, "one", 5])
 def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
     office = Office()
@@ -743,6 +750,7 @@ def test_a_rejected_message_is_dropped_by_force_alone() -> None:
     assert office.letters.lying["slow"] == []
 
 
+@pytest.mark.guards("signatures-rejected-unmoved")
 def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
     office = Office()
     office.place(FAILED)
@@ -753,6 +761,7 @@ def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
     assert (redrives.started, office.row(FAILED).run) == ([], 1)
 
 
+@pytest.mark.guards("signatures-unsigned-unmoved")
 def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved() -> None:
     office = Office()
     office.images.rows[FAILED.image_id] = FAILED

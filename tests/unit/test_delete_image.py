@@ -26,6 +26,7 @@ def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do() 
     assert world.row(image_id).status is Status.CANCELLED
 
 
+@pytest.mark.guards("erasure-deleted-image-unknown", "erasure-deleted-key-used-up")
 @pytest.mark.parametrize("is_done", [True, False])
 def test_a_deleted_image_is_unknown_and_its_key_is_used_up_whatever_is_sent_with_it(is_done: bool) -> None:
     world = World()
@@ -84,6 +85,12 @@ ENDINGS: dict[str, Callable[[Image], Image]] = {
 }
 
 
+@pytest.mark.guards("attention-tombstone-cleared")
+@pytest.mark.guards("erasure-tombstone-no-notices", case="done")
+@pytest.mark.guards("erasure-tombstone-no-attempts", case="given up")
+@pytest.mark.guards(
+    "erasure-tombstone-no-fingerprint", "erasure-tombstone-no-recipe", "erasure-tombstone-no-source", case="pending"
+)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_tombstone_says_nothing_about_the_picture_or_its_errors(ending: str) -> None:
     tombstone = delete(ENDINGS[ending](accepted_image(now=NOW)), now=NOW + 5)
@@ -92,6 +99,7 @@ def test_a_tombstone_says_nothing_about_the_picture_or_its_errors(ending: str) -
     assert (tombstone.created_at, tombstone.deleted_at, tombstone.due_at) == (NOW, NOW + 5, NOW + 5)
 
 
+@pytest.mark.guards("tenant-withdrawal-own-only")
 @pytest.mark.parametrize("image_id", ["0" * 26, "no id at all"])
 def test_an_image_that_is_not_there_or_anothers_cannot_be_deleted(image_id: str) -> None:
     world = World()

@@ -102,6 +102,7 @@ def test_a_request_has_the_events_id_bytes_and_a_signature() -> None:
     assert signatures(request)[0] == expected_signature(secret, request)
 
 
+@pytest.mark.guards("webhook-replaced-secret-signs")
 def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -118,6 +119,7 @@ def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
     assert signatures(after) == [expected_signature(second, after)]
 
 
+@pytest.mark.guards("webhook-delivery-ended-not-resent")
 def test_an_event_that_comes_twice_is_delivered_once() -> None:
     world = WebhooksWorld()
     world.add()
@@ -145,6 +147,7 @@ def test_an_event_that_cannot_be_noted_fails_alone() -> None:
     assert (created.deliveries, list(created.failures)) == (2, [1])
 
 
+@pytest.mark.guards("webhook-event-one-endpoint")
 def test_an_event_for_one_endpoint_goes_to_no_other() -> None:
     world = WebhooksWorld()
     world.add("https://a.example.com/")
@@ -250,6 +253,7 @@ def test_at_most_four_deliveries_are_on_their_way_to_an_endpoint() -> None:
     assert len(world.receiver.requests) == 30
 
 
+@pytest.mark.guards("webhook-called-takes-kept-place")
 def test_what_found_no_room_is_called_when_there_is_some() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -353,6 +357,7 @@ def fill(world: WebhooksWorld, messages: list[DeliveryMessage]) -> list[str]:
     return outcomes
 
 
+@pytest.mark.guards("webhook-index-lag-looks-again")
 def test_what_found_no_room_is_called_even_if_the_index_is_seconds_behind() -> None:
     world = world_with_a_late_index()
     endpoint = world.add()
@@ -366,6 +371,7 @@ def test_what_found_no_room_is_called_even_if_the_index_is_seconds_behind() -> N
     assert world.delivery_queue.sent == []
 
 
+@pytest.mark.guards("webhook-ended-not-called")
 def test_what_has_just_ended_is_not_called_because_the_index_still_lists_it() -> None:
     world = world_with_a_late_index()
     world.add()
@@ -377,6 +383,7 @@ def test_what_has_just_ended_is_not_called_because_the_index_still_lists_it() ->
     assert world.run() == []
 
 
+@pytest.mark.guards("webhook-called-room-bound")
 def test_however_many_call_no_more_are_called_than_there_is_room_for() -> None:
     world = WebhooksWorld(endpoints=SlowEndpoints())
     endpoint = world.add()
@@ -402,6 +409,7 @@ def test_a_place_is_kept_for_a_minute_if_the_message_is_lost() -> None:
     assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
+@pytest.mark.guards("webhook-refused-place-returned")
 def test_a_called_delivery_that_may_not_go_any_more_gives_its_place_back() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -414,6 +422,7 @@ def test_a_called_delivery_that_may_not_go_any_more_gives_its_place_back() -> No
     assert world.endpoint(endpoint).flights == ()
 
 
+@pytest.mark.guards("webhook-resting-endpoint-one-probe")
 def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -439,6 +448,7 @@ def refuses(*numbers: int) -> Callable[[Request], Answer]:
     return lambda request: DOWN if request.headers[ID_HEADER] in ids else OK
 
 
+@pytest.mark.guards("webhook-retries-cause-no-rest")
 def test_an_event_that_always_fails_holds_up_no_other() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -453,6 +463,7 @@ def test_an_event_that_always_fails_holds_up_no_other() -> None:
     assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
 
 
+@pytest.mark.guards("webhook-probe-failure-calls-other")
 def test_events_that_always_fail_hold_up_others_until_one_of_them_is_tried() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -468,6 +479,7 @@ def test_events_that_always_fail_hold_up_others_until_one_of_them_is_tried() -> 
     assert [row.status for row in world.rows(endpoint)[3:]] == [DeliveryStatus.DELIVERED] * 2
 
 
+@pytest.mark.guards("webhook-called-may-pass-rest", "webhook-rest-begin-calls-other")
 def test_events_that_always_fail_hold_up_nothing_that_waits_already() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -477,6 +489,7 @@ def test_events_that_always_fail_hold_up_nothing_that_waits_already() -> None:
     assert [row.status for row in world.rows(endpoint)[3:]] == [DeliveryStatus.DELIVERED] * 3
 
 
+@pytest.mark.guards("webhook-resting-newest-called")
 def test_many_events_that_always_fail_hold_up_no_newer_one_for_long() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -491,6 +504,7 @@ def test_many_events_that_always_fail_hold_up_no_newer_one_for_long() -> None:
     assert world.rows(endpoint)[-1].status is DeliveryStatus.DELIVERED
 
 
+@pytest.mark.guards("webhook-resting-few-attempts-first")
 def test_of_those_that_wait_at_a_resting_endpoint_one_with_few_attempts_is_called() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -502,6 +516,7 @@ def test_of_those_that_wait_at_a_resting_endpoint_one_with_few_attempts_is_calle
     assert max(attempts) - min(attempts) <= 1
 
 
+@pytest.mark.guards("webhook-resting-one-other-called")
 def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time() -> None:
     world = WebhooksWorld()
     world.add()
@@ -523,6 +538,7 @@ def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time() -> None:
     assert world.take() == []
 
 
+@pytest.mark.guards("webhook-call-expires")
 def test_a_call_that_comes_too_late_is_none_any_more() -> None:
     world = WebhooksWorld()
     world.add()
@@ -536,6 +552,7 @@ def test_a_call_that_comes_too_late_is_none_any_more() -> None:
     assert world.deliver(last).outcome == "resting"
 
 
+@pytest.mark.guards("webhook-oldest-failed-is-probe", "webhook-sweep-respects-rest")
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_the_oldest_that_has_failed_tries_at_its_own_times(is_lost: bool) -> None:
     world = WebhooksWorld()
@@ -555,6 +572,7 @@ def test_the_oldest_that_has_failed_tries_at_its_own_times(is_lost: bool) -> Non
     assert world.rows(endpoint)[0].attempt == 3
 
 
+@pytest.mark.guards("webhook-older-than-probe-tries", "webhook-probe-times-kept")
 def test_one_that_is_older_than_the_one_that_tries_tries_as_well_and_does_not_take_its_place() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -573,6 +591,7 @@ def test_one_that_is_older_than_the_one_that_tries_tries_as_well_and_does_not_ta
     assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, first_of_all.delivery_id)
 
 
+@pytest.mark.guards("webhook-probe-first-attempt-only")
 def test_after_a_short_outage_nothing_waits_for_an_event_that_is_always_refused() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -596,6 +615,7 @@ def test_after_a_short_outage_nothing_waits_for_an_event_that_is_always_refused(
     assert [row.status for row in world.rows(endpoint)[1:]] == [DeliveryStatus.DELIVERED] * 5
 
 
+@pytest.mark.guards("webhook-sweep-sends-oldest")
 def test_the_sweeper_has_the_one_that_tries_sent_and_the_oldest() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -616,6 +636,7 @@ def test_the_sweeper_has_the_one_that_tries_sent_and_the_oldest() -> None:
     assert [message.delivery_id for message in world.take()] == [first_of_all, oldest]
 
 
+@pytest.mark.guards("webhook-endpoint-flight-limit", "webhook-resting-flight-limit")
 def test_at_most_two_deliveries_are_on_their_way_to_an_endpoint_that_rests() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -680,6 +701,7 @@ def test_an_endpoint_in_which_everything_fails_is_noted_after_a_day_and_disabled
     assert row.disabled_at - row.failing_since >= DISABLE_SECONDS * 1000
 
 
+@pytest.mark.guards("webhook-disabled-endpoint-refused")
 def test_410_disables_an_endpoint() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -703,6 +725,7 @@ def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost() -> None:
     assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
+@pytest.mark.guards("webhook-recovery-new-round")
 def test_recovery_tries_what_has_failed_again() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -722,6 +745,7 @@ def test_recovery_tries_what_has_failed_again() -> None:
     assert world.endpoint(endpoint).recovery is None
 
 
+@pytest.mark.guards("webhook-look-written-before-send")
 def test_a_large_recovery_goes_page_by_page() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -753,6 +777,7 @@ def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
     assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
+@pytest.mark.guards("webhook-suspended-tenant-waits")
 def test_a_suspended_tenants_deliveries_wait() -> None:
     world = WebhooksWorld(suspended={TENANT})
     endpoint = world.add()
@@ -787,6 +812,7 @@ def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way() -> None:
     assert world.run() == ["delivered"]
 
 
+@pytest.mark.guards("webhook-new-delivery-watched")
 def test_a_lost_message_is_sent_again_by_the_sweeper() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -796,6 +822,7 @@ def test_a_lost_message_is_sent_again_by_the_sweeper() -> None:
     assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
 
 
+@pytest.mark.guards("webhook-delivery-lease")
 def test_a_worker_that_died_costs_one_attempt() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -816,6 +843,7 @@ def test_a_worker_that_died_costs_one_attempt() -> None:
     assert in_flight(world.endpoint(endpoint), now=world.now) == ()
 
 
+@pytest.mark.guards("webhook-delivery-attempt-limit")
 def test_workers_that_die_in_every_attempt_end_it() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -846,6 +874,7 @@ class SlowFirst(FakeDeliveries):
         return super().change(before, after)
 
 
+@pytest.mark.guards("webhook-second-worker-place-freed")
 def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
     deliveries = SlowFirst()
     world = WebhooksWorld(deliveries=deliveries)
@@ -863,6 +892,7 @@ def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
     assert world.endpoint(endpoint).flights == ()
 
 
+@pytest.mark.guards("webhook-flight-names-receipt")
 def test_of_two_messages_of_one_delivery_in_one_millisecond_neither_ends_the_others_way() -> None:
     world = WebhooksWorld(endpoints=SlowEndpoints(), deliveries=SlowDeliveries())
     endpoint = world.add()
@@ -882,6 +912,7 @@ def test_of_two_messages_of_one_delivery_in_one_millisecond_neither_ends_the_oth
     assert len(world.receiver.requests) == 1
 
 
+@pytest.mark.guards("webhook-secret-before-claim")
 def test_without_the_master_secret_nothing_is_claimed() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -913,6 +944,7 @@ def test_an_endpoint_that_changes_all_the_time_is_tried_again_later() -> None:
     assert world.rows(endpoint)[0].attempt == 0
 
 
+@pytest.mark.guards("webhook-due-look-not-postponed")
 def test_a_stream_of_new_deliveries_does_not_put_the_sweeper_off() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -930,6 +962,7 @@ def test_a_stream_of_new_deliveries_does_not_put_the_sweeper_off() -> None:
     assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
 
 
+@pytest.mark.guards("webhook-wake-once-a-second")
 def test_many_events_at_a_time_write_their_endpoints_row_once_a_second() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -957,6 +990,7 @@ def test_a_message_for_what_is_gone_does_nothing() -> None:
     assert world.deliver(message).outcome == "gone"
 
 
+@pytest.mark.guards("webhook-delivery-not-early")
 def test_a_message_that_comes_before_the_next_attempt_does_nothing() -> None:
     world = WebhooksWorld()
     world.add()
@@ -971,6 +1005,7 @@ def test_a_message_that_comes_before_the_next_attempt_does_nothing() -> None:
 # ── Two at the same row ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("webhook-late-worker-fenced")
 def test_a_worker_that_took_too_long_leaves_what_another_has_recorded() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1005,6 +1040,7 @@ class Overtaken(FakeDeliveries):
         raise Fenced(self.get(before.endpoint_id, before.delivery_id))
 
 
+@pytest.mark.guards("webhook-give-up-fenced")
 def test_a_worker_that_gives_up_what_another_has_written_meanwhile_tries_it_no_more() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1018,6 +1054,7 @@ def test_a_worker_that_gives_up_what_another_has_written_meanwhile_tries_it_no_m
     assert world.receiver.requests == []
 
 
+@pytest.mark.guards("webhook-recovery-survives-fence")
 def test_a_recovery_leaves_what_another_has_written_meanwhile_and_goes_on() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1032,6 +1069,7 @@ def test_a_recovery_leaves_what_another_has_written_meanwhile_and_goes_on() -> N
     assert world.endpoint(endpoint).recovery is None
 
 
+@pytest.mark.guards("webhook-recovery-retries-blanked")
 def test_a_recovery_opens_what_was_blanked_at_that_moment() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1052,6 +1090,7 @@ def test_a_recovery_opens_what_was_blanked_at_that_moment() -> None:
     assert (row.status, row) == (DeliveryStatus.WAITING, blank(row))
 
 
+@pytest.mark.guards("webhook-not-due-watched")
 def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in_time() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1068,6 +1107,7 @@ def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in
     assert (world.endpoint(endpoint).due_at or 0) <= row.due_at
 
 
+@pytest.mark.guards("webhook-sweep-bug-isolated", "webhook-sweep-bug-postponed")
 def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other() -> None:
     class Broken(FakeEndpoints):
         def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
@@ -1087,6 +1127,7 @@ def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other() -> None:
     assert world.sweep().errors == {}, "it is postponed"
 
 
+@pytest.mark.guards("webhook-look-decided-again")
 def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
     class Overtaken(FakeEndpoints):
         def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
@@ -1106,6 +1147,7 @@ def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
     assert len(world.take()) == 1
 
 
+@pytest.mark.guards("bookkeeping-next-delivery-isolated")
 @ANY_FAILURE
 @pytest.mark.parametrize(("answer", "outcome"), [(OK, "delivered"), (DOWN, "failed")])
 def test_what_cannot_be_sent_after_a_delivery_leaves_its_outcome(
@@ -1140,6 +1182,7 @@ def statuses(world: WebhooksWorld, endpoint: Endpoint) -> set[DeliveryStatus]:
     return {row.status for row in world.rows(endpoint) if isinstance(row, Delivery)}
 
 
+@pytest.mark.guards("unreadable-endpoint-rest-ends")
 def test_a_healed_endpoint_leaves_its_rest_though_the_delivery_that_tries_it_cannot_be_read() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1157,6 +1200,7 @@ def test_a_healed_endpoint_leaves_its_rest_though_the_delivery_that_tries_it_can
     assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
 
 
+@pytest.mark.guards("unreadable-delivery-no-probe")
 def test_unreadable_deliveries_that_come_first_keep_a_resting_endpoint_from_no_other() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1174,6 +1218,7 @@ def test_unreadable_deliveries_that_come_first_keep_a_resting_endpoint_from_no_o
     assert world.deliver(message).outcome == "delivered"
 
 
+@pytest.mark.guards("unreadable-delivery-postponed", case="30")
 @pytest.mark.parametrize("count", [4, 30])
 def test_unreadable_deliveries_that_come_first_fill_one_look_and_not_each(count: int) -> None:
     world = WebhooksWorld()
@@ -1187,6 +1232,7 @@ def test_unreadable_deliveries_that_come_first_fill_one_look_and_not_each(count:
     assert all((row[one].due_at or 0) > world.now for _, one in world.deliveries.unreadable), "they have moved on"
 
 
+@pytest.mark.guards("unreadable-delivery-place-freed")
 def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -1204,6 +1250,7 @@ def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() ->
     assert world.deliver(message_for(second)).outcome == "ended"
 
 
+@pytest.mark.guards("unreadable-claim-keeps-no-place")
 def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place() -> None:
     class Overtaken(FakeDeliveries):
         def change(self, before: Delivery, after: Delivery) -> Delivery:
@@ -1217,6 +1264,7 @@ def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place() -> None:
     assert world.endpoint(endpoint).flights == ()
 
 
+@pytest.mark.guards("unreadable-attempt-still-counts")
 def test_an_attempt_whose_delivery_a_newer_version_has_taken_counts_for_its_endpoint() -> None:
     class Overtaken(FakeDeliveries):
         def change(self, before: Delivery, after: Delivery) -> Delivery:
@@ -1281,6 +1329,7 @@ class Sent:
             self.outcomes.append(self.world.deliver(messages[0]).outcome)
 
 
+@pytest.mark.guards("webhook-host-normalized")
 @pytest.mark.parametrize(
     ("urls", "most"),
     [
@@ -1315,6 +1364,7 @@ def test_what_another_tenant_sends_to_the_host_takes_no_room() -> None:
     assert (sent.most, sent.outcomes) == (2 * MAX_FLIGHTS, ["delivered"] * 2 * MAX_FLIGHTS)
 
 
+@pytest.mark.guards("webhook-host-fewest-flights-first")
 def test_a_slow_endpoint_keeps_no_other_at_its_host_from_its_turn() -> None:
     world = WebhooksWorld()
     slow, quick = at_host(world, 2)
@@ -1348,6 +1398,7 @@ def fly(world: WebhooksWorld, endpoint: Endpoint, count: int) -> None:
     world.endpoints.change(row, replace(row, flights=tuple(flights)))
 
 
+@pytest.mark.guards("webhook-host-flight-taken-back")
 def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
@@ -1360,6 +1411,7 @@ def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back(
     assert (row.flights, row.crowded_at) == ((), world.now), "the next that ends calls it"
 
 
+@pytest.mark.guards("webhook-host-flight-limit")
 def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothing_back() -> None:
     world = WebhooksWorld()
     mine, other = at_host(world, 2)
@@ -1370,6 +1422,7 @@ def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothin
     assert world.endpoint(mine).version == before + 1
 
 
+@pytest.mark.guards("webhook-host-looks-after-mark")
 def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looked() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
@@ -1380,6 +1433,7 @@ def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looke
     assert world.deliver(message).outcome == "delivered"
 
 
+@pytest.mark.guards("webhook-host-collision-retried")
 def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
@@ -1401,6 +1455,7 @@ def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over() -> N
     assert [request.url for request in world.receiver.requests] == [mine.url]
 
 
+@pytest.mark.guards("webhook-host-single-scout")
 def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_rest_and_one_tries_it() -> None:
     world = WebhooksWorld()
     added = at_host(world)
@@ -1446,6 +1501,7 @@ def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
     return [scout, *(one for one in added if one != scout)]
 
 
+@pytest.mark.guards("webhook-host-rest-unreached-only")
 @pytest.mark.parametrize(
     "answer", [DOWN, Answer(milliseconds=15_000, error="timeout: the time was up while reading", was_too_slow=True)]
 )
@@ -1470,6 +1526,7 @@ def test_no_tenant_rests_for_what_another_could_not_reach() -> None:
     assert world.run() == ["delivered"]
 
 
+@pytest.mark.guards("webhook-answer-ends-host-rest")
 @pytest.mark.parametrize("answer", [OK, DOWN])
 def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> None:
     world = WebhooksWorld()
@@ -1482,6 +1539,8 @@ def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> 
     assert [one.unreached for one in listed(world)] == [0, 0, 0]
 
 
+@pytest.mark.guards("webhook-scout-is-enabled", case="disabled")
+@pytest.mark.guards("webhook-scout-has-probe", case="gives up")
 @pytest.mark.parametrize("how", ["removed", "disabled", "unreadable", "gives up", "at another host"])
 def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(how: str) -> None:
     world = WebhooksWorld()
@@ -1504,6 +1563,8 @@ def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(h
     assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
 
 
+@pytest.mark.guards("webhook-enable-ends-host-rest", case="enable")
+@pytest.mark.guards("webhook-called-tries-resting-host", case="ping")
 @pytest.mark.parametrize("what", ["ping", "enable", "recover", "resend"])
 def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_ends_the_rest_of_all(what: str) -> None:
     world = WebhooksWorld()
@@ -1525,6 +1586,7 @@ def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_e
     assert [one.rests_until for one in listed(world)] == [None] * 3
 
 
+@pytest.mark.guards("webhook-held-endpoint-fails-too")
 def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries_it() -> None:
     world = WebhooksWorld()
     unreached(world)
@@ -1534,6 +1596,7 @@ def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries
     assert [one.disabled_by for one in listed(world)] == [DisabledBy.FAILING] * 3
 
 
+@pytest.mark.guards("webhook-no-message-while-held", "webhook-sweep-skips-held-endpoint")
 def test_no_messages_are_sent_for_what_rests_with_its_host() -> None:
     world = WebhooksWorld()
     _, mine, *_ = unreached(world)
@@ -1544,6 +1607,7 @@ def test_no_messages_are_sent_for_what_rests_with_its_host() -> None:
     assert mine.endpoint_id not in [message.endpoint_id for message in world.take()]
 
 
+@pytest.mark.guards("webhook-lost-worker-host-unknown")
 def test_nothing_is_learnt_of_a_host_from_a_worker_that_died() -> None:
     world = WebhooksWorld()
     scout, *_ = unreached(world)

@@ -21,6 +21,7 @@ from console.main import app
 from darkroom.domain.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.lanes import LANES
 from proof.__main__ import PARTS
+from proof.guards import read_guards
 from tests.unit.test_template import unless_polled
 
 README = ROOT / "README.md"
@@ -148,6 +149,7 @@ def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -
     quick = {tier.name for tier in TIERS if tier.is_quick}
     rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", (DOCS / "guarantees.md").read_text(), re.MULTILINE)
     assert len(rows) > 60
+    tests_of = {guard.name: guard.tests for guard in read_guards()}
     for promise, held_by, proved_by in rows[1:]:
         commands, folder = set(), ROOT
         for name in re.findall(r"`((?:tests/)?\w[\w/]*(?:/|\.py|\.toml))`", held_by):
@@ -160,6 +162,10 @@ def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -
             if any(re.search(r"^(@|.*marks=)pytest\.mark\.long", file.read_text(), re.MULTILINE) for file in files):
                 commands.add("`make test-all`")
         assert commands == set(proved_by.split(", ")), promise
+        _, _, guards = held_by.partition("; guards: ")
+        for guard in re.findall(r"`([\w-]+)`", guards):
+            its_tests = {test.partition("::")[0].rpartition("/")[2] for test in tests_of[guard]}
+            assert any(test in held_by for test in its_tests), f"{promise}: none of its tests fails without {guard}"
 
 
 def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> None:

@@ -55,6 +55,7 @@ def test_a_due_image_whose_worker_died_is_rescued() -> None:
     assert isinstance(look(processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW), now=NOW), Rescue)
 
 
+@pytest.mark.guards("due-no-message-in-backoff")
 def test_an_image_that_backs_off_is_sent_no_message_that_could_begin_nothing() -> None:
     for image in (processing(lease_until=NOW - 1), pending()):
         duty = look(replace(image, due_at=NOW, not_before=NOW + 1), now=NOW)
@@ -96,6 +97,7 @@ def test_releases_that_are_paced_are_not_overtaken() -> None:
     assert isinstance(far, Wait) and far.image.due_at == NOW + 3_600_000
 
 
+@pytest.mark.guards("due-unsent-not-behind-backlog", "due-unsent-not-behind-release")
 @pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])
 def test_what_could_not_be_sent_waits_behind_nobody(status: Status) -> None:
     before = pending(status=status, process_at=NOW - 1)

@@ -64,12 +64,14 @@ def test_an_image_that_waits_is_estimated_by_its_lane() -> None:
     assert House().says() == 22
 
 
+@pytest.mark.guards("load-shedding-begun-workers")
 def test_an_image_that_waits_is_estimated_by_a_lane_whose_workers_have_just_begun() -> None:
     house = House()
     house.depths.waiting["slow"] = 110
     assert house.says() == 23
 
 
+@pytest.mark.guards("estimate-waiting-images-only")
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.PENDING])
 def test_nothing_is_estimated_and_nothing_asked_for_an_image_that_waits_for_no_worker(status: Status) -> None:
     house = House()
@@ -81,6 +83,7 @@ def test_a_withdrawn_image_waits_for_nobody() -> None:
     assert House().says(replace(pending(), lane="slow", deleted_at=NOW)) is None
 
 
+@pytest.mark.guards("estimate-unknown-lane")
 def test_a_lane_that_this_version_does_not_know_is_not_estimated() -> None:
     assert House().says(replace(pending(), lane="bulk")) is None
 
@@ -90,6 +93,7 @@ def test_too_few_images_tell_nothing(settled: int, seconds: int | None) -> None:
     assert House(settled=settled).says() == seconds
 
 
+@pytest.mark.guards("estimate-look-reuse")
 def test_a_process_looks_at_a_lane_once_in_some_seconds_however_many_ask() -> None:
     house = House()
     for _ in range(10):
@@ -101,6 +105,7 @@ def test_a_process_looks_at_a_lane_once_in_some_seconds_however_many_ask() -> No
     assert (house.says(), house.depths.looks) == (2, 2)
 
 
+@pytest.mark.guards("estimate-clock-set-back")
 def test_a_clock_that_was_set_back_does_not_keep_an_old_look() -> None:
     house = House()
     house.says()
@@ -109,6 +114,7 @@ def test_a_clock_that_was_set_back_does_not_keep_an_old_look() -> None:
     assert house.depths.looks == 2
 
 
+@pytest.mark.guards("estimate-store-outage-tolerated")
 @ANY_FAILURE
 @pytest.mark.parametrize("silent", ["depths", "throughput"])
 def test_a_store_that_does_not_answer_fails_no_read_and_is_not_asked_again_at_once(

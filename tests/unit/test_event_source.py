@@ -42,6 +42,7 @@ def test_a_record_says_what_the_event_does() -> None:
     ]
 
 
+@pytest.mark.guards("retry-event-without-messages")
 @pytest.mark.parametrize("path", sorted((ROOT / "events").glob("*.json")), ids=lambda path: path.stem)
 def test_an_example_is_an_event_of_a_queue_or_refused(path: Any) -> None:
     example = json.loads(path.read_text())
@@ -73,6 +74,7 @@ def test_only_records_that_failed_come_back() -> None:
     assert answer == {"batchItemFailures": [{"itemIdentifier": "b"}, {"itemIdentifier": "d"}]}
 
 
+@pytest.mark.guards("retry-record-isolated")
 def test_a_batch_of_failures_is_no_failure_of_the_function() -> None:
     def settle(_: Record) -> None:
         raise KeyError("always")

@@ -85,6 +85,7 @@ def test_what_is_fetched_is_from_then_on_as_if_it_had_been_uploaded() -> None:
     assert world.row(image.image_id).status is Status.DONE
 
 
+@pytest.mark.guards("fetch-url-forgotten-on-arrival")
 def test_the_url_is_forgotten_once_the_image_is_here_and_what_its_source_said_is_kept() -> None:
     world = serving(PHOTO)
     image = asked(world)
@@ -99,6 +100,7 @@ def fetched_again(world: World, image: Image) -> Fetching:
     return fetch(world, image)
 
 
+@pytest.mark.guards("fetch-refusal-confirmed")
 def test_a_source_that_sends_no_image_once_is_asked_again() -> None:
     world = serving(flipped(PHOTO[:1]) + PHOTO[1:], PHOTO)
     image = asked(world)
@@ -107,6 +109,7 @@ def test_a_source_that_sends_no_image_once_is_asked_again() -> None:
     assert fetched_again(world, image).outcome == "accepted"
 
 
+@pytest.mark.guards("fetch-accepted-formats-only")
 @pytest.mark.parametrize("file", [VIDEO, VIDEO.replace(b"mp42", b"heic")])
 def test_what_cannot_be_developed_here_is_read_in_its_first_bytes_alone_and_twice_at_most(file: bytes) -> None:
     world = serving(file)
@@ -116,6 +119,7 @@ def test_what_cannot_be_developed_here_is_read_in_its_first_bytes_alone_and_twic
     assert world.originals.objects == {}
 
 
+@pytest.mark.guards("fetch-url-forgotten-at-end")
 @pytest.mark.parametrize("why", [Unfetched(code="fetch_not_found", message="Nothing there (404)."), b"<!DOCTYPE html>"])
 def test_the_url_is_forgotten_once_it_has_failed(why: Unfetched | bytes) -> None:
     world = serving(why)
@@ -140,6 +144,7 @@ def test_a_scheduled_image_is_fetched_at_once_and_developed_in_time() -> None:
     assert (len(world.hold_queue.held), world.lanes.sent) == (1, [])
 
 
+@pytest.mark.guards("fetch-not-before-time")
 def test_a_source_that_does_not_answer_is_asked_five_times_in_longer_and_longer_pauses() -> None:
     world = serving(BUSY)
     image = asked(world)
@@ -164,6 +169,7 @@ def test_a_source_that_does_not_answer_is_asked_five_times_in_longer_and_longer_
     assert len(world.remote_images.asked) == MAX_FETCHES
 
 
+@pytest.mark.guards("fetch-longest-retry-after")
 def test_a_source_may_ask_for_a_pause_of_an_hour_and_of_no_more() -> None:
     world = serving(replace(BUSY, retry_after_seconds=3600), replace(BUSY, retry_after_seconds=3601))
     image = asked(world)
@@ -185,6 +191,7 @@ def test_no_dead_letter_and_no_error_budget_pays_for_a_source() -> None:
     assert world.dead_letters.depth("slow") == 0
 
 
+@pytest.mark.guards("dead-letters-missing-original")
 def test_what_never_came_cannot_be_replayed_and_needs_no_dead_letter() -> None:
     world = serving(BUSY)
     image = asked(world)
@@ -196,6 +203,7 @@ def test_what_never_came_cannot_be_replayed_and_needs_no_dead_letter() -> None:
     assert verdict_of(message_for(row), row) is Verdict.SETTLED
 
 
+@pytest.mark.guards("fetch-live-lease")
 def test_two_deliveries_at_the_same_time_fetch_once() -> None:
     world = serving(PHOTO)
     image = asked(world)
@@ -225,6 +233,7 @@ def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over() -> N
     assert world.fetch(message, "another").outcome == "accepted"
 
 
+@pytest.mark.guards("due-unfetched-leftovers-removed", "sweeper-fetch-failure-counted")
 def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
     world = serving(PHOTO)
     image = asked(world)
@@ -249,6 +258,7 @@ def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
     assert (world.originals.objects, world.row(image.image_id).due_at) == ({}, None)
 
 
+@pytest.mark.guards("fetch-tries-of-source-only")
 def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
     class Down(FakeOriginals):
         def put_if_absent(self, *_: Any, **__: Any) -> StoredOriginal:
@@ -270,6 +280,7 @@ def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
     assert error is not None and "tried 5 times" in error.message
 
 
+@pytest.mark.guards("fetch-bug-put-back", "fetch-bug-stack-kept", "fetch-bug-text-dropped")
 def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then() -> None:
     class Forbidden(FakeOriginals):
         def put_if_absent(self, *_: Any, **__: Any) -> StoredOriginal:
@@ -310,6 +321,7 @@ def test_a_bug_after_the_claim_is_raised_although_the_row_cannot_be_put_back() -
     assert row.due_at is not None and row.due_at > world.now
 
 
+@pytest.mark.guards("sweeper-fetch-backlog-wait")
 def test_a_backlog_of_the_fetch_queue_explains_a_wait_and_brings_no_copies() -> None:
     world = serving(PHOTO)
     image = asked(world)
@@ -327,6 +339,7 @@ def test_a_backlog_of_the_fetch_queue_explains_a_wait_and_brings_no_copies() -> 
     assert world.sweep().outcomes == {"waiting": 1}, "the copy waits as well"
 
 
+@pytest.mark.guards("sweeper-dead-worker-refetch")
 def test_no_backlog_explains_the_wait_of_one_whose_worker_died_or_whose_pause_is_over() -> None:
     world = serving(BUSY)
     image = asked(world)
@@ -341,6 +354,7 @@ def test_no_backlog_explains_the_wait_of_one_whose_worker_died_or_whose_pause_is
     assert world.sweep().outcomes == {"rescued": 1}
 
 
+@pytest.mark.guards("measures-slow-source-no-alarm")
 def test_messages_that_no_worker_takes_are_counted() -> None:
     world = World()
     for waiting, taken, counted in ((0, 0, 0), (3, 0, 3), (3, 1, 0), (0, 2, 0)):
@@ -348,6 +362,7 @@ def test_messages_that_no_worker_takes_are_counted() -> None:
         assert world.measure().untaken_fetches == counted
 
 
+@pytest.mark.guards("fetch-earlier-original-counts")
 def test_an_earlier_workers_original_counts_although_its_source_sends_another_picture_now() -> None:
     class Lost(FakeImages):
         def change(self, before: Image, after: Image, **fence: Any) -> Image:
@@ -366,6 +381,7 @@ def test_an_earlier_workers_original_counts_although_its_source_sends_another_pi
     assert row.fetched == Provenance(), "what was said of the other picture is not told of this one"
 
 
+@pytest.mark.guards("fetch-other-photo-refused")
 def test_another_photo_that_was_sent_with_the_key_is_never_developed_for_it() -> None:
     class NoRow(FakeImages):
         def create(self, image: Image) -> Image:
@@ -433,6 +449,7 @@ def test_a_message_to_the_lane_that_was_lost_is_sent_by_the_next_delivery() -> N
     assert len(world.lanes.sent) == 1
 
 
+@pytest.mark.guards("fetch-withdrawn-not-stored")
 def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing() -> None:
     world = serving(PHOTO)
     image = asked(world)
@@ -468,6 +485,7 @@ def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later() -> None
     assert world.originals.objects == {}
 
 
+@pytest.mark.guards("fetch-expired-not-stored")
 def test_an_image_that_expires_while_it_is_fetched_is_not_stored() -> None:
     world = serving(PHOTO)
     image = asked(world, expires_at="2026-11-21T09:01:00Z")

@@ -19,6 +19,7 @@ def matches(pattern: str, message: str) -> bool:
     return compile_pattern(pattern).match(message) is not None
 
 
+@pytest.mark.guards("emulator-filter-optional-terms")
 @pytest.mark.parametrize(
     ("pattern", "outcomes"),
     [
@@ -44,6 +45,7 @@ def test_terms_are_included_excluded_or_optional(pattern: str, outcomes: str) ->
     assert "".join("01"[matches(pattern, message)] for message in messages) == outcomes
 
 
+@pytest.mark.guards("emulator-filter-missing-value")
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [

@@ -40,6 +40,7 @@ def test_the_guilty_frame_is_the_last_one_of_our_own_code() -> None:
     assert str(guilty_frame(OTHERS)) == "operations/transcode_image.py:210 in _develop"
 
 
+@pytest.mark.guards("fingerprints-own-code-only")
 @pytest.mark.parametrize(
     "path",
     [
@@ -71,6 +72,7 @@ botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling t
 """
 
 
+@pytest.mark.guards("fingerprints-aws-wrappers-skipped")
 def test_the_caller_of_aws_is_guilty_and_not_what_every_call_goes_through() -> None:
     assert [frame.function for frame in own_frames(STACK + AWS_CALL)][:2] == ["get", "_develop"]
     assert fingerprint("ClientError", AWS_CALL) == "ClientError@aws/objects.py:get"
@@ -90,6 +92,7 @@ def test_a_failed_call_to_aws_is_one_defect_per_operation_code_and_resource() ->
     assert fingerprint("KeyError", handled) == "KeyError@operations/transcode_image.py:_develop"
 
 
+@pytest.mark.guards("fingerprints-former-name")
 def test_a_defect_is_also_found_by_the_name_that_it_had_before() -> None:
     named_now = "ClientError@aws/objects.py:get"
     assert is_defect(named_now, "ClientError", AWS_CALL)

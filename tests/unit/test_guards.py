@@ -1,9 +1,162 @@
-"""Each guard that is removed by the proof is found where its entry says, and so are its tests."""
+"""Each guard can be removed, and has a test that must fail without it."""
 
-from proof.guards import problem_of, read_guards
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from checks.report import ROOT
+from proof.guards import Guard, mutant, problem_of, read_guards
+from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
+
+CODE = Path("code.py")
 
 
-def test_every_guard_is_in_its_file_once_and_has_a_test() -> None:
-    guards = read_guards()
-    assert {guard.name: problem for guard in guards if (problem := problem_of(guard))} == {}
-    assert len({guard.name for guard in guards}) == len(guards)
+def test_every_guard_can_be_removed_and_has_a_test_and_no_name_goes_with_it(tmp_path: Path) -> None:
+    problems = {}
+    for guard in read_guards():
+        try:
+            (tmp_path / guard.name).with_suffix(guard.file.suffix).write_text(mutant(guard))
+        except (NoMutantError, SyntaxError) as error:
+            problems[guard.name] = str(error)
+        if not guard.tests:
+            problems[guard.name] = "no test names it"
+    assert problems == {}
+    ruff = ROOT / ".darkroom/venvs/dev/bin/ruff"
+    options = ["check", "--isolated", "--select", "F82", "--output-format", "concise"]
+    said = subprocess.run([ruff, *options, tmp_path], capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout
+
+
+def removed(code: str, way: Way | None = None, part: str = "", by: str = "") -> str:
+    ((_, line),) = guarded_lines(code)
+    return without_guard(CODE, code, line, Removal(way=way, part=part, by=by))
+
+
+@pytest.mark.parametrize(
+    ("code", "without"),
+    [
+        ("if late:  # guard: x\n    stop()", "if False:\n    stop()"),
+        ("if early:\n    go()\nelif late:  # guard: x\n    stop()", "if early:\n    go()\nelif False:\n    stop()"),
+        ("while more:  # guard: x\n    go()", "while False:\n    go()"),
+        ("# guard: x\ncheck()\ngo()", "pass\ngo()"),
+        ("with lock:  # guard: x\n    go()\n    stop()", "go()\nstop()"),
+        ("go(\n    one,  # guard: x\n    two=2,\n)", "go(two=2)"),
+        ("go(\n    one,\n    two=2,  # guard: x\n)", "go(one)"),
+        ("ok = (\n    one\n    # guard: x\n    and two\n    and three\n)", "ok = one and three"),
+        ("ok = (\n    one\n    or two  # guard: x\n)", "ok = one"),
+        ("its = {\n    1: 2,  # guard: x\n    3: 4,\n}", "its = {3: 4}"),
+        ("its = [\n    1,  # guard: x\n    3,\n]", "its = [3]"),
+        (
+            "its = [\n    one\n    for one in all_of_them\n    if one  # guard: x\n]",
+            "its = [one for one in all_of_them]",
+        ),
+        (
+            "try:\n    go()\nexcept A:  # guard: x\n    pass\nexcept B:\n    stop()",
+            "try:\n    go()\nexcept B:\n    stop()",
+        ),
+        ("@once  # guard: x\ndef go():\n    pass", "def go():\n    pass"),
+    ],
+)
+def test_by_default_the_line_or_its_condition_is_left_out(code: str, without: str) -> None:
+    assert removed(code) == without
+
+
+@pytest.mark.parametrize(
+    ("code", "way", "part", "without"),
+    [
+        ("if late:  # guard: x\n    stop()", Way.ALWAYS, "if", "if True:\n    stop()"),
+        ("if late and old:  # guard: x\n    stop()", Way.WITHOUT, "late", "if old:\n    stop()"),
+        ("return_ = late and old  # guard: x", Way.NEVER, "late and old", "return_ = False"),
+        ("go(one, two=2)  # guard: x", Way.WITHOUT, "two=2", "go(one)"),
+        ("go(min(one, 2))  # guard: x", Way.KEEP, "one", "go(one)"),
+        ("its = not late  # guard: x", Way.KEEP, "late", "its = late"),
+        ("its = one if late else two  # guard: x", Way.KEEP, "two", "its = two"),
+        ("if one < two:  # guard: x\n    stop()", Way.BOUND, "", "if one <= two:\n    stop()"),
+        ("if one >= two:  # guard: x\n    stop()", Way.BOUND, "", "if one > two:\n    stop()"),
+    ],
+)
+def test_the_data_say_which_part_of_a_line_is_meant(code: str, way: Way, part: str, without: str) -> None:
+    assert removed(code, way, part) == without
+
+
+def test_a_text_may_be_replaced_as_far_as_it_begins_on_the_line() -> None:
+    code = "one = 1\nif one > 1:  # guard: x\n    one = 2\n"
+    assert removed(code, Way.REPLACE, "if one > 1:\n    one", "one") == "one = 1\none = 2\n"
+    with pytest.raises(NoMutantError, match="0 times"):
+        removed(code, Way.REPLACE, "2", "3")
+    with pytest.raises(SyntaxError):
+        removed(code, Way.REPLACE, "if one", "if")
+
+
+@pytest.mark.parametrize(
+    ("code", "way", "part"),
+    [
+        ("# guard: x\n\ngo()", None, ""),
+        ("go(\n    one\n    .two,\n    *three[\n        1  # guard: x\n    ],\n)", None, ""),
+        ("go(one, one)  # guard: x", Way.WITHOUT, "one"),
+        ("go(one)  # guard: x", Way.WITHOUT, "two"),
+        ("if one < two < three:  # guard: x\n    stop()", Way.BOUND, ""),
+    ],
+)
+def test_what_is_not_said_clearly_is_no_mutant(code: str, way: Way | None, part: str) -> None:
+    with pytest.raises(NoMutantError):
+        removed(code, way, part)
+
+
+def test_a_line_of_yaml_is_left_out_or_replaced() -> None:
+    code, path = "a: 1\nb: 2  # guard: x\n", Path("template.yaml")
+    assert without_guard(path, code, 2, Removal()) == "a: 1\n"
+    assert without_guard(path, code, 2, Removal(way=Way.REPLACE, part="2", by="3")) == "a: 1\nb: 3\n"
+    with pytest.raises(NoMutantError, match="yaml"):
+        without_guard(path, code, 2, Removal(way=Way.BOUND))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "layers" / "code.py").write_text("if a:  # guard: one, two\n    b()\n")
+    marks = '@pytest.mark.guards("one")\n@pytest.mark.guards("two", case="third")\ndef test_it(): ...\n'
+    (tmp_path / "tests" / "test_code.py").write_text(marks)
+    (tmp_path / "tests" / "guards.toml").write_text('[always]\ntwo = "if"\n')
+    return tmp_path
+
+
+def test_a_guard_is_read_from_its_line_its_tests_and_the_data(project: Path) -> None:
+    guard = Guard(
+        name="one",
+        file=Path("layers/code.py"),
+        line=1,
+        removal=Removal(),
+        tests=("tests/test_code.py::test_it",),
+    )
+    other = Guard(
+        name="two",
+        file=guard.file,
+        line=1,
+        removal=Removal(way=Way.ALWAYS, part="if"),
+        tests=("tests/test_code.py::test_it[third]",),
+    )
+    assert read_guards(project) == [guard, other]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "complaint"),
+    [
+        ("layers/other.py", "go()  # guard: one\n", "one guards a line of layers/code.py and one of layers/other.py"),
+        ("tests/test_other.py", '@pytest.mark.guards("three")\ndef test_it(): ...\n', "three, which no line"),
+        ("tests/guards.toml", '[always]\nthree = "if"\n', "three, which no line"),
+    ],
+)
+def test_a_name_stands_once_in_the_code_and_nowhere_else_for_nothing(
+    project: Path, file: str, content: str, complaint: str
+) -> None:
+    (project / file).write_text(content)
+    with pytest.raises(ValueError, match=complaint):
+        read_guards(project)
+
+
+def test_a_guard_that_no_test_names_is_told(project: Path) -> None:
+    (project / "tests" / "test_code.py").write_text("")
+    assert [problem_of(guard, project) for guard in read_guards(project)] == ["no test names it"] * 2

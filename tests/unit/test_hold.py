@@ -97,6 +97,7 @@ def test_a_batch_has_a_limit() -> None:
     assert sorted(len(batch.entries) for batch in batches) == [1, BATCH_LIMIT]
 
 
+@pytest.mark.guards("hold-slot-never-reentered")
 def test_each_ring_brings_its_images_to_a_narrower_one() -> None:
     names = [level.name for level in WHEEL]
     # Also the last of each slot, which are further off than the narrower ring reaches.
@@ -152,6 +153,7 @@ def test_an_object_is_compact() -> None:
 EMPTY = Batch(level="release", wake_at=0, entries=()).dumped()
 
 
+@pytest.mark.guards("hold-cut-off-batch", "hold-trailing-data-refused", "hold-wake-time-bounds")
 @pytest.mark.parametrize(
     "dumped",
     [
@@ -199,6 +201,7 @@ def test_what_is_no_batch_of_this_version_is_not_guessed_at(dumped: bytes) -> No
         read_batch(dumped)
 
 
+@pytest.mark.guards("hold-decompressed-size-bound")
 def test_an_object_that_unfolds_to_far_more_than_any_batch_is_given_up_after_the_most_that_a_batch_has() -> None:
     squeezer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     bomb = b"".join([*(squeezer.compress(bytes(2**24)) for _ in range(16)), squeezer.flush()])
@@ -220,6 +223,7 @@ def test_the_largest_batch_can_be_read() -> None:
     assert read_batch(batch.dumped()) == batch
 
 
+@pytest.mark.guards("hold-error-text-bound")
 def test_an_error_about_ten_thousand_images_is_short() -> None:
     images = [[f"{number:026d}", "one", 0, 0] for number in range(BATCH_LIMIT)]
     document = {"v": 1, "level": "release", "wake_at": 0, "groups": [{"tenant_id": "", "lane": "", "images": images}]}
@@ -231,6 +235,7 @@ def test_an_error_about_ten_thousand_images_is_short() -> None:
 DAMAGES = 20_000
 
 
+@pytest.mark.guards("hold-batch-digest", "hold-decompression-damage")
 def test_every_damage_of_an_object_is_an_unreadable_batch() -> None:
     chance = random.Random(20261122)
     images = [entry(number, 7200 + number, tenant_id="default" if number % 3 else "acme") for number in range(12)]
@@ -275,6 +280,7 @@ def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
     assert outcomes.keys() == {"unreadable", "read"}
 
 
+@pytest.mark.guards("hold-time-lower-bound", "hold-time-upper-bound", "hold-unknown-lane")
 @pytest.mark.parametrize(
     ("seconds", "lane", "why"),
     [

@@ -83,6 +83,7 @@ def test_a_far_image_is_written_down_and_set_to_wake() -> None:
     assert (holding.held, holding.batches, holding.failed, plane.lanes.sent) == (1, 1, {}, [])
 
 
+@pytest.mark.guards("delay-rounded-up")
 def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_left() -> None:
     plane = Plane()
     holding = plane.hold(entry(1, 600.001), entry(2, -30))
@@ -100,6 +101,7 @@ def test_the_waking_is_not_set_before_the_batch_is_stored() -> None:
     assert plane.wake_ups.wakings == {}
 
 
+@pytest.mark.guards("hold-message-until-wake-set")
 def test_nothing_is_settled_whose_waking_could_not_be_set() -> None:
     plane = Plane()
     plane.wake_ups.set = refuse
@@ -183,6 +185,13 @@ BAD = {
 }
 
 
+@pytest.mark.guards(
+    "hold-dead-letter-bug-isolated",
+    "hold-message-bug-isolated",
+    "hold-tenant-message-group",
+    "hold-time-upper-bound",
+    "hold-unplaceable-refused",
+)
 @pytest.mark.parametrize(("body", "reason"), BAD.values(), ids=BAD)
 def test_a_bad_message_fails_alone_and_says_why(body: str, reason: type[Exception]) -> None:
     plane = Plane()
@@ -207,6 +216,7 @@ def test_a_dead_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_noth
     assert (holding.woken, holding.failed, plane.wake_ups.wakings) == (1, {}, {name: (key, wake_at)})
 
 
+@pytest.mark.guards("hold-batch-digest")
 def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake() -> None:
     plane = Plane()
     plane.hold(entry(1, DAY), entry(2, 40 * DAY))
@@ -217,6 +227,7 @@ def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake()
     assert plane.wake_ups.wakings == {}
 
 
+@pytest.mark.guards("hold-dead-letter-time-limit")
 def test_dead_letters_come_after_images_and_stop_in_good_time() -> None:
     plane = Plane()
     plane.holds.get = refuse
@@ -227,6 +238,7 @@ def test_dead_letters_come_after_images_and_stop_in_good_time() -> None:
     assert type(plane.hold(dead_letter_of(f"holds/x/{'0' * 40}.json.gz")).failed[0]) is Retryable
 
 
+@pytest.mark.guards("hold-lane-bug-isolated", "hold-sends-per-lane")
 @pytest.mark.parametrize("error", [Retryable("throttled"), KeyError("fast"), RuntimeError("a bug")], ids=repr)
 def test_a_lane_that_fails_costs_no_other_lanes_images_anything(error: Exception) -> None:
     plane = Plane()
@@ -250,6 +262,7 @@ def test_a_message_that_its_queue_refuses_fails_alone() -> None:
     assert (list(holding.failed), holding.sent) == ([1], 2)
 
 
+@pytest.mark.guards("hold-batch-bug-isolated")
 @pytest.mark.parametrize("port", ["holds", "wake_ups"])
 def test_a_batch_that_trips_a_bug_costs_the_others_nothing(port: str) -> None:
     plane = Plane()
@@ -267,6 +280,7 @@ def test_a_batch_that_trips_a_bug_costs_the_others_nothing(port: str) -> None:
     assert ([type(error) for error in holding.failed.values()], holding.batches) == ([RuntimeError], 1)
 
 
+@pytest.mark.guards("hold-wheel-bug-isolated")
 def test_an_image_whose_place_on_the_wheel_trips_a_bug_costs_the_others_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -304,6 +318,7 @@ def test_what_cannot_be_set_aside_comes_again() -> None:
     assert isinstance(holding.failed[1], Retryable)
 
 
+@pytest.mark.guards("signatures-rejection-time")
 def test_without_time_left_what_is_rejected_comes_again() -> None:
     plane = Plane(out_of_time=True)
     holding = plane.hold(forged(entry(2, DAY)))

@@ -90,6 +90,7 @@ def test_every_status_has_its_row_in_the_table() -> None:
     assert set(TRANSITIONS) == set(Status)
 
 
+@pytest.mark.guards("terminal-state-next-run-only")
 def test_only_a_replay_and_a_redo_leave_a_terminal_state() -> None:
     leaving = {status: TRANSITIONS[status] for status in Status if status.is_terminal and TRANSITIONS[status]}
     assert leaving == {Status.FAILED: {Status.PENDING}, Status.DONE: {Status.PENDING}}
@@ -122,6 +123,7 @@ def test_the_first_delivery_claims() -> None:
     assert (claimed.image.claimed_by, claimed.image.lease_until, claimed.image.due_at) == ("me", LEASE_UNTIL, DUE_AT)
 
 
+@pytest.mark.guards("claim-live-lease")
 def test_a_delivery_during_anothers_lease_has_nothing_to_do() -> None:
     assert try_claim(processing(), now=LEASE_UNTIL) == NothingToDo(reason="leased")
 
@@ -132,6 +134,7 @@ def test_a_delivery_after_a_lapsed_lease_claims_the_next_attempt() -> None:
     assert claimed.image.attempt == 2
 
 
+@pytest.mark.guards("claim-backoff-respected", "claim-failed-attempt-backoff")
 def test_no_message_begins_another_attempt_before_the_backoff_is_over() -> None:
     back = put_back(processing(), now=NOW, delay_seconds=20, cause=CAUSE)
     assert back.not_before == NOW + 20_000
@@ -150,6 +153,7 @@ def test_a_run_that_is_out_of_attempts_waits_for_nothing() -> None:
     assert isinstance(try_claim(processing(attempt=5), now=LEASE_UNTIL + 1), GiveUp)
 
 
+@pytest.mark.guards("claim-end-clears-backoff")
 def test_what_an_operator_begins_anew_waits_for_no_backoff_of_the_run_before() -> None:
     assert replay(give_up(processing(), now=NOW), now=NOW).not_before is None
 
@@ -161,6 +165,7 @@ def test_what_only_an_operator_can_help_fails_for_good_and_owes_a_dead_letter() 
     assert (failed.attempts[-1].ended_at, failed.attempts[-1].cause) == (NOW, CAUSE)
 
 
+@pytest.mark.guards("claim-ended-refused")
 @pytest.mark.parametrize("status", [status for status in Status if status.is_terminal])
 def test_a_delivery_of_a_finished_image_has_nothing_to_do(status: Status) -> None:
     assert try_claim(in_status(status)) == NothingToDo(reason="terminal")
@@ -170,12 +175,14 @@ def test_a_delivery_before_the_upload_has_nothing_to_do() -> None:
     assert try_claim(in_status(Status.AWAITING_UPLOAD)) == NothingToDo(reason="too_early")
 
 
+@pytest.mark.guards("delay-no-early-start")
 def test_a_delivery_before_process_at_comes_again_then() -> None:
     for status in (Status.SCHEDULED, Status.PENDING):
         assert try_claim(pending(status=status, process_at=NOW + 1)) == TooEarly(process_at=NOW + 1)
         assert isinstance(try_claim(pending(status=status, process_at=NOW)), Claim)
 
 
+@pytest.mark.guards("delay-expired-not-begun")
 @pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])
 def test_what_has_expired_is_not_begun(status: Status) -> None:
     expired = try_claim(pending(status=status, expires_at=NOW))
@@ -189,6 +196,7 @@ def test_what_was_begun_is_finished_whenever_it_expires() -> None:
     assert isinstance(try_claim(processing(expires_at=NOW), now=NOT_BEFORE), Claim)
 
 
+@pytest.mark.guards("claim-stale-message")
 @pytest.mark.parametrize(
     "change", [{"run": 2}, {"schedule": 1}, {"tenant_id": "another"}, {"lane": "fast"}], ids=lambda c: next(iter(c))
 )
@@ -198,6 +206,7 @@ def test_a_message_that_does_not_fit_its_row_has_nothing_to_do(change: dict[str,
     assert try_claim(image, message) == NothingToDo(reason="stale")
 
 
+@pytest.mark.guards("claim-attempts-bound")
 def test_the_sixth_delivery_gives_up() -> None:
     given_up = try_claim(pending(attempt=5))
     assert isinstance(given_up, GiveUp)
@@ -259,6 +268,7 @@ def test_a_row_remembers_its_latest_ten_attempts() -> None:
     assert len(won.image.attempts) == 10
 
 
+@pytest.mark.guards("replay-and-redo-source-status")
 def test_a_replay_is_a_new_run_with_all_its_attempts() -> None:
     again = replay(give_up(processing(attempt=5), now=NOW, cause=CAUSE), now=NOW + 5)
     assert (again.status, again.run, again.attempt) == (Status.PENDING, 2, 0)
@@ -268,6 +278,7 @@ def test_a_replay_is_a_new_run_with_all_its_attempts() -> None:
         replay(in_status(Status.DONE), now=NOW)
 
 
+@pytest.mark.guards("attention-run-replaces-point", "redo-clears-expiry", "replay-and-redo-source-status")
 def test_a_redo_is_a_new_run_that_keeps_what_the_one_before_has_made_but_for_its_expiry() -> None:
     made = (Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/i/1/a.jpg"),)
     told: dict[str, Any] = {"placeholder": {"color": "#fff"}, "attention": {"x": 1, "y": 2}}

@@ -88,6 +88,7 @@ def signed(client: Any) -> str:
     return address
 
 
+@pytest.mark.guards("cold-start-botocore-version")
 def test_models_of_another_botocore_are_not_used(models: type[ModelLoader], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(botocore, "__version__", "1.0.0")
     model = models().load_service_model("sqs", "service-2")

@@ -92,6 +92,7 @@ def test_a_lock_that_moves_on_without_the_list_is_told() -> None:
     ]
 
 
+@pytest.mark.guards("outdated-library-due-date")
 def test_a_library_is_due_after_45_days_and_from_the_first_day_if_it_was_never_compared() -> None:
     entries = {
         "fresh": Listed(version="1", compared=date(2026, 10, 12)),
@@ -109,6 +110,8 @@ def test_what_is_newer_is_told_for_direct_dependencies_and_all_of_the_layers() -
     assert {"moto", "uvicorn"} <= direct_dependencies(PROJECT)[Path("requirements/dev.txt")]
 
 
+@pytest.mark.guards("outdated-omission-told", case="half an answer")
+@pytest.mark.guards("outdated-index-failure-told", case="no network")
 @pytest.mark.parametrize(
     ("programs", "why"),
     [
@@ -124,6 +127,7 @@ def test_an_index_that_does_not_answer_is_told_and_nothing_counts_as_up_to_date(
     assert lines(programs)["Newer on the package index"][0].startswith("not asked: ")
 
 
+@pytest.mark.guards("outdated-empty-audit-told", case="a service that knows no package")
 @pytest.mark.parametrize(
     ("programs", "why"),
     [

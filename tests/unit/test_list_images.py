@@ -70,6 +70,7 @@ def test_another_tenants_images_are_not_shown() -> None:
     assert list_images(Ports(images=many(3)), ListQuery(limit=9), tenant_id="another").images == ()
 
 
+@pytest.mark.guards("list-deleted-left-out", "list-row-over-index")
 def test_a_row_decides_whose_it_is_and_what_it_has_become_whatever_the_index_says() -> None:
     class Late(FakeImages):
         """The index as it was, over rows that have changed since."""
@@ -94,6 +95,7 @@ def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled() -> Non
     assert [image.image_id for image in page.images] == [kept]
 
 
+@pytest.mark.guards("list-full-page-ends")
 def test_a_filter_shows_what_fits_as_of_now() -> None:
     images = many(30)
     for number in (3, 17, 29):
@@ -114,6 +116,8 @@ def test_who_filters_for_what_is_rare_gets_short_pages_that_lead_on() -> None:
     assert ids(list_images(Ports(images=images), replace(query, after=first.next), tenant_id="default")) == [0]
 
 
+@pytest.mark.guards("list-short-page-over-error")
+@pytest.mark.guards("list-unjudged-not-skipped", case="get_all")
 @pytest.mark.parametrize("call", ["newest", "get_all"])
 def test_a_page_whose_later_look_is_not_answered_ends_behind_what_was_judged(call: str) -> None:
     images = many(250)
@@ -129,6 +133,7 @@ def test_a_page_whose_later_look_is_not_answered_ends_behind_what_was_judged(cal
     assert (ids(rest), rest.next, rest.cut_short_by) == ([120, 30], None, None)
 
 
+@pytest.mark.guards("list-first-look-failure")
 @pytest.mark.parametrize("call", ["newest", "get_all"])
 def test_a_page_whose_first_look_is_not_answered_fails(call: str) -> None:
     images = many(3)
@@ -137,6 +142,7 @@ def test_a_page_whose_first_look_is_not_answered_fails(call: str) -> None:
         list_images(Ports(images=images), ListQuery(limit=2), tenant_id="default")
 
 
+@pytest.mark.guards("list-short-page-over-error")
 def test_a_page_of_which_nothing_fits_leads_on_all_the_same_where_a_later_look_is_not_answered() -> None:
     images = many(150)
     silent_from(images, "get_all", look=2)
@@ -179,6 +185,7 @@ def test_an_unfiltered_page_reads_as_many_rows_as_it_shows() -> None:
     assert reads == [20]
 
 
+@pytest.mark.guards("unreadable-left-out-of-list")
 def test_an_unreadable_row_is_left_out_and_told_of_and_costs_the_page_no_place() -> None:
     images = many(5)
     bad = f"{4:026d}"
@@ -189,6 +196,7 @@ def test_an_unreadable_row_is_left_out_and_told_of_and_costs_the_page_no_place()
     assert (ids(rest), rest.next, rest.unreadable) == ([1, 0], None, ())
 
 
+@pytest.mark.guards("list-deleted-look-bound")
 def test_a_page_ends_where_more_was_deleted_than_one_look_passes_over() -> None:
     class Passing(FakeImages):
         looks = 0

@@ -35,6 +35,7 @@ def test_images_are_late_after_their_lanes_service_level_the_longest_waiting_fir
     assert late(world) == [first, second]
 
 
+@pytest.mark.guards("ls-late-current-waits-only")
 def test_what_has_ended_or_waits_anew_is_not_late_though_the_index_still_lists_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

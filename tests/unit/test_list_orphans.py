@@ -74,6 +74,7 @@ def test_an_original_with_a_row_is_never_an_orphan_whatever_the_row_says() -> No
     assert (look(world).originals, look(world).without_row) == (2, 0)
 
 
+@pytest.mark.guards("orphans-age-of-every-version")
 def test_what_is_too_young_in_any_version_is_counted_apart() -> None:
     world = a_world()
     (old, new) = orphaned(world, "old", "new")
@@ -85,6 +86,7 @@ def test_what_is_too_young_in_any_version_is_counted_apart() -> None:
     assert (ids_of(found), found.young, found.without_row) == ({old}, 1, 2)
 
 
+@pytest.mark.guards("orphans-minimum-age")
 def test_no_age_is_taken_at_which_a_row_may_be_on_its_way() -> None:
     world = a_world()
     assert look(world, older_than_seconds=LEAST_AGE_SECONDS).orphans == 0

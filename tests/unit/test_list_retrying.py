@@ -53,6 +53,7 @@ def test_what_has_ended_is_not_retried() -> None:
     assert look(world) == Retrying(defects=(), looked_at=0, is_all=True)
 
 
+@pytest.mark.guards("retrying-current-run-only", "retrying-ended-excluded")
 def test_the_failures_of_an_earlier_run_are_not_the_present_ones() -> None:
     world = World()
     row: Image = world.images.rows[failed(world, 1)]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date
 from typing import Any
 
+import pytest
+
 from darkroom.domain.image import Image, Status, due_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, local_time
@@ -111,6 +113,7 @@ def test_of_a_tenant_what_its_rows_say_is_counted() -> None:
     assert (listing.images, len(images.rows_read)) == (50, 250)
 
 
+@pytest.mark.guards("day-named-images-only")
 def test_of_named_images_only_those_are_counted_and_covered() -> None:
     rows = [scheduled(n, NOW + n) for n in range(1, 5)]
     named = Selection(period=AHEAD, lanes=("slow",), image_ids=frozenset({rows[1].image_id, "0" * 26}))
@@ -126,6 +129,7 @@ def test_the_first_rows_are_read_if_they_are_asked_for_and_no_more() -> None:
     assert (listing.images, len(images.rows_read)) == (300, 100)
 
 
+@pytest.mark.guards("day-row-over-index")
 def test_a_row_that_the_index_has_not_caught_up_with_is_believed_over_it() -> None:
     images = images_of(scheduled(1, NOW + DAY), scheduled(2, NOW + DAY), scheduled(3, NOW + DAY))
     before = dict(images.rows)

@@ -51,6 +51,7 @@ def test_the_drain_is_by_the_workers_that_the_lane_was_deployed_with() -> None:
     assert House(3000, slow=2).takes() == 1500
 
 
+@pytest.mark.guards("load-shedding-calm-work-limit")
 @pytest.mark.parametrize(
     ("depth", "seconds"), [(0, CALM_SECONDS), (10, CALM_SECONDS), (11, LOOK_SECONDS), (5000, LOOK_SECONDS)]
 )
@@ -67,6 +68,7 @@ def test_a_process_looks_at_a_lane_every_five_seconds_at_most_and_at_a_calm_one_
     assert house.depths.looks == 2
 
 
+@pytest.mark.guards("load-shedding-future-drain")
 def test_the_drain_is_read_every_fifteen_seconds_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(1000)
     reads, latest = [], house.throughput.latest
@@ -85,6 +87,7 @@ def test_the_drain_is_read_every_fifteen_seconds_at_most(monkeypatch: pytest.Mon
     assert len(reads) == 3, "a clock that was set back does not keep it from reading"
 
 
+@pytest.mark.guards("load-shedding-own-accepted")
 def test_what_it_has_let_in_since_is_added_to_what_it_saw() -> None:
     house = House(2999)
     assert [house.takes(), house.takes()] == [None, 300]
@@ -100,6 +103,7 @@ def test_who_lets_in_a_fiftieth_of_the_mark_looks_again_before_its_time() -> Non
     assert house.depths.looks == 2
 
 
+@pytest.mark.guards("load-shedding-busy-asks-drain")
 def test_a_process_that_is_busy_with_a_calm_lane_asks_how_it_drains_and_looks_less_often() -> None:
     house = House(10)
     looks = []
@@ -109,6 +113,7 @@ def test_a_process_that_is_busy_with_a_calm_lane_asks_how_it_drains_and_looks_le
     assert looks == [1] * 24 + [2] * 120 + [3]
 
 
+@pytest.mark.guards("load-shedding-waiting-not-calm")
 def test_a_lane_whose_messages_wait_for_its_first_workers_is_not_calm() -> None:
     house = House(80, slow=100)
     house.takes()
@@ -123,6 +128,7 @@ def test_a_lane_whose_messages_wait_for_its_first_workers_is_not_calm() -> None:
     assert house.depths.looks == 3
 
 
+@pytest.mark.guards("load-shedding-begun-workers")
 def test_a_process_looks_sooner_at_a_lane_with_few_workers_yet() -> None:
     looks = []
     for waiting in (700, 0):
@@ -172,6 +178,7 @@ class Silent:
         raise self.failure
 
 
+@pytest.mark.guards("load-shedding-queue-outage", "load-shedding-unseen-not-calm")
 @ANY_FAILURE
 def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_as_one_that_does(
     failure: Exception,

@@ -86,6 +86,7 @@ def test_nobody_is_told_to_retry_at_once() -> None:
     ) == Shed(retry_after_seconds=100)
 
 
+@pytest.mark.guards("load-shedding-start-in-backlog")
 def test_what_begins_when_this_backlog_is_gone_takes_no_part_in_it() -> None:
     shed = {"lane": SLOW, "tier": Tier.FREE, "backlog": 1500, "taken": BUSY, "drain": 5.0}
     assert decide(**shed, begins_in_seconds=300) == Accept()  # type: ignore[arg-type]
@@ -118,6 +119,7 @@ def test_work_takes_as_long_as_it_is_done_in(ramp: Ramp, seconds: float) -> None
     assert ramp.seconds_for(ramp.worked_within(seconds)) == pytest.approx(seconds)
 
 
+@pytest.mark.guards("load-shedding-begun-workers")
 def test_a_lane_takes_what_the_workers_finish_in_time_that_it_has_so_soon() -> None:
     drain = 655 / 0.5
     assert room(BIG, 0, drain) == 2400 / 0.5 < 0.13 * high_water_mark(BIG, drain)
@@ -128,6 +130,7 @@ def test_a_lane_takes_what_the_workers_finish_in_time_that_it_has_so_soon() -> N
     assert decide(**of, backlog=3120, taken=655) == Accept()  # type: ignore[arg-type]
 
 
+@pytest.mark.guards("load-shedding-waiting-not-calm")
 def test_a_process_that_accepts_much_needs_the_drain_of_a_lane_without_workers() -> None:
     assert is_calm(BIG, waiting=0, taken=0, accepted=9)
     assert not is_calm(BIG, waiting=0, taken=0, accepted=10)
@@ -135,5 +138,6 @@ def test_a_process_that_accepts_much_needs_the_drain_of_a_lane_without_workers()
     assert not is_calm(BIG, waiting=6, taken=0, accepted=0)
 
 
+@pytest.mark.guards("load-shedding-look-interval")
 def test_a_lane_that_promises_seconds_is_looked_at_each_second() -> None:
     assert (look_seconds(FAST), look_seconds(SLOW)) == (1, 5)

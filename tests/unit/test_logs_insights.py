@@ -107,6 +107,7 @@ def test_json_behind_other_text_is_discovered_too() -> None:
 # Conditions
 
 
+@pytest.mark.guards("emulator-insights-unknown-truth")
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -313,6 +314,7 @@ def test_texts_are_sorted_naturally() -> None:
     assert [float(each) for each in sorted(backwards, key=sort_key)[12:]] == [0, 1, 1, 2, 3]
 
 
+@pytest.mark.guards("emulator-dedup-missing-values")
 def test_dedup_keeps_the_first_of_equal_rows_and_all_without_a_value() -> None:
     assert column("filter ispresent(level) | sort @timestamp | dedup image_id | limit 9") == [
         "2026-11-22 12:00:00.000",
@@ -332,6 +334,7 @@ def test_comments_and_lines_are_blanks() -> None:
     assert run("# all of them\nstats count(*) as n # by nothing\n| sort n\n") == [{"n": "6"}]
 
 
+@pytest.mark.guards("emulator-insights-nested-aggregate")
 @pytest.mark.parametrize(
     ("query", "complaint", "place"),
     [

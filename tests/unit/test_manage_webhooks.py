@@ -241,6 +241,7 @@ BAD: tuple[tuple[Any, str], ...] = (
 )
 
 
+@pytest.mark.guards("webhook-body-bound")
 @pytest.mark.parametrize(("body", "field"), [*BAD, ({}, "url"), ({"url": URL, "enabled": False}, "enabled")])
 def test_a_bad_webhook_is_a_problem_that_names_the_field(api: Api, body: Any, field: str) -> None:
     told = api("POST", "/webhooks", body)
@@ -264,6 +265,7 @@ def test_an_unknown_event_is_told_what_there_is(api: Api) -> None:
     assert ("*", "image.*", "webhook.*", *EventType) == PATTERNS
 
 
+@pytest.mark.guards("webhook-url-checked-first")
 @pytest.mark.parametrize(
     ("url", "told"),
     [
@@ -305,6 +307,7 @@ def test_a_body_that_is_not_called_json_is_refused(api: Api, method: str) -> Non
     assert api.refusal(method, path, {"url": URL}, content_type="text/plain") == (415, "unsupported_media_type")
 
 
+@pytest.mark.guards("webhook-own-scopes")
 @pytest.mark.parametrize(
     ("scopes", "may_read", "may_write"),
     [
@@ -484,6 +487,7 @@ def test_a_delivery_that_waits_for_its_retry_is_tried_at_once(api: Api) -> None:
     assert (listed["status"], len(listed["attempts"])) == ("delivered", 2)
 
 
+@pytest.mark.guards("resend-once-when-asked-twice")
 def test_who_asks_twice_sends_once(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}"
     api("POST", f"{path}/ping")
@@ -497,6 +501,7 @@ def test_who_asks_twice_sends_once(api: Api) -> None:
     assert len(api.world.receiver.requests) == 2
 
 
+@pytest.mark.guards("resend-place-while-resting")
 def test_a_webhook_that_rests_gets_what_is_sent_again_at_once(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}"
     api("POST", f"{path}/ping")
@@ -510,6 +515,7 @@ def test_a_webhook_that_rests_gets_what_is_sent_again_at_once(api: Api) -> None:
     assert len(api.world.receiver.requests) == 2
 
 
+@pytest.mark.guards("resend-disabled-refused")
 def test_what_is_not_there_is_not_sent_again_and_nothing_to_a_disabled_webhook(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}"
     for delivery_id in ("1", "01795251601300-x", "01795251601300-", "x" * 200, "0" * 14 + "-a'b"):
@@ -523,6 +529,7 @@ def test_what_is_not_there_is_not_sent_again_and_nothing_to_a_disabled_webhook(a
     assert len(api.world.receiver.requests) == 1
 
 
+@pytest.mark.guards("webhook-recovery-retention-bound")
 @pytest.mark.parametrize(
     ("body", "seconds_ago"),
     [
@@ -548,6 +555,7 @@ def test_a_recovery_goes_back_as_far_as_it_says_and_to_all_that_is_kept_by_defau
     assert (told.status, told.body["enabled"], told.body["recovering_since"]) == (202, True, since)
 
 
+@pytest.mark.guards("webhook-recovery-body-bound", "webhook-recovery-in-the-past")
 @pytest.mark.parametrize(
     "body",
     [
@@ -628,6 +636,7 @@ def test_the_lease_of_a_delivery_that_is_being_sent_is_not_told_as_its_next_atte
     assert (listed["next_attempt_at"], listed["attempts"][0]["milliseconds"]) == (None, None)
 
 
+@pytest.mark.guards("webhook-cursor-checked")
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -656,6 +665,7 @@ def test_a_page_costs_what_it_may_read(api: Api) -> None:
     assert costs == {"": "4", "limit=40": "6", "status=failed": "14", "limit=1": "2", "limit=0": "", "limit=x": ""}
 
 
+@pytest.mark.guards("webhook-page-size-bound")
 def test_the_largest_page_fits_into_an_answer_of_lambda(api: Api) -> None:
     made = api.make()
     attempts = tuple(
@@ -711,6 +721,7 @@ def test_an_unreadable_webhook_is_left_out_of_the_list_and_keeps_its_place(
     assert api.world.endpoints.there(TENANT, bad) is not None
 
 
+@pytest.mark.guards("unreadable-endpoint-hourly-look")
 def test_the_sweeper_looks_within_an_hour_at_a_webhook_that_nobody_could_wake(api: Api) -> None:
     row = api.world.endpoints.get(TENANT, api.make()["id"])
     assert row.due_at == api.world.now + QUIET_SECONDS * 1000

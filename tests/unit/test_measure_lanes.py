@@ -57,6 +57,7 @@ def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> No
     assert measured(world).slow_burn["slow"] == 0, "too few are left"
 
 
+@pytest.mark.guards("sweep-measuring-isolated", case="error1")
 @pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
 def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: Exception) -> None:
     world = World()

@@ -60,6 +60,7 @@ def test_an_announced_image_still_names_it_when_its_bytes_have_come(world: World
     assert [event.notify for event in events_of(world.row(begun.image.image_id))] == [NOTIFY]
 
 
+@pytest.mark.guards("webhook-notify-id-checked", "webhook-notify-own-tenant")
 @BOTH
 @pytest.mark.parametrize("notify", ["", "we_x", "default", endpoint_id_from(2, bytes(10)), GLOBEX.endpoint_id])
 def test_a_webhook_that_the_tenant_does_not_have_is_refused_and_leaves_nothing(
@@ -80,6 +81,7 @@ def test_nobody_looks_for_a_webhook_that_is_not_named(send: Send) -> None:
     assert send(World(endpoints=Nowhere())).notify is None
 
 
+@pytest.mark.guards("webhook-notify-in-fingerprint")
 @BOTH
 def test_under_one_key_another_webhook_is_another_request(world: World, send: Send) -> None:
     other = replace(ACME, endpoint_id=endpoint_id_from(2, bytes(10)))
@@ -94,6 +96,7 @@ def test_under_one_key_another_webhook_is_another_request(world: World, send: Se
     assert again.image_id == first.image_id, "a repetition, although the webhook is gone"
 
 
+@pytest.mark.guards("unreadable-webhook-may-be-named")
 @BOTH
 def test_an_image_may_name_a_webhook_whose_row_a_newer_version_wrote(world: World, send: Send) -> None:
     world.endpoints.unreadable.add(ACME.endpoint_id)

@@ -63,6 +63,7 @@ def test_an_alarm_is_its_effect_the_first_command_and_the_section_to_read(
     assert (told.effect, told.command, told.section) == (effect, command, section)
 
 
+@pytest.mark.guards("top-incident-before-causes")
 def test_the_incident_comes_first_with_what_causes_it_and_warnings_come_last() -> None:
     late = alarm(name="Late", is_critical=False)
     apart, stuck, silent = (alarm(name=name) for name in ("Apart", "Stuck", "Silent"))
@@ -73,6 +74,7 @@ def test_the_incident_comes_first_with_what_causes_it_and_warnings_come_last() -
     assert causes_of(stuck, on) == ()
 
 
+@pytest.mark.guards("top-oldest-excludes-ended")
 def test_what_waits_in_a_lane_is_counted_and_its_oldest_is_the_one_whose_row_says_so() -> None:
     ended = accepted_image(now=NOW - SLA - 5000, image_id="1" * 26, lane="fast")
     ended = replace(ended, status=Status.DONE, waiting_since=None)
@@ -127,6 +129,7 @@ def test_a_worker_whose_lease_has_lapsed_is_lost() -> None:
     assert one.is_lost
 
 
+@pytest.mark.guards("top-sweep-return-lost-only")
 @pytest.mark.parametrize(("due_at", "not_before"), [(NOW + 5000, NOW + 2000), (NOW - 9000, NOW + 5000)])
 def test_an_image_whose_worker_is_lost_returns_by_the_sweep_after_its_backoff(due_at: int, not_before: int) -> None:
     (lost,) = working([in_work(lease_until=NOW - 1, due_at=due_at, not_before=not_before)], now=NOW)

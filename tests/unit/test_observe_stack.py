@@ -153,6 +153,7 @@ def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest()
     assert (unfinished.looked_at, unfinished.is_all) == (4, True)
 
 
+@pytest.mark.guards("top-lane-rows-bound")
 def test_of_a_long_lane_only_the_longest_waiting_rows_are_read_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -175,6 +176,7 @@ def test_of_a_long_lane_only_the_longest_waiting_rows_are_read_and_that_is_said(
     assert unfinished.lanes["slow"].images == Counted(number=3 * ROWS_PER_LANE, is_all=True)
 
 
+@pytest.mark.guards("top-shard-entries-bound")
 def test_no_more_entries_of_a_shard_are_read_than_its_bound() -> None:
     world = Observed()
     for number in range(40 * ENTRIES_PER_SHARD):
@@ -192,6 +194,7 @@ def test_an_unreadable_row_is_counted_and_hides_no_other() -> None:
     assert (unfinished.unreadable, [one.images[0].image_id for one in unfinished.defects]) == (1, [readable])
 
 
+@pytest.mark.guards("top-scheduled-clock-skew")
 def test_what_is_scheduled_is_counted_apart_from_what_was_accepted_just_now_by_a_clock_that_is_ahead() -> None:
     world = Observed()
     world.put(1, seconds_ago=-3600, status=Status.SCHEDULED)
@@ -277,6 +280,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.guards("top-part-failure-isolated")
 @pytest.mark.parametrize("error", [Retryable("down"), KeyError("a bug")])
 @pytest.mark.parametrize("part", BROKEN)
 def test_a_part_that_cannot_be_read_says_why_keeps_what_it_had_and_hides_no_other(

@@ -58,6 +58,8 @@ def test_an_overlay_is_in_the_variant() -> None:
     assert opened(world.outputs.objects[variant.key]).getpixel((18, 13)) == (255, 255, 255)
 
 
+@pytest.mark.guards("overlays-deleted-image", "overlays-foreign-image")
+@pytest.mark.guards("unreadable-overlay-other-tenant", case="submit-another tenant's, of a newer version")
 @pytest.mark.parametrize("kind", ["unknown", "another tenant's", "another tenant's, of a newer version", "deleted"])
 @pytest.mark.parametrize("producer", ["submit", "begin", "fetch"])
 def test_what_is_no_image_of_the_tenant_is_unknown_whatever_it_is(kind: str, producer: str) -> None:
@@ -85,6 +87,7 @@ def test_what_is_no_image_of_the_tenant_is_unknown_whatever_it_is(kind: str, pro
     assert (len(world.images.rows), len(world.originals.objects)) == (rows, originals)
 
 
+@pytest.mark.guards("overlays-done-images-only")
 @pytest.mark.parametrize("status", [Status.PENDING, Status.FAILED, Status.AWAITING_UPLOAD])
 def test_an_overlay_that_is_not_done_is_refused_and_its_owner_is_told_why(status: Status) -> None:
     world = World()
@@ -122,6 +125,7 @@ def test_a_repeated_request_keeps_the_pin_of_the_first_even_if_the_overlay_is_go
     assert refusal.value.code == "idempotency_key_reused"
 
 
+@pytest.mark.guards("overlays-missing-rejected")
 def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter() -> None:
     world = World()
     logo = done(world)
@@ -135,6 +139,7 @@ def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter(
     assert logo.image_id in row.error.message
 
 
+@pytest.mark.guards("objects-missing-second-look")
 def test_an_overlay_that_is_not_found_once_is_shown() -> None:
     world = World()
     logo = done(world)
@@ -153,6 +158,7 @@ def test_an_overlay_that_is_not_found_once_is_shown() -> None:
     assert (world.row(image.image_id).status, to_miss) == (Status.DONE, [])
 
 
+@pytest.mark.guards("objects-checksum-on-read")
 def test_other_bytes_in_the_overlays_place_are_never_shown() -> None:
     world = World()
     logo = done(world)
@@ -178,12 +184,14 @@ def test_a_store_that_does_not_answer_for_an_overlay_is_asked_again() -> None:
     assert world.row(image.image_id).status is Status.PENDING
 
 
+@pytest.mark.guards("overlays-cleared-by-tombstone")
 def test_a_tombstone_says_nothing_about_overlays() -> None:
     world = World()
     image = submit(world, done(world).image_id)
     assert delete(image, now=world.now).overlays is None
 
 
+@pytest.mark.guards("overlays-none-in-presets")
 def test_a_preset_has_no_overlays() -> None:
     with pytest.raises(InvalidPreset, match=r"card\.variants: overlays are images of one tenant"):
         presets_from({"card": recipe(UNKNOWN)})
@@ -208,6 +216,7 @@ def test_a_wrong_field_of_an_overlay_is_named_in_plain_words(change: dict[str, A
     assert problem.field == f"variants.0.overlays.0.{field}" and problem.message.startswith(message)
 
 
+@pytest.mark.guards("overlays-per-recipe-bound")
 def test_a_variant_has_at_most_four_overlays_and_a_recipe_at_most_four_different_images() -> None:
     with pytest.raises(InvalidRecipe, match="has 5; at most 4 are allowed"):
         recipe_from_json(json.dumps(recipe(*[UNKNOWN] * 5)))
@@ -217,6 +226,7 @@ def test_a_variant_has_at_most_four_overlays_and_a_recipe_at_most_four_different
         recipe_from_json(json.dumps({"variants": variants}))
 
 
+@pytest.mark.guards("overlays-counted-as-work")
 def test_an_overlay_counts_by_what_it_covers_and_each_image_once() -> None:
     def work(*overlays: dict[str, Any]) -> int:
         spec = {"name": "a", "width": 100, "height": 100, "format": "webp", "overlays": overlays}

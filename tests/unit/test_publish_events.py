@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from darkroom.domain.image import Image
 from darkroom.operations.publish_events import Ports, publish_events
 from darkroom.ports import RowChange, UnreadableRow
@@ -45,6 +47,7 @@ def test_every_write_that_tells_something_is_published() -> None:
     assert (publishing.published, publishing.begin_again_at) == ({"image.accepted": 2}, None)
 
 
+@pytest.mark.guards("events-first-failure-counts", "events-stream-resume-place")
 def test_after_an_outage_the_stream_begins_again_at_the_first_that_was_not_published() -> None:
     stack = Stack(topic=FakeTopic(throttled={image(2).image_id, image(4).image_id}))
     publishing = stack.publish(*map(change, (1, 2, 3, 4)))
@@ -63,6 +66,7 @@ def test_a_row_that_cannot_be_read_holds_up_no_other_and_is_noted() -> None:
     assert "invented later" in reason
 
 
+@pytest.mark.guards("isolated-stream-write-bug")
 def test_a_write_that_trips_a_bug_holds_up_no_other_and_is_noted() -> None:
     stack = Stack()
     nothing: Any = None
@@ -71,6 +75,7 @@ def test_a_write_that_trips_a_bug_holds_up_no_other_and_is_noted() -> None:
     assert stack.unpublished.notes[0][2].startswith("AttributeError")
 
 
+@pytest.mark.guards("events-unretryable-set-aside")
 def test_an_event_that_the_topic_refuses_is_noted_once_and_holds_up_no_other() -> None:
     stack = Stack(topic=FakeTopic(refused={image(1).image_id}))
     publishing = stack.publish(change(1), change(2))
@@ -93,6 +98,7 @@ def test_the_first_problem_counts_whatever_its_kind() -> None:
     assert stack.publish(*map(change, (1, 2, 3))).begin_again_at == "at 2"
 
 
+@pytest.mark.guards("events-single-outage-note")
 def test_an_outage_of_hours_makes_no_note_after_note_of_what_comes_behind_it() -> None:
     stack = Stack(topic=FakeTopic(refused={image(1).image_id, image(3).image_id}, throttled={image(2).image_id}))
     changes = [change(number) for number in (1, 2, 3)]

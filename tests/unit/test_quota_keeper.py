@@ -63,6 +63,7 @@ def test_far_from_its_quota_a_busy_tenant_costs_one_read_in_ten_seconds() -> Non
     assert house.sums.reads == 2
 
 
+@pytest.mark.guards("quotas-known-sum-expiry", case="too long ago")
 @pytest.mark.parametrize("passed", [KNOWN_MILLISECONDS, -1], ids=["too long ago", "in the future"])
 def test_a_sum_of_another_time_is_not_relied_on(passed: int) -> None:
     house = House(Stored(size_bytes=500))
@@ -72,6 +73,7 @@ def test_a_sum_of_another_time_is_not_relied_on(passed: int) -> None:
     assert not house.takes()
 
 
+@pytest.mark.guards("quotas-fresh-read-near-limit")
 def test_near_its_quota_each_upload_looks() -> None:
     house = House(Stored(size_bytes=901))
     for used in (950, 999, 1_000):
@@ -87,12 +89,14 @@ def test_a_quota_that_was_lowered_counts_at_once() -> None:
     assert not house.takes(quota=Quota(stored_bytes=400, images=10))
 
 
+@pytest.mark.guards("quotas-negative-sum-no-credit")
 def test_a_sum_below_zero_is_no_credit() -> None:
     house = House(Stored(size_bytes=-5_000, images=-3))
     assert not house.takes(1_001)
     assert house.takes(1_000)
 
 
+@pytest.mark.guards("quotas-unreadable-sum-admits")
 @pytest.mark.parametrize("error", [None, PermissionError("not allowed"), KeyError("stored")])
 def test_a_sum_that_cannot_be_read_refuses_nobody_and_is_told(
     error: Exception | None, caplog: pytest.LogCaptureFixture
@@ -129,6 +133,7 @@ def ways(world: World, **more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.guards("quotas-room-required")
 @pytest.mark.parametrize("way", ["sent", "announced", "fetched"])
 def test_whichever_way_it_comes_what_does_not_fit_is_refused_and_leaves_nothing(way: str) -> None:
     world = World()

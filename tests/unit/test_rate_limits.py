@@ -29,6 +29,7 @@ def test_the_buckets_of_a_tenant_are_no_other_tenants() -> None:
     assert not is_tenant_id(bucket_of(Policy.READS, "acme"))
 
 
+@pytest.mark.guards("allowances-cost-by-file-size")
 @pytest.mark.parametrize(
     ("size_bytes", "cost"), [(0, 1), (1, 1), (1_000_000, 1), (1_000_001, 2), (4_194_304, 5), (25_000_000, 25)]
 )

@@ -53,6 +53,7 @@ def test_a_malformed_id_never_reaches_the_table() -> None:
         read(world, "x" * 26)
 
 
+@pytest.mark.guards("tenants-read-own-only")
 def test_another_tenants_image_is_unknown() -> None:
     world = World()
     image_id = done_image(world)
@@ -81,6 +82,7 @@ def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
     assert unknown.value.names == ("thumb", "medium", "large", "webp")
 
 
+@pytest.mark.guards("variant-missing-object-no-address")
 @pytest.mark.parametrize("left", [None, b"other bytes"])
 def test_a_variant_whose_object_is_gone_or_another_has_no_address(left: bytes | None) -> None:
     world = World()
@@ -95,6 +97,7 @@ def test_a_variant_whose_object_is_gone_or_another_has_no_address(left: bytes | 
     assert url(world, image_id, "thumb").endswith("thumb.jpg"), "the others are there"
 
 
+@pytest.mark.guards("variant-store-outage-tolerated")
 def test_a_store_that_does_not_answer_keeps_nobody_from_an_address() -> None:
     world = World()
     image_id = done_image(world)

@@ -17,6 +17,7 @@ def recipe(*names: str, **fields: object) -> Recipe:
     return Recipe(variants=tuple(spec(name=name, **fields) for name in names))
 
 
+@pytest.mark.guards("animation-still-format-refused")
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -132,6 +133,7 @@ def test_the_metadata_to_carry_is_none_unless_asked_for_and_part_of_the_digest()
         Recipe.model_validate({"variants": [spec()], "metadata": "all"})
 
 
+@pytest.mark.guards("recipes-edits-kept")
 def test_a_choice_of_variants_keeps_the_edits_of_the_picture() -> None:
     edited = Recipe(variants=recipe("a", "b").variants, rotate=90, trim=0)
     assert edited.choose(["b"]) == Recipe(variants=recipe("b").variants, rotate=90, trim=0)
@@ -146,6 +148,7 @@ def test_an_edit_changes_the_digest_and_one_that_does_nothing_does_not() -> None
     assert plain.digest() == recipe("a").digest()
 
 
+@pytest.mark.guards("recipes-edits-counted-as-work")
 def test_regions_and_a_trim_count_as_work() -> None:
     variants, hidden = recipe("a", format="webp").variants, Region(x=0, y=0, width=1, height=1, effect="fill")
     assert Recipe(variants=variants, rotate=90, flip="both").work_pixels == 100
@@ -161,6 +164,7 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
     assert "Known variants: a, b." in refusal.value.message
 
 
+@pytest.mark.guards("recipes-best-format-cost", "recipes-gif-memory-cost")
 @pytest.mark.parametrize(
     ("fields", "work_pixels"),
     [

@@ -47,6 +47,7 @@ def keys(variants: tuple[Variant, ...]) -> list[str]:
     return [variant.key for variant in variants]
 
 
+@pytest.mark.guards("redo-message-sent")
 def test_a_done_image_is_developed_again_in_its_next_run() -> None:
     world = World()
     image_id = done(world)
@@ -65,6 +66,7 @@ def test_a_done_image_is_developed_again_in_its_next_run() -> None:
     ], "and nothing of the first run was removed"
 
 
+@pytest.mark.guards("redo-earlier-variants-served")
 def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> None:
     world = World()
     image_id = done(world)
@@ -79,6 +81,7 @@ def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> Non
     assert "/2/thumb" in url(world, image_id)
 
 
+@pytest.mark.guards("redo-variant-not-ready")
 def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again() -> None:
     world = World()
     image_id = done(world)
@@ -93,6 +96,7 @@ def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again() -> None:
     assert "/2/thumb" in url(world, image_id)
 
 
+@pytest.mark.guards("redo-earlier-variants-served")
 def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
@@ -114,6 +118,7 @@ def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPat
         url(world, image_id)
 
 
+@pytest.mark.guards("redo-clears-expiry")
 def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone() -> None:
     world = World()
     image_id = done(world, timetable=Timetable(expires_at=world.now + 60_000))
@@ -123,6 +128,7 @@ def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone()
     assert world.row(image_id).status is Status.DONE
 
 
+@pytest.mark.guards("redo-deleted-refused")
 @pytest.mark.parametrize(
     ("image", "why"),
     [
@@ -210,6 +216,7 @@ def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two() -> No
     assert world.row(image_id).run == 2
 
 
+@pytest.mark.guards("fence-on-replay", "redo-deleted-refused", case="deleted")
 @pytest.mark.parametrize("meanwhile", ["deleted", "marked"])
 def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(meanwhile: str) -> None:
     world = World()

@@ -87,6 +87,7 @@ def test_a_release_sends_each_message_with_the_delay_that_is_left_and_removes_th
     assert plane.holds.objects == {}
 
 
+@pytest.mark.guards("release-current-schedule")
 @pytest.mark.parametrize(
     "change",
     [
@@ -166,6 +167,7 @@ def finished(plane: Plane) -> list[tuple[int, int]]:
     return list(zip(plane.sent, instants, strict=True))
 
 
+@pytest.mark.guards("release-paced-by-lane")
 def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_them() -> None:
     plane = Plane()
     count = 50 * FULL_SLOT
@@ -209,6 +211,7 @@ def test_few_images_wait_behind_nobody() -> None:
     assert plane.reservations.busy["slow"] == NOW + 10**9
 
 
+@pytest.mark.guards("release-window-of-wanted")
 def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
     plane = Plane()
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
@@ -229,6 +232,7 @@ def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
     assert max(Counter(plane.lanes.delays).values()) <= SLOW.release_per_second
 
 
+@pytest.mark.guards("release-late-reservation", "release-spread-without-windows")
 @pytest.mark.parametrize("others", [[300 + 2 * n for n in range(FULL_SLOT)], [300 + 400] * FULL_SLOT], ids=str)
 def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
     plane = Plane()
@@ -242,6 +246,7 @@ def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
     assert max(instant for _, instant in shown) <= 1000 * FULL_SLOT / SLOW.release_per_second + 2000
 
 
+@pytest.mark.guards("release-reserved-stretch-kept")
 def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_keeps_them() -> None:
     plane = Plane()
     count = 10 * FULL_SLOT
@@ -279,6 +284,7 @@ def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_e
     assert (released.position, released.begins_at) == (0, behind + 600_000)
 
 
+@pytest.mark.guards("release-window-noted-first")
 @pytest.mark.parametrize("busy_until", [0, NOW + 880_000], ids=["turns_are_near", "turns_are_far"])
 def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
     class Died(BaseException):
@@ -312,6 +318,7 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
     assert wasted == 0 and reserved
 
 
+@pytest.mark.guards("release-window-noted-first")
 def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() -> None:
     plane = Plane()
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
@@ -323,6 +330,7 @@ def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() 
     assert plane.reservations.busy == reserved
 
 
+@pytest.mark.guards("release-unsent-not-settled")
 def test_a_failure_in_the_midst_goes_on_from_there() -> None:
     plane = Plane()
     plane.store(*(entry(number, 300) for number in range(250)))
@@ -357,6 +365,7 @@ def test_a_turn_ends_in_good_time() -> None:
     assert (plane.release().position, len(plane.sent)) == (100, 100)
 
 
+@pytest.mark.guards("release-batch-read-twice")
 def test_a_batch_that_is_read_damaged_once_is_released() -> None:
     plane = Plane()
     plane.store(entry(1, 300))
@@ -374,6 +383,7 @@ def test_an_object_that_cannot_be_read_stays(damage: bytes) -> None:
     assert plane.holds.objects
 
 
+@pytest.mark.guards("hold-batch-digest")
 def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released() -> None:
     plane = Plane()
     plane.store(entry(1, 300))
@@ -384,6 +394,7 @@ def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released()
     assert plane.sent == []
 
 
+@pytest.mark.guards("hold-unknown-lane", "release-unplaceable-skipped")
 @pytest.mark.parametrize("level", ["release", "hours"])
 def test_an_image_of_a_lane_that_this_version_does_not_know_is_left_out_alone(level: str) -> None:
     plane = Plane()
@@ -400,6 +411,7 @@ def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out() -
     assert (len(released.skipped), released.done, plane.reservations.busy) == (FULL_SLOT, True, {})
 
 
+@pytest.mark.guards("hold-time-lower-bound", "release-beyond-batch-skipped", "release-unplaceable-skipped")
 @pytest.mark.parametrize("level", ["release", "hours"])
 @pytest.mark.parametrize("seconds", [10.0**27, 9_500 * 365 * DAY, -(10.0**27), HELD_AT_MOST_SECONDS + 1, 1_000])
 def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(level: str, seconds: float) -> None:
@@ -448,6 +460,7 @@ def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> Non
     assert plane.holds.objects
 
 
+@pytest.mark.guards("unreadable-release-skipped")
 def test_an_unreadable_row_is_left_to_the_sweeper_and_its_neighbours_are_released() -> None:
     plane = Plane()
     plane.store(entry(1, 300), entry(2, 300))

@@ -130,6 +130,9 @@ def calls_without_company() -> list[tuple[str, int]]:
     return removed_while({}, world)
 
 
+@pytest.mark.guards(
+    "orphans-hidden-first", "orphans-second-look", "orphans-versions-before-markers", "orphans-wait-while-hidden"
+)
 def test_a_repeated_request_keeps_its_original_at_whatever_two_moments_it_looks_and_writes() -> None:
     calls = calls_without_company()
     names = [name for name, _ in calls]
@@ -169,6 +172,7 @@ def test_a_repeated_request_keeps_its_original_at_whatever_two_moments_it_looks_
             assert world.originals.get(orphan, row.source.version_id) == PHOTO, (looks_at, writes_at)
 
 
+@pytest.mark.guards("orphans-second-look")
 def test_what_has_got_a_row_meanwhile_is_counted_and_shown_again() -> None:
     world, orphan = an_old_orphan()
     found = look(world)
@@ -279,6 +283,7 @@ def test_more_than_a_twentieth_and_a_hundred_or_all_without_a_row_are_a_lost_tab
     assert table_seems_lost(look_) is lost
 
 
+@pytest.mark.guards("orphans-lost-rows-share")
 def test_what_a_table_has_lost_is_not_removed_unless_somebody_vouches_for_the_table() -> None:
     world = a_world()
     (orphan,) = orphaned(world, "a")

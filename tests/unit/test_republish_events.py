@@ -46,6 +46,7 @@ def stack() -> Stack:
     return stack
 
 
+@pytest.mark.guards("events-withdrawal-told-once")
 def test_everything_that_rows_tell_is_published_with_the_ids_of_before(stack: Stack) -> None:
     run = stack.republish()
     assert stack.published == [("image.accepted", "acme"), ("image.cancelled", "acme"), ("image.accepted", "other")]

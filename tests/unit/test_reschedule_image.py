@@ -47,6 +47,7 @@ def test_a_moved_image_waits_for_its_new_time_alone() -> None:
     assert [(one.schedule, one.process_at) for one in world.hold_queue.held] == [(0, later - 24 * HOUR), (1, later)]
 
 
+@pytest.mark.guards("delay-move-outdates-messages")
 def test_there_and_back_is_a_third_schedule() -> None:
     world = World()
     image_id = scheduled(world)
@@ -97,6 +98,7 @@ def test_only_what_is_scheduled_can_be_moved(status: Status) -> None:
     assert refusal.value.code == "not_scheduled"
 
 
+@pytest.mark.guards("tenants-reschedule-own-only")
 def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved() -> None:
     world = World()
     image_id = scheduled(world)
@@ -144,6 +146,7 @@ def test_a_claim_that_read_the_row_before_the_move_loses() -> None:
     assert world.row(image_id).status is Status.SCHEDULED
 
 
+@pytest.mark.guards("delay-move-version-fence")
 def test_a_claim_that_came_between_wins_over_the_move() -> None:
     world = World()
     image_id = scheduled(world, delay="PT1M")
@@ -161,6 +164,7 @@ def test_a_claim_that_came_between_wins_over_the_move() -> None:
         rescheduled(world, image_id, delay="PT1H")
 
 
+@pytest.mark.guards("load-shedding-reschedule")
 def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was() -> None:
     world = World()
     image_id = scheduled(world, delay="PT2H")

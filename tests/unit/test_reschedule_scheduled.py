@@ -40,6 +40,7 @@ def rescheduled(world: World, image_id: str, selection: Selection | None = None,
     )
 
 
+@pytest.mark.guards("day-move-selection-rechecked")
 def test_an_image_is_moved_once_however_often_it_is_asked_for() -> None:
     world = World()
     image_id = scheduled(world)
@@ -87,6 +88,7 @@ def test_what_is_due_and_not_begun_is_moved_and_its_message_is_void() -> None:
     assert world.deliver(message).reason == "stale"  # type: ignore[union-attr]
 
 
+@pytest.mark.guards("day-move-version-fence")
 def test_a_worker_that_comes_between_wins() -> None:
     world = World()
     image_id = scheduled(world, delay="PT1M")
@@ -104,6 +106,7 @@ def test_a_worker_that_comes_between_wins() -> None:
     assert world.row(image_id).status is Status.DONE
 
 
+@pytest.mark.guards("day-dead-mover-due-soon")
 def test_a_mover_that_dies_before_it_has_sent_the_message_leaves_it_to_the_sweeper() -> None:
     world = World()
     image_id = scheduled(world)
@@ -138,6 +141,7 @@ def test_a_message_that_cannot_be_sent_is_the_sweepers_at_once(failure: Exceptio
     assert world.row(image_id).due_at == world.now
 
 
+@pytest.mark.guards("day-move-into-period-refused")
 @pytest.mark.parametrize(
     ("times", "by", "code"),
     [

@@ -12,6 +12,7 @@ def test_the_pause_doubles_with_jitter_over_a_floor(attempt: int, lowest: int, h
     assert policy.delay_seconds(attempt, 0.999999) == highest
 
 
+@pytest.mark.guards("retry-backoff-floor")
 def test_five_receives_span_at_least_five_minutes() -> None:
     policy = RetryPolicy()
     assert sum(policy.delay_seconds(attempt, 0.0) for attempt in range(1, MAX_ATTEMPTS)) >= 300

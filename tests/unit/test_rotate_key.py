@@ -54,6 +54,7 @@ def test_a_key_that_expires_earlier_keeps_its_end_and_is_followed_by_one_that_li
     assert new.expires_at == office.now + 90 * DAY * 1000
 
 
+@pytest.mark.guards("key-rotation-of-active-only")
 @pytest.mark.parametrize("change", [{"revoked_at": NOW}, {"expires_at": NOW}])
 def test_a_key_that_opens_nothing_is_not_replaced(change: dict[str, int]) -> None:
     office = Office()

@@ -27,6 +27,7 @@ def test_works_are_done_at_the_same_time_and_their_results_are_in_the_given_orde
     assert at_once([partial(work, number) for number in range(4)]) == [0, 1, 2, 3]
 
 
+@pytest.mark.guards("threads-failure-waits", case="kept threads")
 @EACH
 def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attempts_back(at_once: AtOnce) -> None:
     ended = []
@@ -43,6 +44,7 @@ def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attem
     assert ended == ["slow"]
 
 
+@pytest.mark.guards("deadline-in-parallel-work")
 @EACH
 def test_the_limit_on_the_time_of_calls_holds_in_each_work(at_once: AtOnce) -> None:
     with within(60):

@@ -98,6 +98,7 @@ def test_a_quick_endpoint_gets_more_than_four_at_a_time_once_something_has_to_wa
     assert len(world.receiver.requests) == 130
 
 
+@pytest.mark.guards("webhook-runway-opens-if-crowded")
 def test_an_endpoint_for_which_nothing_waits_stays_narrow() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -107,6 +108,7 @@ def test_an_endpoint_for_which_nothing_waits_stays_narrow() -> None:
     assert not world.endpoint(endpoint).is_wide
 
 
+@pytest.mark.guards("webhook-runway-slowness-closes", case="slow")
 @pytest.mark.parametrize(("answer", "times"), [(SLOW, 2), (DOWN, 1), (SILENT, 1)], ids=["slow", "failing", "silent"])
 def test_an_endpoint_that_is_slow_or_fails_gets_four_at_a_time_again(answer: Answer, times: int) -> None:
     world = WebhooksWorld()
@@ -121,6 +123,7 @@ def test_an_endpoint_that_is_slow_or_fails_gets_four_at_a_time_again(answer: Ans
     assert at_the_same_time(world, world.take(), lambda _: answer) == MAX_FLIGHTS
 
 
+@pytest.mark.guards("webhook-runway-failures-count-once")
 def test_those_that_fail_together_on_runways_count_as_one_and_make_no_endpoint_rest() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
@@ -146,6 +149,7 @@ def test_one_that_fails_on_a_runway_is_tried_again_at_its_time() -> None:
     assert [attempt.status for attempt in world.rows(endpoint)[0].attempts] == [500, 200]
 
 
+@pytest.mark.guards("webhook-runway-row-claim-excludes", case="narrow")
 @pytest.mark.parametrize("becomes", ["wide", "narrow"])
 def test_a_message_that_comes_twice_at_a_time_is_sent_once(becomes: str) -> None:
     world = WebhooksWorld()
@@ -236,6 +240,7 @@ def test_what_a_full_runway_does_not_take_goes_by_the_row() -> None:
     assert len(runway) == RUNWAY_PLACES
 
 
+@pytest.mark.guards("webhook-runway-alone-at-host")
 def test_an_endpoint_with_others_at_its_host_uses_no_runway() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
@@ -245,6 +250,7 @@ def test_an_endpoint_with_others_at_its_host_uses_no_runway() -> None:
     assert at_the_same_time(world, messages) == MAX_FLIGHTS
 
 
+@pytest.mark.guards("webhook-runway-row-rarely-written")
 def test_while_all_is_well_the_row_is_written_once_a_minute() -> None:
     endpoints = CountingEndpoints()
     world = WebhooksWorld(endpoints=endpoints)
@@ -277,6 +283,7 @@ def test_two_slow_ones_in_a_minute_are_too_many_and_one_in_each_is_not() -> None
         assert world.endpoint(endpoint).is_wide
 
 
+@pytest.mark.guards("webhook-runway-look-calls", "webhook-runway-not-if-called")
 def test_what_waits_at_a_wide_endpoint_without_messages_is_called_and_calls_the_next() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
@@ -287,6 +294,7 @@ def test_what_waits_at_a_wide_endpoint_without_messages_is_called_and_calls_the_
     assert len(world.receiver.requests) == 300
 
 
+@pytest.mark.guards("webhook-runway-kept-place-freed")
 def test_a_place_that_the_row_kept_for_one_that_went_from_a_runway_is_free_again() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
@@ -300,6 +308,7 @@ def test_a_place_that_the_row_kept_for_one_that_went_from_a_runway_is_free_again
     assert world.endpoint(endpoint).flights == ()
 
 
+@pytest.mark.guards("webhook-new-url-no-points")
 def test_of_another_address_nothing_is_known() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
@@ -307,6 +316,7 @@ def test_of_another_address_nothing_is_known() -> None:
     assert not world.endpoint(endpoint).is_wide
 
 
+@pytest.mark.guards("webhook-runway-healthy-row-only", case="stated0")
 @pytest.mark.parametrize(
     "stated",
     [{"failing_since": 1}, {"successes": 5}, {"rests_until": 1}, {"quick": QUICK_TO_WIDEN - 1}, {"widened_at": None}],
@@ -315,6 +325,7 @@ def test_an_endpoint_that_an_older_version_saw_failing_is_not_wide(stated: dict[
     assert not wide(WebhooksWorld(), **stated).is_wide
 
 
+@pytest.mark.guards("webhook-endpoints-read-once")
 def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> None:
     endpoints = CountingEndpoints()
     world = WebhooksWorld(endpoints=endpoints)
@@ -324,6 +335,7 @@ def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> 
     assert endpoints.reads == before + 1
 
 
+@pytest.mark.guards("webhook-runway-failure-closes")
 def test_one_failure_takes_all_points() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
@@ -336,6 +348,7 @@ def test_one_failure_takes_all_points() -> None:
     assert (row.failing_since, row.quick, row.is_wide) == (None, 1, False)
 
 
+@pytest.mark.guards("webhook-endpoints-reread")
 def test_endpoints_that_were_read_a_second_ago_are_read_again() -> None:
     class Slow(FakeDeliveries):
         def create(self, delivery):  # type: ignore[no-untyped-def]
@@ -369,6 +382,7 @@ def test_runways_fill_slowly_at_first() -> None:
     assert set(places) == set(range(1, RUNWAY_PLACES + 1))
 
 
+@pytest.mark.guards("webhook-runway-slow-start")
 def test_one_with_few_points_has_few_on_its_way() -> None:
     world = WebhooksWorld()
     wide(world, quick=QUICK_TO_WIDEN)

@@ -60,6 +60,7 @@ def test_the_page_is_at_its_root() -> None:
         serve_page(PAGE, "/app")
 
 
+@pytest.mark.guards("page-own-version-files")
 @pytest.mark.parametrize(
     "path",
     [
@@ -100,6 +101,7 @@ def test_a_file_is_sent_compressed_to_whom_takes_that_and_plain_to_others() -> N
     assert compressed["headers"]["Vary"] == plain["headers"]["Vary"] == "Accept-Encoding"
 
 
+@pytest.mark.guards("page-gzip-refusal-respected")
 @pytest.mark.parametrize(
     ("header", "takes"),
     [
@@ -144,6 +146,7 @@ def test_every_answer_protects_the_page() -> None:
         assert "camera=()" in answer["headers"]["Permissions-Policy"]
 
 
+@pytest.mark.guards("page-unknown-file-uncached")
 def test_an_unknown_file_is_a_problem_that_nobody_keeps() -> None:
     answer = unknown_file_answer("r1")
     assert (answer["statusCode"], answer["headers"]["Cache-Control"]) == (404, "no-store")
@@ -207,6 +210,7 @@ def test_it_is_told_every_preset_as_a_recipe_that_the_api_takes() -> None:
     assert {name: recipe_from_data(recipe) for name, recipe in told.items()} == PRESETS
 
 
+@pytest.mark.guards("operate-settings-escaped")
 def test_settings_are_text_in_an_attribute_whatever_they_say() -> None:
     settings = {"issuer": "\"><script>alert('1')</script>&quot;"}
     shell = gzip.decompress(with_settings(file('<meta content="{settings}">'), settings, etag="e").compressed).decode()

@@ -44,6 +44,9 @@ def ended(status: Status, *, after_seconds: float, run: int = 1, gave_up: bool =
     )
 
 
+@pytest.mark.guards("service-level-first-run-only", case="an operator's run")
+@pytest.mark.guards("service-level-wished-expiry", case="expired as its client wished")
+@pytest.mark.guards("service-level-refused-image", case="refused for what it is")
 @pytest.mark.parametrize(
     ("image", "counts"),
     [
@@ -87,6 +90,7 @@ def failing(images: int, *, attempts: int = 0) -> Outcomes:
     return sum((failed_attempt(name) for name in names), Outcomes(attempts=attempts))
 
 
+@pytest.mark.guards("failing-attempts-image-minimum", case="one image three times")
 @pytest.mark.parametrize(
     ("minutes", "percent"),
     [
@@ -125,6 +129,7 @@ def test_late_and_given_up_images_burn_alike() -> None:
     assert burn({at(0): bad}, FAST_MINUTES, NOW) == pytest.approx(10)
 
 
+@pytest.mark.guards("burn-both-windows", case="windows0")
 @pytest.mark.parametrize("windows", [FAST_MINUTES, SLOW_MINUTES])
 def test_a_burn_is_the_smaller_one_of_two_windows(windows: tuple[int, int]) -> None:
     short, long = windows
@@ -135,6 +140,7 @@ def test_a_burn_is_the_smaller_one_of_two_windows(windows: tuple[int, int]) -> N
     assert burn({at(0): bad, at(long): good}, windows, NOW) == pytest.approx(1000), "that was before"
 
 
+@pytest.mark.guards("burn-few-bad-images")
 def test_few_bad_images_are_no_burn() -> None:
     def burning(bad: int) -> float:
         return burn({at(0): Outcomes(ended=bad, given_up=bad)}, FAST_MINUTES, NOW)
@@ -143,6 +149,7 @@ def test_few_bad_images_are_no_burn() -> None:
     assert burning(LEAST_BAD) == pytest.approx(1000)
 
 
+@pytest.mark.guards("top-empty-budget-unknown", case="0-0-None")
 @pytest.mark.parametrize(
     ("ended", "bad", "left"), [(0, 0, None), (5000, 0, 100), (5000, 1, 80), (5000, 5, 0), (10, 1, -9900)]
 )

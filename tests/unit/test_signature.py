@@ -57,11 +57,14 @@ def test_a_signature_is_read_as_it_was_written() -> None:
     assert signature.covers(**PARTS)
 
 
+@pytest.mark.guards("signatures-group-covered", case="group")
+@pytest.mark.guards("signatures-queue-covered", case="queue")
 @pytest.mark.parametrize("part", PARTS)
 def test_a_signature_covers_every_part(part: str) -> None:
     assert not sign(key_id="k", **PARTS).covers(**PARTS | {part: PARTS[part] + "x"})
 
 
+@pytest.mark.guards("signatures-parts-delimited")
 @given(st.text("1:é", min_size=1, max_size=8), st.data())
 def test_nothing_moves_from_one_part_to_the_next(text: str, data: st.DataObject) -> None:
     cuts = [sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2))) for _ in range(2)]
@@ -103,6 +106,7 @@ def test_a_message_whose_group_is_not_told_verifies_by_its_own_tenant() -> None:
     assert check(replace(received("slow", "no message of ours"), group=None)) is Mistrust.FORGED
 
 
+@pytest.mark.guards("signatures-match-required")
 @pytest.mark.parametrize(
     "forged",
     [
@@ -119,6 +123,7 @@ def test_a_message_that_was_altered_or_copied_does_not(forged: Received) -> None
     assert check(forged) is Mistrust.FORGED
 
 
+@pytest.mark.guards("signatures-unsigned-rejected")
 def test_a_message_without_a_signature_does_not() -> None:
     assert check(replace(GENUINE, signature=None)) is Mistrust.UNSIGNED
 
@@ -140,6 +145,7 @@ def test_both_keys_verify_and_no_older_one() -> None:
     assert (check(first, keys=keys), check(second, keys=keys)) == (Mistrust.UNKNOWN_KEY, None)
 
 
+@pytest.mark.guards("signatures-new-key-settling")
 def test_a_new_key_signs_when_every_reader_knows_it() -> None:
     keys = FakeSecret()
     first, second = keys.current(), keys.replace("b" * 64, now=NOW)
@@ -161,6 +167,7 @@ def test_the_first_key_signs_at_once() -> None:
 # ── The update that brings signatures ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("signatures-update-period-end")
 def test_what_was_sent_until_the_update_was_over_needs_no_signature() -> None:
     first_key_at = KEYS.current().created_at
     old = replace(GENUINE, signature=None)
@@ -173,6 +180,7 @@ def test_what_was_sent_until_the_update_was_over_needs_no_signature() -> None:
         assert check(replace(old, sent_at=first_key_at + int(seconds * 1000))) is verdict
 
 
+@pytest.mark.guards("signatures-after-rotation")
 def test_after_the_first_key_nothing_comes_without_a_signature() -> None:
     keys = FakeSecret()
     keys.replace("b" * 64, now=NOW)
@@ -226,6 +234,7 @@ def test_every_reason_is_explained(mistrust: Mistrust) -> None:
     assert explanation["message"].endswith("No row was read or changed for it.")
 
 
+@pytest.mark.guards("signatures-dead-letter-size")
 def test_a_body_of_any_length_fits_into_a_dead_letter() -> None:
     body = '\x00é"' * 400_000
     rejected = rejected_message("message-1", body)
@@ -234,6 +243,7 @@ def test_a_body_of_any_length_fits_into_a_dead_letter() -> None:
     assert len(rejected.model_dump_json()) < 50_000
 
 
+@pytest.mark.guards("signatures-rejected-kept")
 def test_what_was_rejected_is_kept_as_it_is_when_it_is_moved_back() -> None:
     first = rejected_message("message-1", "x" * 9000)
     again = rejected_message("message-2", first.model_dump_json())

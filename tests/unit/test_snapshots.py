@@ -162,12 +162,14 @@ def job_of(function: str, there: Cloud) -> dict[str, Any]:
     }
 
 
+@pytest.mark.guards("snapshots-fresh-credentials", case="SubmitImageFunction")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_snapshot_holds_no_connection_and_nothing_that_anybody_was_asked_for(function: str) -> None:
     # So no credential, depth, token or failure of a service from before can be taken for a fresh one.
     assert restored()[function].snapshot == {"contacts": [], "sockets": 0}
 
 
+@pytest.mark.guards("snapshots-random-reseeded", case="SubmitImageFunction")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_environments_from_one_snapshot_draw_different_random_numbers(function: str) -> None:
     one, other = restored()[function].clones
@@ -182,6 +184,7 @@ def test_each_environment_fetches_its_own_credentials_and_goes_by_the_present_ti
     assert all(abs(signed_at - MONTH - datetime.now(UTC)) < timedelta(hours=1) for _, signed_at in there.calls)
 
 
+@pytest.mark.guards("snapshots-only-where-taken")
 def test_without_snapshots_nothing_is_prepared_for_one() -> None:
     # The package is Lambda's: where no snapshot is taken it need not be there, and costs a cold start nothing.
     script = "import sys, darkroom.wiring.runtime; assert 'snapshot_restore_py' not in sys.modules"

@@ -23,6 +23,7 @@ def ports(releases: FakeReleases, pauses: list[float], *, stop_after: int | None
     )
 
 
+@pytest.mark.guards("release-stop-consumer-first")
 def test_what_comes_while_the_consumer_ends_is_stopped_too_and_nothing_twice() -> None:
     releases = FakeReleases(batches=["b", "a"], late=["c"])
     pauses: list[float] = []
@@ -31,6 +32,7 @@ def test_what_comes_while_the_consumer_ends_is_stopped_too_and_nothing_twice() -
     assert len(pauses) == 2 * SETTLE_SECONDS
 
 
+@pytest.mark.guards("release-stop-awaits-consumer")
 def test_a_stack_without_batches_waits_for_the_last_one_that_may_come() -> None:
     pauses: list[float] = []
     assert stop_releases(ports(FakeReleases(), pauses)) == Stopped(batches=0, complete=True)

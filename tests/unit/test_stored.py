@@ -30,6 +30,7 @@ def redone() -> Image:
     return complete(claimed(redo(done(claimed(accepted())), now=NOW)), VARIANTS, notices=(), now=NOW + 9)
 
 
+@pytest.mark.guards("quotas-unarrived-not-stored")
 @pytest.mark.parametrize(
     ("image", "stored"),
     [
@@ -53,6 +54,7 @@ def test_a_row_stores_its_original_and_the_variants_that_it_names(image: Image |
     assert stored_by(image) == stored
 
 
+@pytest.mark.guards("quotas-redo-difference")
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
@@ -79,6 +81,7 @@ def test_an_event_says_by_how_much_its_write_changes_what_is_stored(
     assert Stored.read(event.data.get("stored")) == stored_by(after) - stored_by(before)
 
 
+@pytest.mark.guards("quotas-repeated-event-bound")
 def test_an_event_that_is_told_again_says_the_same_or_nothing() -> None:
     once = replace(done(claimed(accepted())), version=3, completed_version=3)
     assert [event.data.get("stored") for event in events_of(once)] == [

@@ -44,11 +44,13 @@ def test_a_report_without_failures_is_a_success() -> None:
     assert after_report(batch(1, 2, 3), [], SETTINGS) == Outcome()
 
 
+@pytest.mark.guards("streams-retry-start")
 @pytest.mark.parametrize("failed", [["2"], ["2", "3"], ["3", "2"]])
 def test_everything_from_the_first_failed_record_on_is_retried(failed: list[str]) -> None:
     assert after_report(batch(1, 2, 3, 4), failed, SETTINGS) == retry(batch(2, 3, 4, retries=1, invocations=1))
 
 
+@pytest.mark.guards("streams-split-with-headway")
 def test_a_split_at_the_first_failed_record_is_no_retry() -> None:
     assert after_report(batch(1, 2, 3), ["2"], SPLITTING) == Outcome(again=(batch(2, 3, invocations=1),))
 
@@ -62,6 +64,7 @@ def test_a_batch_that_failed_is_retried_as_a_whole() -> None:
     assert after_error(batch(1, 2, 3), SETTINGS) == retry(failed)
 
 
+@pytest.mark.guards("streams-ordered-split")
 @pytest.mark.parametrize(
     ("numbers", "halves"), [((1, 2, 3, 4), ((1, 2), (3, 4))), ((1, 2, 3), ((1,), (2, 3))), ((1, 2), ((1,), (2,)))]
 )
@@ -77,6 +80,7 @@ def test_a_single_record_is_retried_and_not_split() -> None:
     assert after_error(batch(1), SPLITTING) == retry(failed)
 
 
+@pytest.mark.guards("streams-retry-limit")
 @pytest.mark.parametrize(("retries", "is_discarded"), [(0, False), (1, False), (2, True)])
 def test_a_batch_is_discarded_when_its_retries_are_used_up(retries: int, is_discarded: bool) -> None:
     settings = replace(SETTINGS, retries=2)

@@ -125,6 +125,7 @@ def test_the_same_key_and_photo_are_one_image() -> None:
     assert first.image.image_id == second.image.image_id
 
 
+@pytest.mark.guards("accept-repeat-resends-message")
 def test_a_repeated_request_sends_the_message_that_the_first_one_may_have_lost() -> None:
     world = World()
     image = world.submit(PHOTO, idempotency_key="k").image
@@ -133,6 +134,7 @@ def test_a_repeated_request_sends_the_message_that_the_first_one_may_have_lost()
     assert [message.image_id for message in world.lanes.sent] == [image.image_id]
 
 
+@pytest.mark.guards("accept-no-message-once-claimed")
 @pytest.mark.parametrize(
     "taken_up",
     [{"status": Status.PROCESSING, "attempt": 1}, {"attempt": 1}, {"status": Status.DONE, "attempt": 1}],
@@ -156,6 +158,7 @@ def test_a_repeated_request_while_the_queue_cannot_answer_leaves_the_image_due(f
     assert world.row(image.image_id).due_at == world.now
 
 
+@pytest.mark.guards("accept-key-reuse-refused")
 def test_the_same_key_with_another_photo_is_refused() -> None:
     world = World()
     world.submit(PHOTO, idempotency_key="k")
@@ -247,6 +250,8 @@ def test_another_photo_after_a_crash_between_original_and_row_is_refused() -> No
     assert world.originals.objects[image_id] == PHOTO
 
 
+@pytest.mark.guards("bookkeeping-unsent-to-sweeper")
+@pytest.mark.guards("bookkeeping-failure-contained", case="denied")
 @ANY_FAILURE
 def test_an_upload_gets_its_202_although_a_queue_does_not_answer(failure: Exception) -> None:
     world = World(lanes=DeadLanes(failure))

@@ -33,6 +33,7 @@ from tests.unit.test_image import pending
 PHOTO = jpeg()
 
 
+@pytest.mark.guards("sweeper-lost-message-sent")
 def test_an_image_that_was_never_enqueued_is_sent_once_it_is_due() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -83,6 +84,7 @@ def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn() -> None:
     assert (world.row(image_id).status, world.row(image_id).attempt) == (Status.DONE, 2)
 
 
+@pytest.mark.guards("sweeper-exhausted-given-up")
 def test_an_image_without_attempts_is_failed_and_not_sent() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -93,6 +95,7 @@ def test_an_image_without_attempts_is_failed_and_not_sent() -> None:
     assert world.lanes.sent == []
 
 
+@pytest.mark.guards("sweeper-unsent-due-at-once")
 @ANY_FAILURE
 def test_a_queue_that_does_not_answer_leaves_the_image_due(failure: Exception) -> None:
     world = World()
@@ -110,6 +113,7 @@ def test_a_queue_that_does_not_answer_leaves_the_image_due(failure: Exception) -
     assert world.sweep().outcomes == Counter(rescued=1)
 
 
+@pytest.mark.guards("fence-on-sweep")
 def test_of_two_sweeps_at_once_only_one_sends() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -126,6 +130,7 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
     assert len(world.lanes.sent) == 1
 
 
+@pytest.mark.guards("sweeper-bad-row-isolated")
 def test_a_bug_over_one_image_does_not_keep_the_sweeper_from_the_others() -> None:
     world = World()
     cursed = world.submit(PHOTO).image.image_id
@@ -164,6 +169,7 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
     assert len({message.image_id for message in world.lanes.sent}) == 10
 
 
+@pytest.mark.guards("sweep-lateness-reported")
 def test_what_a_sweep_could_not_do_shows_how_late_it_is() -> None:
     world = World()
     world.images.rows["0" * 26] = pending(due_at=world.now - 450_000)
@@ -178,6 +184,8 @@ def of_tenant(tenant_id: str, number: int, **changes: Any) -> Image:
     return pending(image_id=f"{tenant_id:>13}{number:013d}".replace(" ", "0"), tenant_id=tenant_id, **changes)
 
 
+@pytest.mark.guards("sweep-tenant-turns")
+@pytest.mark.guards("sweep-latest-also-listed", case="10")
 @pytest.mark.parametrize("limit", [operation.PARTITION_LIMIT, 10])
 def test_no_tenants_pile_keeps_anothers_image_waiting(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operation, "PARTITION_LIMIT", limit)  # 10: the pile is more than is listed
@@ -209,6 +217,7 @@ def test_where_tenants_cannot_be_read_the_oldest_come_first() -> None:
     assert world.sweep().outcomes == Counter(rescued=420)
 
 
+@pytest.mark.guards("sweep-kinds-independent")
 def test_kinds_do_not_wait_for_each_other() -> None:
     world = World()
     send_all, both = world.lanes.send_all, threading.Barrier(2, timeout=10)
@@ -228,6 +237,7 @@ def test_kinds_do_not_wait_for_each_other() -> None:
     assert sweep_due_images(ports, out_of_time=lambda: False).outcomes == Counter(rescued=1, removed=1)
 
 
+@pytest.mark.guards("sweep-silent-queue-once")
 def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operation, "ROWS_IN_TURN", 10)
     world = World()
@@ -297,6 +307,9 @@ def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_ca
     assert world.sweep().outcomes == Counter(rescued=1)
 
 
+@pytest.mark.guards("sweep-hopeless-row-delay", case="a bug")
+@pytest.mark.guards("sweep-hopeless-row-delay", case="ended, and due for what a newer version owes")
+@pytest.mark.guards("sweep-hopeless-row-delay", case="unreadable")
 @pytest.mark.parametrize("kind", ["unreadable", "a bug", "ended, and due for what a newer version owes"])
 def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -337,6 +350,7 @@ def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed() -> None:
     assert world.images.unreadable[bad].due_at == 2
 
 
+@pytest.mark.guards("sweep-postponement-isolated")
 def test_a_row_that_cannot_even_be_postponed_keeps_no_other_waiting() -> None:
     world = World()
     unreadable(world)
@@ -350,6 +364,7 @@ def test_a_row_that_cannot_even_be_postponed_keeps_no_other_waiting() -> None:
     assert world.sweep().outcomes == Counter(unreadable=1, rescued=1)
 
 
+@pytest.mark.guards("sweep-shard-isolated", case="error0")
 @pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
 def test_a_shard_that_cannot_be_listed_keeps_no_other_waiting(error: Exception) -> None:
     world = World()
@@ -379,6 +394,7 @@ def given_up(world: World) -> str:
     return image_id
 
 
+@pytest.mark.guards("sweeper-dead-letter-ensured")
 def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
     world = World()
     image_id = given_up(world)
@@ -393,6 +409,7 @@ def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
     assert world.dead_letters.lying["slow"] == [letter] and world.dead_letters.hidden == set()
 
 
+@pytest.mark.guards("dead-letters-sqs-own-removed")
 def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -> None:
     world = World()
     image_id = given_up(world)
@@ -406,6 +423,7 @@ def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -
     assert left == others and letter.explanation is not None and letter.message_id not in raw
 
 
+@pytest.mark.guards("dead-letters-placed-once")
 def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other() -> None:
     world = World()
     image_id = given_up(world)
@@ -416,6 +434,7 @@ def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other() -> No
     assert len(world.dead_letters.lying["slow"]) == 1
 
 
+@pytest.mark.guards("dead-letters-second-look")
 def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_dropped() -> None:
     world = World()
     image_id = given_up(world)
@@ -435,6 +454,7 @@ def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays
     assert world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
+@pytest.mark.guards("dead-letters-own-run")
 def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() -> None:
     world = World()
     image_id = given_up(world)
@@ -447,6 +467,7 @@ def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() ->
     assert world.dead_letters.lying["slow"][0] == earlier
 
 
+@pytest.mark.guards("dead-letters-sweep-lost-answer")
 @pytest.mark.parametrize("not_all", [{"complete": False}, {"asked_again": True}], ids=["too many", "an answer lost"])
 def test_where_not_all_dead_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks(
     not_all: dict[str, bool],
@@ -490,6 +511,7 @@ def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
     assert world.dead_letters.lying["slow"] == [letter] and world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
+@pytest.mark.guards("dead-letters-placed-once")
 def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
     world = World()
     given_up(world)
@@ -507,6 +529,7 @@ def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> Non
     assert len(world.dead_letters.lying["slow"]) == 1
 
 
+@pytest.mark.guards("sweeper-original-removed", "sweeper-outputs-removed")
 def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_any_more() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -545,6 +568,7 @@ def shown(world: World) -> list[str]:
     return [row.endpoint_id for row in rows if "thumb" in f"{row.body} {row.attempts}"]
 
 
+@pytest.mark.guards("erasure-sweeper-blanks-deliveries")
 def test_what_deliveries_say_of_a_withdrawn_image_goes_whether_they_wait_or_have_ended() -> None:
     world = World()
     image_id, other_id = (world.submit(PHOTO).image.image_id for _ in range(2))
@@ -566,6 +590,7 @@ def test_what_deliveries_say_of_a_withdrawn_image_goes_whether_they_wait_or_have
         assert json.loads(row.body)["data"].keys() == {"id", "tenant_id", "lane", "preset", "run", "links"}
 
 
+@pytest.mark.guards("erasure-leased-delivery-pending", "erasure-leased-delivery-untouched")
 def test_a_delivery_that_is_just_being_made_is_blanked_when_its_worker_has_written_what_came_of_it() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -581,6 +606,7 @@ def test_a_delivery_that_is_just_being_made_is_blanked_when_its_worker_has_writt
     assert shown(world) == []
 
 
+@pytest.mark.guards("erasure-fenced-delivery-pending")
 def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_sweep() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -595,6 +621,7 @@ def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_s
     assert shown(world) == []
 
 
+@pytest.mark.guards("erasure-unreadable-delivery")
 def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_reported() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
@@ -649,6 +676,7 @@ def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: 
     assert (world.originals.objects, world.outputs.objects) == ({}, {})
 
 
+@pytest.mark.guards("removal-earlier-run-listed", "removal-last-look-lists-all")
 def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_listed() -> None:
     world = World()
     first, second = (world.submit(PHOTO).image.image_id for _ in range(2))
@@ -674,6 +702,7 @@ def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_list
     assert (world.outputs.objects, world.originals.objects) == ({}, {})
 
 
+@pytest.mark.guards("sweeper-tombstone-last")
 @pytest.mark.parametrize("store", ["outputs", "originals", "uploads"])
 def test_what_could_not_be_removed_of_one_image_keeps_only_its_row(store: str) -> None:
     world = World()
@@ -689,6 +718,7 @@ def test_what_could_not_be_removed_of_one_image_keeps_only_its_row(store: str) -
     assert (world.row(ids[0]).leftovers is None, world.row(ids[1]).leftovers is None) == (False, True)
 
 
+@pytest.mark.guards("removal-store-isolated")
 @pytest.mark.parametrize("store", ["outputs", "originals", "uploads"])
 @ANY_FAILURE
 def test_a_store_that_fails_as_a_whole_keeps_no_other_from_removing(store: str, failure: Exception) -> None:
@@ -707,6 +737,7 @@ def test_a_store_that_fails_as_a_whole_keeps_no_other_from_removing(store: str, 
     assert next(iter(world.images.rows.values())).leftovers is not None
 
 
+@pytest.mark.guards("sweeper-backlog-wait")
 def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None:
     world = World()
     world.submit(PHOTO)
@@ -765,6 +796,7 @@ def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:
     assert (world.upload_queue.reminders, world.lanes.sent) == ([], [])
 
 
+@pytest.mark.guards("upload-looked-for-before-expiry")
 def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expired() -> None:
     world = World()
     begun = world.begin(PHOTO)
@@ -777,6 +809,7 @@ def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expir
     assert world.accept_upload(world.upload_queue.reminders[0].image_id).outcome == "accepted"
 
 
+@pytest.mark.guards("upload-absence-seen-twice")
 def test_an_upload_that_is_not_found_once_does_not_expire() -> None:
     world = World()
     image_id = world.begin(PHOTO).image.image_id
@@ -818,6 +851,7 @@ def test_a_reminder_that_cannot_be_sent_is_due_at_once(failure: Exception) -> No
     assert world.row(begun.image.image_id).due_at == world.now
 
 
+@pytest.mark.guards("upload-expiry-fence")
 def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_image() -> None:
     world = World()
     image_id = world.begin(PHOTO, idempotency_key="k").image.image_id
@@ -831,6 +865,7 @@ def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_i
     assert world.row(image_id).status is Status.AWAITING_UPLOAD
 
 
+@pytest.mark.guards("upload-removed-with-tombstone")
 def test_what_is_uploaded_for_a_withdrawn_image_goes_too_also_where_it_comes_late() -> None:
     world = World()
     begun = world.begin(PHOTO)

@@ -35,6 +35,7 @@ def test_callers_without_a_credential_have_no_rate_limit() -> None:
     assert buckets.tats == {}
 
 
+@pytest.mark.guards("allowances-fail-open")
 @ANY_FAILURE
 def test_a_bucket_that_does_not_answer_stops_nobody(failure: Exception) -> None:
     class Silent:
@@ -91,6 +92,7 @@ def test_a_busy_process_takes_tokens_in_advance() -> None:
     assert sum(buckets.wanted) - 200 < MAX_BLOCK, "and hardly any that it does not use"
 
 
+@pytest.mark.guards("tokens-block-size-by-burst")
 @pytest.mark.parametrize("cost", [1, 4])
 def test_two_thousand_uploads_a_second_write_their_bucket_less_than_it_takes(cost: int) -> None:
     buckets, seconds = CountedBuckets(), 10
@@ -103,6 +105,7 @@ def test_two_thousand_uploads_a_second_write_their_bucket_less_than_it_takes(cos
     assert len(buckets.wanted) < 500 * seconds, "an item takes 1,000"
 
 
+@pytest.mark.guards("allowances-prefetch-by-demand")
 def test_a_process_with_few_requests_takes_one_token_each_time() -> None:
     buckets = CountedBuckets()
     process = Process(buckets)
@@ -112,6 +115,8 @@ def test_a_process_with_few_requests_takes_one_token_each_time() -> None:
     assert buckets.wanted == [1] * 10
 
 
+@pytest.mark.guards("allowances-clock-set-back", case="in the future")
+@pytest.mark.guards("allowances-held-token-expiry", case="too long ago")
 @pytest.mark.parametrize("passed", [HOLD_MILLISECONDS, -1], ids=["too long ago", "in the future"])
 def test_tokens_that_were_taken_at_another_time_are_not_used(passed: int) -> None:
     buckets = CountedBuckets()
@@ -126,6 +131,7 @@ def test_tokens_that_were_taken_at_another_time_are_not_used(passed: int) -> Non
     assert len(buckets.wanted) == looks + 1
 
 
+@pytest.mark.guards("allowances-change-immediate")
 def test_tokens_that_were_taken_by_another_allowance_are_not_used() -> None:
     buckets = CountedBuckets()
     process = Process(buckets)
@@ -142,6 +148,7 @@ def test_processes_at_the_same_time_serve_exactly_a_burst() -> None:
     assert sum(process.serves() for _ in range(60) for process in processes) == 53
 
 
+@pytest.mark.guards("allowances-prefetch-fuller-half")
 def test_what_a_process_holds_is_not_what_another_is_refused_for() -> None:
     buckets, allowance = FakeTokenBuckets(), Allowance(requests_per_second=10, burst=50)
     idle, busy = Process(buckets, allowance), Process(buckets, allowance)
@@ -171,6 +178,7 @@ def test_a_tenant_gets_at_most_four_seconds_more_than_its_allowance() -> None:
     assert served >= 50 + 10 * (seconds - HOLD_MILLISECONDS / 1000)
 
 
+@pytest.mark.guards("allowances-held-part-payment")
 def test_what_is_held_pays_a_part_of_what_costs_more() -> None:
     buckets, allowance = FakeTokenBuckets(), Allowance(requests_per_second=10, burst=50)
     process = Process(buckets, allowance)
@@ -199,6 +207,7 @@ def test_tenants_do_not_fill_the_memory() -> None:
     assert len(process.ports.held) <= 1_000
 
 
+@pytest.mark.guards("allowances-empty-bucket-skipped")
 def test_a_bucket_that_is_known_to_be_empty_is_not_asked_until_it_can_have_a_token() -> None:
     buckets = CountedBuckets()
     process = Process(buckets, Allowance(requests_per_second=10, burst=5))

@@ -254,6 +254,7 @@ def test_every_choice_of_formats_is_one_that_the_settings_take() -> None:
     assert InputSettings.read({"EXTRA_INPUT_FORMATS": parameter["Default"]}).input_formats == STANDARD_INPUT_FORMATS
 
 
+@pytest.mark.guards("retry-lanes-report-failures")
 @pytest.mark.parametrize("name", [*SOURCES, *STREAM_SOURCES])
 def test_every_source_reports_batch_item_failures(name: str) -> None:
     assert (SOURCES | STREAM_SOURCES)[name]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -1138,6 +1139,7 @@ def test_uploads_and_their_rows_outlive_the_stack() -> None:
         assert resource["Properties"].get("DeletionProtectionEnabled", False) == is_table, name
 
 
+@pytest.mark.guards("storage-small-originals-stay", case="infrequent-moved1")
 @pytest.mark.parametrize(
     ("storage", "moved"),
     [("standard", None), ("infrequent", ("STANDARD_IA", 30)), ("intelligent", ("INTELLIGENT_TIERING", 0))],
@@ -1381,6 +1383,7 @@ def test_a_function_of_the_api_has_a_snapshot_only_with_snap_start_and_no_versio
     assert template[f"{name}Aliaslive"]["Properties"]["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
 
 
+@pytest.mark.guards("snapshots-changed-value", case="BeginUploadFunction")
 @pytest.mark.parametrize("name", API_FUNCTIONS)
 def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_and_only_then(name: str) -> None:
     # CloudFormation replaces a version with another description; a version of an unchanged function fails.
@@ -1399,6 +1402,7 @@ def referred_in(value: Any) -> set[str]:
     return {*re.findall(r'"Ref": "(\w+)"', text)}.union(*deeper)
 
 
+@pytest.mark.guards("snapshots-changed-layer")
 def test_a_version_is_replaced_when_its_function_or_a_layer_of_it_changes(tmp_path: Path) -> None:
     def versions(before: str, after: str) -> set[str]:
         changed = tmp_path / f"{after}.yaml"

@@ -100,6 +100,7 @@ def summed(name: str, metric: str) -> set[str]:
     return {str(referred(its["Dimensions"][0]["Value"])) for its in metrics.values()}
 
 
+@pytest.mark.guards("alarms-dead-letters-every-queue")
 def test_cloudwatch_itself_watches_how_many_dead_letters_are_in_every_queue() -> None:
     # Not by the sweeper's count: if that is wrong, these still ring.
     watched = [

@@ -397,6 +397,7 @@ def test_the_state_machine_may_do_what_its_definition_does_and_nothing_else() ->
     }
 
 
+@pytest.mark.guards("objects-worker-may-not-list")
 @pytest.mark.parametrize("folder", ["read_image", "transcode_image"])
 def test_who_looks_for_outputs_knows_whether_it_may_list_them(folder: str) -> None:
     wiring = ast.parse((CORE / "wiring" / f"{folder}.py").read_text())

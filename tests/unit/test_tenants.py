@@ -89,6 +89,7 @@ def test_a_tenant_may_ask_for_what_its_tier_may_unless_something_else_was_agreed
     )
 
 
+@pytest.mark.guards("quotas-older-authorizer")
 def test_a_caller_comes_through_the_gateway_as_it_was() -> None:
     caller = Caller(
         tenant_id="acme",

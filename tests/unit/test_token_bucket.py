@@ -73,6 +73,7 @@ def test_an_allowance_that_was_lowered_counts_from_then_on() -> None:
     )
 
 
+@pytest.mark.guards("allowances-all-or-none")
 def test_a_request_that_needs_several_tokens_gets_all_or_none() -> None:
     answers = []
     tat = None

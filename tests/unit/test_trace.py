@@ -139,6 +139,7 @@ def test_a_withdrawn_image_ends_once() -> None:
     assert told(found, "end") == [("deleted", "")]
 
 
+@pytest.mark.guards("trace-lost-worker-lease-lapsed")
 def test_a_lost_worker_is_told_apart_from_one_that_is_at_work() -> None:
     at_work = steps(processing(accepted_at=NOW), now=NOW + 10)
     assert [(step.detail, step.until) for step in of_kind(at_work, "attempt")] == [("at work", None)]
@@ -249,6 +250,7 @@ def test_each_attempt_of_a_delivery_is_told_and_what_is_to_come() -> None:
     ]
 
 
+@pytest.mark.guards("trace-delivery-told-once")
 def test_lines_tell_of_deliveries_to_an_endpoint_that_is_gone_and_of_no_delivery_twice() -> None:
     row = delivery(Answer(milliseconds=20, status=204))
     of = {"event_id": row.event_id, "ms": 20, "outcome": "delivered", "status": 204}
@@ -287,6 +289,7 @@ def test_an_unknown_image_is_an_error() -> None:
         found_by(world(None))
 
 
+@pytest.mark.guards("trace-line-matched-by-fields")
 def test_lines_about_other_images_and_other_requests_are_left_out() -> None:
     other = line("run", 1, "transcode_image", image_id="1" * 26, correlation_id="other", batch=f"with {'0' * 26}")
     gateway = LogLine(at=NOW, source="api", fields={"correlation_id": "c", "status": "202"})
@@ -319,6 +322,7 @@ def test_lines_are_sought_from_its_creation_until_some_minutes_after_its_end() -
     assert found_by(world(accepted(), *noted)).lines == 3, "an unfinished one, until now"
 
 
+@pytest.mark.guards("trace-reader-logs-excluded")
 def test_the_lines_of_those_who_only_ask_for_it_are_not_even_read() -> None:
     ports = world(done(), line("timing", 700, "read_image", milliseconds=5))
     assert found_by(ports).lines == 0
@@ -334,6 +338,7 @@ def test_its_deliveries_are_found_by_the_events_that_its_row_tells() -> None:
     assert found_by(ports).count("delivery") == 1
 
 
+@pytest.mark.guards("trace-open-delivery-until-now")
 def test_while_a_delivery_waits_lines_are_sought_until_now() -> None:
     late = line("delivery failed", 2 * AFTERWARDS_MILLISECONDS, "transcode_image", level="WARNING")
     assert found_by(world(done(), late)).lines == 0

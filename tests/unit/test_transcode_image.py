@@ -72,6 +72,7 @@ def test_the_row_tells_the_truth_about_the_outputs_bytes() -> None:
         assert opened(body).size == (variant.width, variant.height)
 
 
+@pytest.mark.guards("worker-put-while-encoding")
 def test_a_variant_is_put_while_others_are_still_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     message = submitted(world)
@@ -132,6 +133,7 @@ def test_a_refused_image_fails_on_its_first_attempt_and_is_settled() -> None:
     assert image.error is not None and (image.error.code, image.error.retryable) == ("truncated", False)
 
 
+@pytest.mark.guards("claim-own-message-after-backoff")
 def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
     world = World()
     message = submitted(world)
@@ -152,6 +154,7 @@ def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
     assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 2)
 
 
+@pytest.mark.guards("claim-backoff-respected")
 def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
     world = World()
@@ -170,6 +173,7 @@ def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeyp
     assert [later - earlier for earlier, later in pairwise(began)] == [25_000, 50_000, 100_000, 200_000]
 
 
+@pytest.mark.guards("claim-lost-worker-backoff")
 def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
     world = World()
     message = submitted(world)
@@ -184,6 +188,7 @@ def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
     assert [later - earlier for earlier, later in pairwise(began)] == [115_000, 140_000, 190_000, 290_000]
 
 
+@pytest.mark.guards("memory-outage-costs-no-attempt")
 def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
     world = World()
     message = submitted(world)
@@ -196,6 +201,7 @@ def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
     assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 1)
 
 
+@pytest.mark.guards("memory-newer-version-redone")
 @pytest.mark.parametrize(
     "remembered",
     [
@@ -215,6 +221,7 @@ def test_what_a_newer_version_remembers_is_made_again(remembered: dict[str, Any]
     assert (image.status, image.attempt, len(image.variants)) == (Status.DONE, 1, 4)
 
 
+@pytest.mark.guards("original-missing-is-final")
 def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_dead_letter() -> None:
     world = World()
     message = submitted(world)
@@ -250,6 +257,7 @@ def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.M
     assert "in buggy" in cause.stack
 
 
+@pytest.mark.guards("dead-letters-redriven-owed")
 @pytest.mark.parametrize("letter", [DeadLetterState.PLACED, DeadLetterState.KEPT])
 def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: DeadLetterState) -> None:
     world = World()
@@ -264,6 +272,7 @@ def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: DeadL
     )
 
 
+@pytest.mark.guards("objects-remembered-outputs-held")
 def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
     world = World()
     message = submitted(world)
@@ -276,6 +285,7 @@ def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
     assert world.outputs.objects == whole and len(world.row(message.image_id).variants) == 4
 
 
+@pytest.mark.guards("retry-last-receive")
 def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
     world = World()
@@ -335,6 +345,7 @@ def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
     assert isinstance(verdict, TryAgain) and verdict.returns_in_seconds == seconds
 
 
+@pytest.mark.guards("objects-missing-second-look")
 def test_an_original_that_is_not_found_once_is_developed() -> None:
     world = World()
     message = submitted(world)
@@ -347,6 +358,7 @@ def missing(_: bytes) -> bytes:
     raise OriginalMissing("this look finds nothing")
 
 
+@pytest.mark.guards("objects-checksum-on-read")
 def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
     world = World()
     message = submitted(world)
@@ -356,6 +368,7 @@ def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
     assert world.outputs.objects == {}
 
 
+@pytest.mark.guards("fence-on-terminal-write")
 def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it() -> None:
     world = World()
     message = submitted(world)
@@ -375,6 +388,7 @@ def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it() -
     assert len(world.outputs.objects) == 4, "the outputs are the other's too: same run, same keys"
 
 
+@pytest.mark.guards("withdrawal-outputs-removed")
 def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote() -> None:
     world = World()
     message = submitted(world)
@@ -407,6 +421,7 @@ def finishes_lost(world: World, failure: BaseException | None = None) -> Iterato
     world.images.change = change
 
 
+@pytest.mark.guards("memory-unwritten-end-kept")
 def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
     world = World()
     message = submitted(world)
@@ -419,6 +434,7 @@ def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
     assert set(world.outputs.puts.values()) == {1}
 
 
+@pytest.mark.guards("memory-unwritten-end-kept")
 def test_a_finish_that_is_refused_is_a_bug_whose_work_is_kept() -> None:
     world = World()
     message = submitted(world)
@@ -429,6 +445,7 @@ def test_a_finish_that_is_refused_is_a_bug_whose_work_is_kept() -> None:
     assert world.row(message.image_id).status is Status.DONE and set(world.outputs.puts.values()) == {1}
 
 
+@pytest.mark.guards("memory-keep-failure-tolerated")
 @pytest.mark.parametrize("failure", [Retryable("keeping: throttled"), PermissionError("denied")])
 def test_work_that_cannot_be_kept_either_is_done_again(failure: Exception) -> None:
     world = World()
@@ -488,6 +505,7 @@ def test_the_row_gets_the_placeholder() -> None:
     assert base64.b64decode(placeholder["thumbhash"], validate=True)
 
 
+@pytest.mark.guards("attention-run-replaces-point")
 def test_the_row_gets_the_point_that_crops_by_attention_keep() -> None:
     world = World()
     photo = picture(64, 48, colour="#7a8b5c")
@@ -499,6 +517,7 @@ def test_the_row_gets_the_point_that_crops_by_attention_keep() -> None:
     assert point is not None and point["x"] > 6000 and 0 <= point["y"] <= 10_000
 
 
+@pytest.mark.guards("attention-absent-in-old-results")
 def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_as_it_is() -> None:
     world = World()
     message = submitted(world)
@@ -565,6 +584,7 @@ def test_the_output_that_exists_is_the_output_of_its_run() -> None:
     assert world.outputs.objects[key] == b"what an earlier worker of this run wrote"
 
 
+@pytest.mark.guards("retry-hidden-until-attempt")
 def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_another_may_begin() -> None:
     world = World()
     message = submitted(world)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def told(before: Endpoint, after: Endpoint) -> Event:
     return event
 
 
+@pytest.mark.guards("events-endpoint-warning-once")
 def test_an_endpoint_at_which_everything_fails_for_a_day_is_told_once() -> None:
     endpoints = FakeEndpoints()
     endpoints.create(endpoint())
@@ -103,6 +105,7 @@ WRITES: dict[str, Write] = {
 }
 
 
+@pytest.mark.guards("events-endpoint-disabling-once")
 @given(writes=st.lists(st.tuples(st.sampled_from(sorted(WRITES)), st.sampled_from([1, 3600, 30 * 3600])), max_size=30))
 def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_through(
     writes: list[tuple[str, int]],

@@ -62,6 +62,7 @@ def test_every_endpoint_and_generation_has_a_secret_of_its_own(
     assert (secret(*one) == secret(*other)) == (one == other)
 
 
+@pytest.mark.guards("webhook-secret-name-separation")
 @given(st.text(max_size=6), st.integers(0, 6), st.integers(0, 6))
 def test_where_one_name_ends_and_the_next_begins_matters(text: str, one: int, other: int) -> None:
     cuts = [(text[:place], text[place:]) for place in (one, other)]
@@ -72,6 +73,7 @@ def test_another_stack_has_other_secrets() -> None:
     assert secret(master=MASTER[::-1]) != secret()
 
 
+@pytest.mark.guards("webhook-secret-minimum-length")
 @pytest.mark.parametrize("size", [0, MIN_MASTER_BYTES - 1])
 def test_a_short_master_secret_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match=f"has {size} bytes, fewer than 32"):
@@ -85,11 +87,13 @@ def test_each_secret_signs() -> None:
     assert each[0] != each[1]
 
 
+@pytest.mark.guards("webhook-signature-required")
 def test_nothing_is_sent_without_a_signature() -> None:
     with pytest.raises(ValueError, match="no secret"):
         sign([], message_id="some-1", timestamp=1, body=b"{}")
 
 
+@pytest.mark.guards("webhook-signature-unambiguous")
 def test_an_id_with_a_full_stop_is_not_signed() -> None:
     with pytest.raises(ValueError, match="full stop"):
         sign([secret()], message_id="some.1", timestamp=1, body=b"{}")

@@ -46,6 +46,7 @@ def loaded() -> dict[str, frozenset[str]]:
     return {name: frozenset(modules) for name, modules in map(json.loads, ran.stdout.splitlines())}
 
 
+@pytest.mark.guards("wiring-own-operation-only")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_loads_only_its_own_operation(name: str) -> None:
     operations = {module.rpartition(".")[2] for module in loaded()[name] if module.startswith("darkroom.operations.")}
@@ -53,6 +54,7 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
     assert operations & set(FUNCTIONS) == {name}
 
 
+@pytest.mark.guards("wiring-types-for-checking-only")
 @pytest.mark.parametrize(
     ("library", "users"),
     [
@@ -81,6 +83,7 @@ def test_a_library_is_loaded_only_where_it_is_needed(library: str, users: set[st
     assert {name for name, modules in loaded().items() if library in modules} == users
 
 
+@pytest.mark.guards("cold-start-garbage-collection")
 def test_a_function_starts_without_looking_for_garbage_and_then_looks_for_its_own_alone() -> None:
     script = """
 import gc, sys

@@ -34,6 +34,7 @@ def test_a_whole_number_is_one_however_it_is_written() -> None:
     assert (written, written.digest()) == (whole, whole.digest())
 
 
+@pytest.mark.guards("attention-crop-only")
 @pytest.mark.parametrize(
     ("change", "field", "message"),
     [

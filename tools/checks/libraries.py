@@ -132,5 +132,5 @@ def not_compared(entries: Mapping[str, Listed], today: date) -> list[str]:
     return [
         f"{name} ({entry.version}): {'never' if entry.compared is None else f'last on {entry.compared}'}"
         for name, entry in entries.items()
-        if entry.compared is None or today - entry.compared > COMPARED_WITHIN
+        if entry.compared is None or today - entry.compared > COMPARED_WITHIN  # guard: outdated-library-due-date
     ]

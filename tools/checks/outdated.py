@@ -67,10 +67,10 @@ def newer(locked: Mapping[str, Mapping[str, str]], run: Run) -> list[str]:
         done = run([*asked, "--no-header", "--no-annotate", "--no-emit-index-url"], "\n".join(names))
     except OSError as error:
         raise NotRun(f"uv did not start: {error.strerror}") from error
-    if done.returncode:
+    if done.returncode:  # guard: outdated-index-failure-told
         raise NotRun(_last_line(done.stderr))
     newest = dict(re.findall(r"^([\w.-]+)==(\S+)", done.stdout, re.MULTILINE))
-    if missing := [name for name in names if name not in newest]:
+    if missing := [name for name in names if name not in newest]:  # guard: outdated-omission-told
         raise NotRun(f"uv did not say what is the newest of {', '.join(missing)}")
     return [
         f"{name} {version} → {newest[name]} ({lock})"
@@ -99,7 +99,7 @@ def vulnerable(run: Run) -> tuple[list[str], str]:
     expected = sorted({name for lock in LOCKS for name in pinned(lock)})
     unasked = [name for name in expected if name not in asked]
     reason = packages.get(unasked[0], {}).get("skip_reason", "it was left out") if unasked else ""
-    if unasked == expected:
+    if unasked == expected:  # guard: outdated-empty-audit-told
         raise NotRun(reason)
     found = [f"{name} {packages[name]['version']}: {one['id']}" for name, vulns in asked.items() for one in vulns]
     return found, f"not run for {', '.join(unasked)}: {reason}" if unasked else ""

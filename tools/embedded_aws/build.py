@@ -49,7 +49,7 @@ def build(
     folder = state.sam if is_whole else state.sam / "partial"
     excluded = [] if is_whole else sorted(deployed_layers)
     if _made_from(folder) != (made_from := "\n".join([inputs, *excluded])):
-        (folder / _MADE_FROM).unlink(missing_ok=True)
+        (folder / _MADE_FROM).unlink(missing_ok=True)  # guard: build-failed-leftovers-unused
         _sam_build(state, folder, excluded, interrupts=interrupts, show=show)
         (folder / _MADE_FROM).write_text(made_from)
     template = folder / "build" / "template.yaml"
@@ -79,7 +79,7 @@ def build_for_aws(
     """
     prepare_sam(state)
     # So that nobody deploys an earlier build after one that failed.
-    shutil.rmtree(paths.ROOT / ".aws-sam" / "build", ignore_errors=True)
+    shutil.rmtree(paths.ROOT / ".aws-sam" / "build", ignore_errors=True)  # guard: build-failed-deploys-nothing
     ambient = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     _run_sam_build(
         state,
@@ -172,7 +172,7 @@ def _run_sam_build(
             command,
             # SAM CLI and the layers' makefiles take the first `python3.13` on the path: here it is one that has pip and
             # that works in every folder. pyenv's works only where a .python-version is.
-            environment=with_first_on_path(environment, interpreter_folder()),
+            environment=with_first_on_path(environment, interpreter_folder()),  # guard: build-interpreter-with-pip
             folder=folder,
             log=state.logs / "build.log",
             interrupts=interrupts,
@@ -186,7 +186,7 @@ def _downloads_never_half(folder: Path, known: Path) -> Iterator[None]:
     lists = [file for name in ("functions", "layers") for file in (paths.ROOT / name).rglob("requirements.txt")]
     wanted = fingerprint(sorted(lists))
     if not known.exists():
-        shutil.rmtree(folder / ".aws-sam", ignore_errors=True)
+        shutil.rmtree(folder / ".aws-sam", ignore_errors=True)  # guard: build-half-download-dropped
     elif known.read_text() != wanted:
         known.unlink()
     yield

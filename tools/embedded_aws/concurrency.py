@@ -29,9 +29,10 @@ def bounds_of(*, cores: int, memory_bytes: int, function: int | None = None) -> 
     and the last.
     """
     processes = memory_bytes // _PROCESS_BYTES
-    by_queues = cores if function is None else function
+    by_queues = cores if function is None else function  # guard: concurrency-queues-per-core
     if function is None:
-        function = max(_FEWEST, min(_PER_CORE * cores, processes // 4))
+        function = max(_FEWEST, min(_PER_CORE * cores, processes // 4))  # guard: concurrency-memory-bound
+    # guard: concurrency-account-room
     return Bounds(function=function, account=max(2 * function, processes // 2), by_queues=by_queues)
 
 
@@ -39,7 +40,7 @@ def share(wanted: int, *, wanted_together: int, bound: int) -> int:
     """Return how much of a function's `bound` a mapping gets if it wants so many, next to the function's others."""
     if wanted_together <= bound:
         return wanted
-    return min(bound, max(1, wanted * bound // wanted_together))
+    return min(bound, max(1, wanted * bound // wanted_together))  # guard: concurrency-mapping-minimum
 
 
 def pauses(first_seconds: float, longest_seconds: float) -> Iterator[float]:
@@ -83,11 +84,12 @@ class Pool[P: Process]:
             idle = _idle(self._processes.get(key, []))
             if idle:
                 # The most recently used, so that surplus processes get old.
-                taken = max(idle, key=_last_used)
+                taken = max(idle, key=_last_used)  # guard: concurrency-warmest-process-reused
                 taken.in_use = True
                 return taken, False
             everything = self._all()
-            coldest = sorted(_idle(everything), key=_last_used)
+            coldest = sorted(_idle(everything), key=_last_used)  # guard: concurrency-coldest-makes-room
+            # guard: concurrency-process-replacement
             ended = self._remove(coldest[: max(0, len(everything) + 1 - self._most)])
             made = make()
             made.in_use = True
@@ -125,7 +127,7 @@ class Pool[P: Process]:
 
 
 def _idle[P: Process](processes: Iterable[P]) -> list[P]:
-    return [process for process in processes if not process.in_use]
+    return [process for process in processes if not process.in_use]  # guard: concurrency-process-not-shared
 
 
 def _last_used(process: Process) -> float:

@@ -83,7 +83,7 @@ class _TextPattern(Pattern):
 
     def match(self, message: str) -> Match | None:
         # Optional terms beside others are ignored.
-        if self.included or self.excluded:
+        if self.included or self.excluded:  # guard: emulator-filter-optional-terms
             matches = all(term(message) for term in self.included) and not any(term(message) for term in self.excluded)
         else:
             matches = not self.optional or any(term(message) for term in self.optional)
@@ -153,7 +153,7 @@ def _compares(compare: Callable[[float, float], bool], operand: float, value: An
 
 
 def _is_value(node: Any) -> bool:
-    return isinstance(node, str | int | float) and not isinstance(node, bool)
+    return isinstance(node, str | int | float) and not isinstance(node, bool)  # guard: emulator-filter-missing-value
 
 
 def _text(value: Value) -> str:

@@ -65,6 +65,7 @@ def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) ->
             is_signed=True,
             remedy=_REMEDY,
         )
+        # guard: gate-emulator-paths-closed
         if reason is None and (scope["type"] == "websocket" or scope["path"].startswith(_EMULATORS_OWN)):
             reason = "The emulator's own controls are closed."
         if reason is not None:
@@ -73,7 +74,7 @@ def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) ->
         headers, query = signatures.headers_of(scope), signatures.query_of(scope)
         if not _is_preflight(scope, headers) and not _is_form(scope, headers, query):
             receive, body = await _read(receive) if signatures.needs_body(headers, query) else (receive, b"")
-            if not signatures.is_signed(scope, headers, query, body):
+            if not signatures.is_signed(scope, headers, query, body):  # guard: gate-request-signature
                 await _refuse_unsigned(send, headers)
                 return
         await aws(scope, receive, send)
@@ -108,6 +109,7 @@ def _relayed(file: Path) -> frozenset[str]:
 
 
 def _is_preflight(scope: Scope, headers: dict[str, str]) -> bool:
+    # guard: gate-preflight-names-page
     return scope["method"] == "OPTIONS" and {"origin", "access-control-request-method"} <= headers.keys()
 
 
@@ -120,6 +122,7 @@ def _is_form(scope: Scope, headers: dict[str, str], query: dict[str, Any]) -> bo
         and not query
         and headers.get("content-type", "").startswith("multipart/form-data")
         and internals("services.s3")._buckets.get(bucket) is not None
+        # guard: gate-form-upload-only
         and internals("core.router").detect_service("POST", scope["path"], headers, query) == "s3"
     )
 

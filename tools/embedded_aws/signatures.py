@@ -47,7 +47,7 @@ def is_signed(scope: Scope, headers: Mapping[str, str], query: Mapping[str, Any]
     sigv4 = internals("core.sigv4")
     presigned = "authorization" not in headers
     algorithm = _first(query, "X-Amz-Algorithm") if presigned else headers["authorization"].partition(" ")[0]
-    if algorithm != _ALGORITHM:
+    if algorithm != _ALGORITHM:  # guard: gate-signature-algorithm
         return False
     signature = sigv4.parse_query_signature(query) if presigned else sigv4.parse_header_signature(headers)
     if isinstance(signature, tuple):  # why it is none

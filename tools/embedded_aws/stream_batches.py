@@ -86,11 +86,11 @@ def after_report(batch: Batch, failed: Sequence[str], settings: Settings) -> Out
         return Outcome()
     left = replace(
         batch,
-        records=batch.records[positions[0] :],
+        records=batch.records[positions[0] :],  # guard: streams-retry-start
         invocations=batch.invocations + 1,
         is_function_error=False,
     )
-    if settings.splits and positions[0] > 0:
+    if settings.splits and positions[0] > 0:  # guard: streams-split-with-headway
         return Outcome(again=(left,))
     return _retry(left, settings)
 
@@ -100,13 +100,13 @@ def after_error(batch: Batch, settings: Settings) -> Outcome:
     batch = replace(batch, invocations=batch.invocations + 1, is_function_error=True)
     middle = len(batch.records) // 2
     if settings.splits and middle:
-        halves = (batch.records[:middle], batch.records[middle:])
+        halves = (batch.records[:middle], batch.records[middle:])  # guard: streams-ordered-split
         return Outcome(again=tuple(replace(batch, records=half) for half in halves))
     return _retry(batch, settings)
 
 
 def _retry(batch: Batch, settings: Settings) -> Outcome:
-    if settings.retries is not None and batch.retries >= settings.retries:
+    if settings.retries is not None and batch.retries >= settings.retries:  # guard: streams-retry-limit
         return Outcome(discarded=batch)
     return Outcome(again=(replace(batch, retries=batch.retries + 1),), is_retry=True)
 

@@ -65,6 +65,7 @@ def write_private(file: Path, text: str) -> None:
     """Write a file that only its owner may read, and atomically: no reader ever sees half of it."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.unlink(missing_ok=True)
+    # guard: operate-entrance-file-private
     with open(unfinished, "x", opener=lambda path, flags: os.open(path, flags, mode=0o600)) as opened:
         opened.write(text)
     unfinished.replace(file)

@@ -38,7 +38,7 @@ class Headers:
     def only(self, name: bytes) -> bytes | None:
         """The value of a header; None without it. Raises ValueError if it is there twice."""
         values = [value for key, value in self.pairs if key.lower() == name]
-        if len(values) > 1:
+        if len(values) > 1:  # guard: gate-duplicate-header-refused
             raise ValueError(f"The header {name.decode()} is there {len(values)} times.")
         return values[0] if values else None
 
@@ -66,17 +66,18 @@ def refusal(
         )
     except ValueError as error:
         return str(error)
-    if host is None or host.decode("latin-1").lower() not in hosts:
+    if host is None or host.decode("latin-1").lower() not in hosts:  # guard: gate-own-host
         return f"This port serves {' and '.join(sorted(hosts))} only, not the host that was asked for."
     if origin is not None:
-        if _is_allowed(origin.decode("latin-1"), origins):
+        if _is_allowed(origin.decode("latin-1"), origins):  # guard: gate-foreign-origin-refused
             return None
         return f"This website may not call this port. {remedy}".strip()
-    if site is None or site in _NO_SITE:
+    if site is None or site in _NO_SITE:  # guard: gate-cross-site-refused
         return None
     reads = method in ("GET", "HEAD")
-    if not may_be_led_to:
+    if not may_be_led_to:  # guard: operate-links-refused
         return f"Another website may neither call this port nor lead to it. {remedy}".strip()
+    # guard: gate-navigation-to-page-only
     if reads and (is_signed or (mode == b"navigate" and destination == b"document")):
         return None
     # Browsers send no Origin for a picture that a page shows; a page can hide where it is from, but not lie about it.

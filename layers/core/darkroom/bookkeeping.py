@@ -17,7 +17,7 @@ def bookkeeping(otherwise: str, **about: str) -> Iterator[None]:
     """A failure in this block is logged as `otherwise`, with `about`, and the caller goes on after it."""
     try:
         yield
-    except Exception as failure:
+    except Exception as failure:  # guard: bookkeeping-failure-contained
         report_failure(otherwise, failure, **about)
 
 
@@ -27,5 +27,5 @@ def report_failure(message: str, failure: Exception, **about: str) -> None:
         log.warning(message, extra={**about, "cause": str(failure)})
     else:
         # The alarm of functions' errors counts lines with an `errorType`: nobody would notice a denial otherwise.
-        cause = {"cause": str(failure), "errorType": type(failure).__name__}
+        cause = {"cause": str(failure), "errorType": type(failure).__name__}  # guard: bookkeeping-denial-alarms
         log.error(message, exc_info=failure, extra={**about, **cause})

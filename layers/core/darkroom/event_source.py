@@ -35,7 +35,7 @@ def read_records(event: Mapping[str, Any]) -> list[Record]:
                 signature=record["messageAttributes"].get(SIGNATURE, {}).get("stringValue"),
                 sent_at=int(record["attributes"]["SentTimestamp"]),
             )
-            for record in event["Records"]
+            for record in event["Records"]  # guard: retry-event-without-messages
         ]
     except (LookupError, TypeError) as error:
         raise ValueError(f"the function handles events of an SQS queue only, this one lacks: {error}") from error
@@ -47,7 +47,7 @@ def settle_each(records: Sequence[Record], settle: Callable[[Record], None]) -> 
     the function, and Lambda would slow the whole queue down."""
     failed = []
     for record in records:
-        try:
+        try:  # guard: retry-record-isolated
             settle(record)
         except Exception:
             failed.append(record)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from darkroom.domain.errors import Retryable
 
 # Every function imports this module; what its types name, only those that need it.
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # guard: wiring-types-for-checking-only
     from darkroom.domain.api_keys import ApiKey
     from darkroom.domain.audit import Entry, Recorded
     from darkroom.domain.claim import Lease

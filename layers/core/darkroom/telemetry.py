@@ -47,6 +47,7 @@ class _Lines(LambdaPowertoolsFormatter):
 
 
 logger = Logger(logger_formatter=_Lines())
+# guard: metrics-cold-starts-in-one
 metrics = Metrics(function_name="all")  # of cold starts, which are one metric: each function's would cost $0.30 a month
 
 bookkeeping_log.handlers, bookkeeping_log.propagate = [logger.registered_handler], False
@@ -76,7 +77,7 @@ def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callab
         logged: Handler = logger.inject_lambda_context(identified, clear_state=True)
         if IS_IN_LAMBDA:
             gc.freeze()  # invocations need not look for garbage among all that was imported either
-            gc.enable()
+            gc.enable()  # guard: cold-start-garbage-collection
         return logged
 
     return decorate
@@ -100,13 +101,13 @@ def lines_about(**keys: object) -> Iterator[None]:
     try:
         yield
     finally:
-        logger.remove_keys(logger.get_current_keys().keys() - before.keys())
-        logger.append_keys(**before)
+        logger.remove_keys(logger.get_current_keys().keys() - before.keys())  # guard: logs-keys-per-record
+        logger.append_keys(**before)  # guard: logs-request-per-record
 
 
 def follow(image: Image) -> None:
     """From here on, each line has the id of the request that accepted the image; a tombstone does not know it."""
-    if image.correlation_id:
+    if image.correlation_id:  # guard: logs-tombstone-keeps-request
         logger.set_correlation_id(image.correlation_id)
 
 
@@ -121,6 +122,7 @@ def _timed(handler: Handler) -> Handler:
             return answer
         finally:
             total = time.perf_counter() - began
+            # guard: logs-failed-invocation-timing
             if has_failed(answer) or total >= SLOW_SECONDS or random.random() < TIMING_SHARE:
                 logger.info("timing", extra={"milliseconds": _milliseconds(total), "aws_calls": _summary()})
             _calls.clear()
@@ -132,6 +134,7 @@ def has_failed(answer: Mapping[str, Any] | None) -> bool:
     """Whether a handler with this answer failed: it raised, had an internal error, or reported a record."""
     if answer is None:
         return True
+    # guard: logs-failed-record-timing
     return bool(answer.get("batchItemFailures")) or answer.get("statusCode", 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 

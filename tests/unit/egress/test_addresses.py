@@ -59,11 +59,13 @@ PUBLIC = [
 ]  # fmt: skip
 
 
+@pytest.mark.guards("egress-global-unicast-ipv6", "egress-reserved-ipv4", "egress-reserved-ipv6")
 @pytest.mark.parametrize("text", NOT_PUBLIC)
 def test_an_address_that_is_no_host_of_the_internet_is_not_public(text: str) -> None:
     assert not is_public(ip_address(text))
 
 
+@pytest.mark.guards("egress-no-address-zone")
 def test_no_address_of_a_zone_is_public() -> None:
     assert is_public(ip_address("2600::1")) and not is_public(ip_address("2600::1%eth0"))
 

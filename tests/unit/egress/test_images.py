@@ -133,6 +133,7 @@ def test_redirects_are_followed_three_times(location: str) -> None:
     assert all(b"#" not in hop for hop in hops)
 
 
+@pytest.mark.guards("egress-redirect-target-encoded")
 @pytest.mark.parametrize(
     ("location", "asked"),
     [
@@ -171,6 +172,7 @@ def test_what_a_redirect_may_not_have_is_encoded_as_browsers_do(location: bytes,
     assert server.received.split(b"\r\n")[0].decode() == f"GET {asked} HTTP/1.1"
 
 
+@pytest.mark.guards("egress-fetched-source-url-length")
 def test_a_source_or_redirect_may_have_a_url_of_8192_characters_and_no_more() -> None:
     def behave(connected: socket.socket, server: Server) -> None:
         server.received = b""
@@ -189,12 +191,14 @@ def test_a_source_or_redirect_may_have_a_url_of_8192_characters_and_no_more() ->
                 assert isinstance(answer, Fetched) if not code else code_of(answer) == code
 
 
+@pytest.mark.guards("egress-redirects-bound")
 def test_a_redirect_loop_ends_and_is_not_tried_again() -> None:
     answer, server = fetched_from(in_turn(status(301, "Location: /a/b.jpg?c=d")))
     assert (code_of(answer), server.connections) == ("fetch_failed", 1 + MAX_REDIRECTS)
     assert isinstance(answer, Unfetched) and not answer.may_pass
 
 
+@pytest.mark.guards("egress-redirect-characters", "egress-redirect-host-verbatim", "egress-redirect-single-location")
 @pytest.mark.parametrize(
     "location",
     [
@@ -304,6 +308,7 @@ def test_no_redirect_leads_to_a_url_that_may_not_be_used(internet: Internet, aut
     assert internet.resolved == ["photos.example"] * len(locations)
 
 
+@pytest.mark.guards("egress-file-size-bound")
 def test_a_file_is_fetched_up_to_the_last_byte_that_may_be_and_no_further() -> None:
     answer, _ = fetched_from(answering(ok(bytes(MAX_BYTES))))
     assert isinstance(answer, Fetched) and len(answer.body) == MAX_BYTES
@@ -346,6 +351,7 @@ def test_a_file_is_judged_by_its_first_bytes_whatever_it_is_called_and_left_if_i
     assert left == [b""], "its server sees the connection closed, and nothing waits for the rest"
 
 
+@pytest.mark.guards("egress-short-body-not-judged")
 def test_a_picture_that_ends_before_it_can_be_judged_is_fetched_again_if_it_is_not_whole() -> None:
     def is_picture(first: bytes) -> bool:
         return input_format_of(first) is not None
@@ -377,6 +383,7 @@ def claims_a_terabyte(connected: socket.socket, server: Server) -> None:
     server.stopping.wait(10)
 
 
+@pytest.mark.guards("egress-non-picture-cut-short")
 @pytest.mark.parametrize("behaviour", [endless, endless_chunks])
 def test_of_a_body_without_end_that_begins_no_picture_only_the_first_bytes_are_read(behaviour: Behaviour) -> None:
     answer, _ = fetched_from(behaviour, is_picture=lambda _: False)
@@ -411,6 +418,8 @@ def test_all_redirects_share_the_time_of_one_attempt() -> None:
     assert server.connections <= MAX_REDIRECTS
 
 
+@pytest.mark.guards("egress-partial-file-refused", case="a part")
+@pytest.mark.guards("egress-compressed-file-refused", case="compressed")
 @pytest.mark.parametrize(
     ("response", "may_pass"),
     [
@@ -450,6 +459,7 @@ def fetched_securely(
         return images.fetch("https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything)
 
 
+@pytest.mark.guards("egress-certificate-text-no-host")
 def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Authority) -> None:
     answer = fetched_securely(internet, authority, answering(ok()), "another.example")
     assert code_of(answer) == "fetch_failed"
@@ -457,6 +467,7 @@ def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Au
     assert "example" not in answer.message  # OpenSSL's own text names the host
 
 
+@pytest.mark.guards("egress-possibly-cut-body-refused")
 def test_only_an_alert_of_tls_tells_the_end_of_a_body_without_a_length_from_a_cut(
     internet: Internet, authority: Authority
 ) -> None:
@@ -488,6 +499,7 @@ def test_what_is_damaged_on_the_way_is_fetched_again(internet: Internet, authori
     assert isinstance(answer, Unfetched) and answer.may_pass
 
 
+@pytest.mark.guards("egress-tiny-chunks-in-pieces")
 @pytest.mark.parametrize("chunk", [b"2\r\nxx\r\n", b"7\r\nxxxxxxx\r\n"], ids=["too tiny", "tiny"])
 def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> None:
     count = 100_000
@@ -508,6 +520,7 @@ def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> 
     assert peak < 4_000_000
 
 
+@pytest.mark.guards("egress-other-codings-allowed")
 @pytest.mark.parametrize(
     "told",
     [
@@ -529,6 +542,7 @@ def test_a_coding_that_compresses_nothing_leaves_the_file_to_its_bytes(told: str
     assert isinstance(answer, Fetched) and answer.body == PHOTO
 
 
+@pytest.mark.guards("egress-compressed-file-refused", "egress-compression-spellings")
 @pytest.mark.parametrize(
     "told",
     [
@@ -554,6 +568,7 @@ def test_a_proxy_that_changed_the_response_sends_a_file_too() -> None:
     assert code_of(answer) == "fetch_too_large"
 
 
+@pytest.mark.guards("egress-nested-chunking-refused")
 @pytest.mark.parametrize("coding", ["gzip, chunked", "chunked, chunked", "utf-8"])
 def test_chunks_within_another_coding_are_not_taken_for_the_file(coding: str) -> None:
     told = f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n".encode()

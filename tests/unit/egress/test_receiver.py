@@ -91,6 +91,7 @@ def refused(_: str) -> list[str]:
     raise OSError("no such name")
 
 
+@pytest.mark.guards("webhook-connection-failure-marked")
 @pytest.mark.parametrize("kind", ["dns", "connect", "tls", "timeout"])
 def test_a_host_to_which_no_connection_comes_about_is_told(
     kind: str, internet: Internet, authority: Authority, monkeypatch: pytest.MonkeyPatch

@@ -22,6 +22,18 @@ URL = read_url("https://hooks.example/")
 PUBLIC = "93.184.215.14"
 
 
+@pytest.mark.guards(
+    "egress-allowed-ports",
+    "egress-host-label-syntax",
+    "egress-host-name-length",
+    "egress-local-names-refused",
+    "egress-numeric-host-refused",
+    "egress-other-scheme-refused",
+    "egress-punycode-spelling",
+    "egress-url-characters",
+    "egress-url-length-bound",
+    "egress-url-without-fragment",
+)
 @pytest.mark.parametrize("text", [text for text, _ in REFUSED], ids=lambda value: ascii(value)[:60])
 def test_nothing_is_connected_to_for_a_url_that_is_refused(text: str, connected: list[object]) -> None:
     with pytest.raises(UrlRefused):
@@ -29,6 +41,13 @@ def test_nothing_is_connected_to_for_a_url_that_is_refused(text: str, connected:
     assert connected == []
 
 
+@pytest.mark.guards(
+    "egress-addresses-checked",
+    "egress-every-address-checked",
+    "egress-global-unicast-ipv6",
+    "egress-reserved-ipv4",
+    "egress-reserved-ipv6",
+)
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_nothing_is_connected_to_for_a_name_with_an_address_that_is_not_public(
     address: str, connected: list[object]
@@ -52,12 +71,14 @@ def test_a_public_address_is_connected_to(connected: list[object]) -> None:
     assert connected == [(PUBLIC, 443), ("2606:2800:21f::1", 443)]
 
 
+@pytest.mark.guards("egress-tried-addresses-bound")
 def test_of_many_addresses_a_few_are_tried(connected: list[object]) -> None:
     with pytest.raises(RequestFailed):
         send("GET", URL, headers={}, resolve=lambda _: [f"93.184.215.{last}" for last in range(100)])
     assert connected == [("93.184.215.0", 443), ("93.184.215.1", 443), ("93.184.215.2", 443)]
 
 
+@pytest.mark.guards("egress-single-resolution")
 def test_a_name_that_is_private_the_second_time_is_resolved_once(internet: Internet, authority: Authority) -> None:
     answers = iter([[PUBLIC], ["127.0.0.1"], ["169.254.169.254"]])
     asked = []
@@ -97,6 +118,7 @@ def test_a_name_without_an_address_can_be_tried_again(
     assert connected == []
 
 
+@pytest.mark.guards("egress-resolution-deadline")
 def test_a_name_server_that_does_not_answer_is_not_waited_for(connected: list[object]) -> None:
     answers = Event()
 
@@ -119,6 +141,7 @@ def test_a_resolvers_bug_is_not_the_hosts_fault() -> None:
         send("GET", URL, headers={}, resolve=resolve)
 
 
+@pytest.mark.guards("egress-absolute-host-name")
 def test_the_systems_resolver_gets_a_name_that_no_search_list_completes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -135,6 +158,7 @@ def test_the_systems_resolver_gets_a_name_that_no_search_list_completes(monkeypa
     assert asked == [(b"hooks.example.", None)]
 
 
+@pytest.mark.guards("egress-own-headers-reserved")
 @pytest.mark.parametrize(
     "name", ["Host", "content-length", "Transfer-Encoding", "CONNECTION", "accept-encoding", "User-Agent"]
 )

@@ -60,6 +60,7 @@ def kind_of(internet: Internet, *, seconds: float = 10) -> Kind:
 # ── What is sent, and what comes back ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("egress-no-compression-asked")
 def test_a_request_is_sent_whole_and_its_response_comes_back(internet: Internet, authority: Authority) -> None:
     told = b"HTTP/1.1 201 Created\r\nRetry-After: 7\r\nVia: a\r\nvia: b\r\nContent-Length: 5\r\n\r\nhello"
     with secured(internet, authority, answering(told)) as server:
@@ -113,6 +114,7 @@ def test_a_compressed_body_is_not_decompressed(internet: Internet, authority: Au
         assert ask(internet).body == bomb[:4096]
 
 
+@pytest.mark.guards("egress-interim-responses-skipped")
 @pytest.mark.parametrize(
     ("told", "status", "body"),
     [
@@ -145,6 +147,7 @@ def test_the_local_stack_may_talk_plainly_to_this_machine() -> None:
 # ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("egress-certificate-host-match", "egress-certificate-verified", "egress-common-name-ignored")
 @pytest.mark.parametrize(
     "flaw",
     ["another host's", "a longer name's", "an address's", "common name only", "expired", "self-signed", "stranger's"],
@@ -190,6 +193,7 @@ def test_the_server_is_told_the_hosts_name(internet: Internet, authority: Author
     assert told == [HOST]
 
 
+@pytest.mark.guards("egress-tls-minimum-version")
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_an_outdated_version_of_tls_is_not_accepted(internet: Internet, authority: Authority) -> None:
     context = authority.server(HOST)
@@ -201,6 +205,7 @@ def test_an_outdated_version_of_tls_is_not_accepted(internet: Internet, authorit
     assert server.received == b""
 
 
+@pytest.mark.guards("egress-certificate-verified")
 def test_certificates_are_checked_by_the_systems_authorities() -> None:
     context = trust()
     assert context is trust()
@@ -234,6 +239,7 @@ _SLOW: dict[str, tuple[bytes, bytes, bytes]] = {
 }  # fmt: skip
 
 
+@pytest.mark.guards("egress-receiving-deadline", case="headers")
 @pytest.mark.parametrize("stage", _SLOW)
 def test_a_response_that_comes_byte_by_byte_is_not_waited_for(
     internet: Internet, authority: Authority, stage: str
@@ -275,6 +281,7 @@ def test_tls_that_comes_byte_by_byte_is_not_waited_for(internet: Internet, autho
     assert bool(server.received) == (stage == "response")
 
 
+@pytest.mark.guards("egress-receiving-deadline")
 def test_a_server_that_says_nothing_is_not_waited_for(internet: Internet, authority: Authority) -> None:
     def behave(connection: socket.socket, server: Server) -> None:
         server.hear(connection)
@@ -285,6 +292,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(internet: Internet, author
         assert kind_of(internet, seconds=0.3) is Kind.TIMEOUT
 
 
+@pytest.mark.guards("egress-sending-deadline")
 def test_a_server_that_takes_nothing_is_not_waited_for(internet: Internet, authority: Authority) -> None:
     def behave(connection: socket.socket, server: Server) -> None:
         server.stopping.wait(3)
@@ -296,6 +304,7 @@ def test_a_server_that_takes_nothing_is_not_waited_for(internet: Internet, autho
     assert failed.kind is Kind.TIMEOUT and "sending" in str(failed)
 
 
+@pytest.mark.guards("egress-handshake-deadline")
 @pytest.mark.parametrize("says", ["nothing", "a record, byte by byte"])
 def test_a_handshake_that_takes_too_long_is_not_waited_for(internet: Internet, says: str) -> None:
     def behave(connection: socket.socket, server: Server) -> None:
@@ -309,6 +318,7 @@ def test_a_handshake_that_takes_too_long_is_not_waited_for(internet: Internet, s
         assert kind_of(internet, seconds=0.3) is Kind.TIMEOUT
 
 
+@pytest.mark.guards("egress-connection-deadline")
 def test_an_address_that_does_not_answer_is_not_waited_for(internet: Internet) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         internet.port = listener.getsockname()[1]
@@ -349,6 +359,7 @@ def endlessly(first: bytes, again: bytes) -> Behaviour:
     return behave
 
 
+@pytest.mark.guards("egress-body-size-bound")
 def test_of_an_endless_body_the_beginning_is_read(internet: Internet, authority: Authority) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n"
     with secured(internet, authority, endlessly(head, b"x")) as server:
@@ -356,6 +367,7 @@ def test_of_an_endless_body_the_beginning_is_read(internet: Internet, authority:
     assert server.sent_bytes < 50_000_000  # what fits in the buffers of the system
 
 
+@pytest.mark.guards("egress-received-bytes-bound", case="103s")
 @pytest.mark.parametrize(
     ("first", "again"),
     [
@@ -408,6 +420,7 @@ def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Autho
         assert kind_of(internet) is Kind.PROTOCOL
 
 
+@pytest.mark.guards("egress-cut-body-refused", "egress-cut-head-refused")
 @pytest.mark.parametrize(
     "told",
     [

@@ -187,6 +187,21 @@ REFUSED = [
 """URLs that are refused, and why."""
 
 
+@pytest.mark.guards(
+    "egress-allowed-ports",
+    "egress-bracketed-host-refused",
+    "egress-host-label-syntax",
+    "egress-host-name-length",
+    "egress-https-only",
+    "egress-local-names-refused",
+    "egress-numeric-host-refused",
+    "egress-other-scheme-refused",
+    "egress-punycode-spelling",
+    "egress-url-characters",
+    "egress-url-length-bound",
+    "egress-url-without-credentials",
+    "egress-url-without-fragment",
+)
 @pytest.mark.parametrize(("text", "reason"), REFUSED, ids=lambda value: ascii(value)[:60])
 def test_a_url_that_cannot_be_used_is_refused_with_what_to_do(text: str, reason: str) -> None:
     with pytest.raises(UrlRefused) as refused:
@@ -254,6 +269,7 @@ def test_the_local_stack_reaches_this_machine_and_no_other_by_plain_http(text: s
     assert refused.value.reason == "scheme"
 
 
+@pytest.mark.guards("egress-port-range")
 def test_the_local_stack_knows_no_port_that_does_not_exist() -> None:
     with pytest.raises(UrlRefused) as refused:
         read_url("http://localhost:65536/", LOCAL)
@@ -338,6 +354,7 @@ def test_whatever_is_read_has_one_host_for_every_reader(text: str) -> None:
     assert split.username is parsed.auth is None and not sent.userinfo
 
 
+@pytest.mark.guards("egress-redirect-host-verbatim", "egress-relative-redirect-host")
 @settings(deadline=None, max_examples=500)
 @given(
     st.binary(max_size=40).map(lambda value: value.decode("latin-1"))

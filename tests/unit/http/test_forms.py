@@ -53,12 +53,14 @@ def named(filename: bytes) -> bytes:
     return part(disposition='form-data; name="file"; filename="?"').replace(b"?", filename, 1) + END
 
 
+@pytest.mark.guards("form-filename-not-decoded")
 @pytest.mark.parametrize("encoding", ["latin-1", "shift-jis", "gbk", "euc-kr", "iso2022_jp", "utf-16-le"])
 def test_the_encoding_of_a_filename_does_not_matter(encoding: str) -> None:
     text = {"latin-1": "Grüße", "euc-kr": "사진"}.get(encoding, "表示")
     assert file_in_form(named(text.encode(encoding)), TYPE) == PHOTO
 
 
+@pytest.mark.guards("form-filename-not-decoded")
 @given(st.binary(max_size=255).map(lambda name: name.translate(None, b'\r\n"')))
 def test_no_filename_gets_a_photo_refused(filename: bytes) -> None:
     assert file_in_form(named(filename), TYPE) == PHOTO
@@ -72,6 +74,7 @@ def test_a_quoted_boundary_is_the_same_boundary() -> None:
     assert file_in_form(part() + END, f'Multipart/Form-Data; charset=utf-8; boundary="{BOUNDARY}"') == PHOTO
 
 
+@pytest.mark.guards("form-part-header-bound", "form-single-part")
 @pytest.mark.parametrize(
     ("form", "told"),
     [

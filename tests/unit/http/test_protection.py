@@ -76,6 +76,7 @@ def test_what_a_price_has_read_of_a_request_is_not_read_again_for_its_operation_
     assert (answers, read) == (["aa", "bb"], ["a", "b"])
 
 
+@pytest.mark.guards("allowances-outage-uncharged")
 def test_a_known_outage_costs_no_token_and_tells_the_policy_all_the_same(app: Router) -> None:
     buckets = FakeTokenBuckets()
     with pytest.raises(Retryable):
@@ -111,6 +112,7 @@ def read_at(cost: int) -> Price:
     return Price(policy=Policy.READS, cost=lambda _: cost)
 
 
+@pytest.mark.guards("allowances-cost-of-reads", "allowances-reads-own-bucket")
 def test_a_read_is_paid_from_a_bucket_of_its_own_by_what_it_costs(app: Router) -> None:
     buckets = FakeTokenBuckets()
     asked(app, buckets, served, price=read_at(2))
@@ -124,6 +126,7 @@ def test_a_read_is_paid_from_a_bucket_of_its_own_by_what_it_costs(app: Router) -
     assert app.answer_headers["RateLimit"] == '"tenant";r=1;t=1', "whoever reads uses up nothing that uploads need"
 
 
+@pytest.mark.guards("allowances-cost-burst-bound")
 def test_a_request_that_costs_more_than_a_burst_takes_a_full_bucket(app: Router) -> None:
     buckets = FakeTokenBuckets()
     assert asked(app, buckets, served, price=read_at(70)).status_code == HTTPStatus.OK
@@ -139,6 +142,7 @@ def counted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
     return [(line["reason"], line["tier"]) for line in lines if "RequestsTurnedAway" in line]
 
 
+@pytest.mark.guards("allowances-route-protection")
 def test_a_route_has_a_protection_if_and_only_if_it_is_rate_limited(app: Router) -> None:
     protect = protected(Ports(token_buckets=FakeTokenBuckets(), clock=lambda: NOW))
     with pytest.raises(ValueError, match="postImage"):

@@ -4,6 +4,8 @@ import json
 from http import HTTPStatus
 from typing import Any
 
+import pytest
+
 from darkroom.domain.listing import ListQuery
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.schedule import Timetable
@@ -144,6 +146,7 @@ def test_a_page_of_which_the_clients_copy_is_current_has_no_document() -> None:
     assert {"ETag", "Cache-Control", "Retry-After"} <= again[1].keys()
 
 
+@pytest.mark.guards("list-tag-time-window")
 def test_a_copy_of_a_page_is_outdated_by_any_image_of_it_by_a_new_one_and_before_its_addresses_die() -> None:
     world = World()
     tags = [listed(world)[1]["ETag"]]
@@ -158,6 +161,7 @@ def test_a_copy_of_a_page_is_outdated_by_any_image_of_it_by_a_new_one_and_before
     assert len(set(tags)) == len(tags)
 
 
+@pytest.mark.guards("list-tag-covers-next-page")
 def test_a_copy_of_a_page_is_outdated_by_the_page_that_follows() -> None:
     world = World()
     accepted(world)

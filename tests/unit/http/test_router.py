@@ -37,6 +37,7 @@ def test_an_answer_has_the_form_that_the_gateway_takes(router: Router) -> None:
     }
 
 
+@pytest.mark.guards("api-path-full-match")
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -21,6 +21,7 @@ def code_of(refusal: pytest.ExceptionInfo[Rejected]) -> str:
     return refusal.value.code
 
 
+@pytest.mark.guards("schedules-rounded-up")
 @pytest.mark.parametrize(
     ("text", "instant"),
     [
@@ -47,6 +48,7 @@ def test_an_instant_is_taken_with_its_zone_and_never_made_earlier(text: str, ins
     assert read_timetable(process_at=text) == Timetable(process_at=instant)
 
 
+@pytest.mark.guards("schedules-nameable-instant")
 @pytest.mark.parametrize(
     "text",
     [
@@ -65,6 +67,7 @@ def test_what_is_no_instant_with_a_zone_is_refused_by_example(text: str) -> None
     assert code_of(refusal) == "invalid_expires_at"
 
 
+@pytest.mark.guards("schedules-rounded-up")
 @pytest.mark.parametrize(
     ("text", "duration"),
     [

@@ -190,6 +190,7 @@ def png_chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
+@pytest.mark.guards("engine-progressive-scans-complete")
 def test_a_progressive_jpeg_that_lacks_whole_scans_is_truncated() -> None:
     body = encoded(noisy(), "JPEG", progressive=True)
     scans = [found.start() for found in re.finditer(rb"\xff\xda", body)]
@@ -216,6 +217,7 @@ PIECEMEAL = {
 }
 
 
+@pytest.mark.guards("animation-still-pieces-tolerated", case="GIF")
 @pytest.mark.parametrize("file_format", PIECEMEAL)
 def test_a_file_in_too_many_pieces_is_refused_without_walking_over_all(file_format: str) -> None:
     with pytest.raises(Rejected, match="more pieces than cameras and editors make") as refusal:
@@ -287,6 +289,8 @@ def test_a_warning_of_libvips_does_not_come_back_into_python(caplog: pytest.LogC
     assert not [record for record in caplog.records if "VIPS" in record.getMessage()]
 
 
+@pytest.mark.guards("libvips-loaders-blocked", case="AVIF")
+@pytest.mark.guards("libvips-loaders-blocked", case="TIFF")
 @pytest.mark.parametrize("file_format", ["AVIF", "TIFF"])
 def test_libvips_takes_no_file_for_a_format_but_those_that_the_engine_gives_it(file_format: str) -> None:
     assert pyvips.Image.new_from_buffer(encoded(noisy(), "PNG"), "").width == 80

@@ -72,6 +72,7 @@ def contents(heic: bytes) -> list[bytes]:
     return [heic[start : start + length] for *_, start, length in places]
 
 
+@pytest.mark.guards("heic-needed-properties-only")
 def test_the_library_of_a_heic_sees_the_picture_its_tiles_and_its_alpha_and_nothing_else() -> None:
     heic = file(
         item(b"grid", SIZE, TURNED, NAME, at=5, dimg=[2, 3, 2]),
@@ -154,6 +155,15 @@ REFUSED = {
 }
 
 
+@pytest.mark.guards("heic-coded-or-grid", case="a derived alpha")
+@pytest.mark.guards("heic-coded-or-grid", case="a grid of grids")
+@pytest.mark.guards("heic-coded-or-grid", case="a grid of what is derived")
+@pytest.mark.guards("heic-alpha-not-itself", case="a tile as alpha")
+@pytest.mark.guards("heic-single-alpha-same-size", case="an alpha of another size")
+@pytest.mark.guards("heic-coded-or-grid", case="derived by identity")
+@pytest.mark.guards("heic-alpha-not-itself", case="its own alpha")
+@pytest.mark.guards("heic-single-alpha-same-size", case="the alpha of a tile")
+@pytest.mark.guards("heic-single-alpha-same-size", case="two alphas")
 @pytest.mark.parametrize("items", REFUSED.values(), ids=REFUSED)
 def test_a_heic_that_no_phone_writes_is_refused_and_says_what_to_send(items: Sequence[Item]) -> None:
     with pytest.raises(Rejected, match="Save it as an ordinary JPEG") as refused:
@@ -161,6 +171,7 @@ def test_a_heic_that_no_phone_writes_is_refused_and_says_what_to_send(items: Seq
     assert refused.value.code == "unsupported_format"
 
 
+@pytest.mark.guards("heic-needed-properties-only")
 def test_a_heic_with_a_property_that_must_be_understood_is_refused() -> None:
     heic = file(item(b"hvc1", SIZE, UNKNOWN))
     assert held(picture_alone(heic)) == [[SIZE]]
@@ -178,6 +189,7 @@ def test_a_heic_that_ends_before_its_pictures_bytes_do_is_truncated() -> None:
     assert refused.value.code == "truncated"
 
 
+@pytest.mark.guards("heic-bytes-without-repeats")
 def test_a_heic_whose_picture_repeats_its_bytes_for_gigabytes_is_damaged() -> None:
     heic = file(dataclasses.replace(PICTURE, extents=[(0, 90)] * 10))
     with pytest.raises(Rejected) as refused:

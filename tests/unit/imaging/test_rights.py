@@ -119,6 +119,7 @@ def test_two_notices_of_exif_are_one_and_names_are_split_at_semicolons() -> None
     assert creators_of(artist_of(('"', 'a"b', ";"))) == ('"', 'a"b', ";")
 
 
+@pytest.mark.guards("rights-encoding-fallback", case="letters")
 @pytest.mark.parametrize(
     "name",
     ["Zoë", "Šimon Žák", "“Œuvre”", "Müller\u2019s", "€ … š ž Ÿ"],
@@ -139,6 +140,7 @@ def test_bytes_without_a_character_are_dropped_and_a_cut_character_too() -> None
     assert read_rights(jpeg_with(resources=iim((110, cut)))).rights.credit == "é" * 2 + "x" * 27
 
 
+@pytest.mark.guards("rights-own-properties-only", "rights-xmp-qualified-value")
 def test_properties_of_xmp_have_several_forms_and_only_the_pictures_own_count() -> None:
     for inside in (
         "<dc:creator>Zoë</dc:creator>",
@@ -169,6 +171,7 @@ def test_properties_of_xmp_have_several_forms_and_only_the_pictures_own_count() 
 # ── Hostile text ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.guards("rights-control-characters")
 def test_control_characters_and_marks_that_reorder_are_removed() -> None:
     hostile = "a\0b\x1bc\u202ed\u2066e\x9bf\ufefff\r\n\tg"
     rights = read_rights(jpeg_with(resources=iim((80, hostile.encode())))).rights
@@ -194,6 +197,7 @@ def test_a_long_text_is_cut_between_characters_with_a_notice() -> None:
     assert (len(exact.rights.copyright), exact.notices) == (MAX_CHARACTERS, ())
 
 
+@pytest.mark.guards("rights-total-size-bound")
 def test_all_values_together_are_bounded() -> None:
     names = tuple(f"{number} {'&' * 100}" for number in range(3000))
     long = Rights(
@@ -208,6 +212,7 @@ def test_all_values_together_are_bounded() -> None:
     assert (many.rights.creators, many.notices) == (("a",) * 16, (SHORTENED,))
 
 
+@pytest.mark.guards("rights-share-of-ceiling")
 def test_they_take_at_most_a_quarter_of_a_files_ceiling() -> None:
     carriers = carriers_of(XMP)
     assert carriers is not None
@@ -216,6 +221,7 @@ def test_they_take_at_most_a_quarter_of_a_files_ceiling() -> None:
     assert [carriers.fit_under(ceiling) for ceiling in ceilings] == [True, True, False]
 
 
+@pytest.mark.guards("rights-safe-link-url", case="javascript:alert(1)")
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "http://a b", 'https://a"', "//a.example", "https://" + "a" * 1024]
 )
@@ -243,6 +249,8 @@ HOSTILE_XMP = {
 }
 
 
+@pytest.mark.guards("rights-xmp-doctype-refused", case="an entity")
+@pytest.mark.guards("rights-damage-tolerated", case="no end")
 @pytest.mark.parametrize("name", HOSTILE_XMP)
 def test_xmp_that_is_no_plain_xml_is_left_out_with_a_notice(name: str) -> None:
     found = read_rights(jpeg_with(xmp=HOSTILE_XMP[name], exif=exif_with(Rights(copyright="©"))))
@@ -254,6 +262,7 @@ def test_the_encoding_that_xmp_declares_is_not_believed() -> None:
     assert read_rights(jpeg_with(xmp=declared)).rights == Rights(creators=("Zoë",))
 
 
+@pytest.mark.guards("rights-xmp-size-bound")
 def test_xmp_that_is_too_large_is_not_read_even_if_it_was_compressed() -> None:
     large = packet("<dc:creator>Zo</dc:creator>") + b" " * MAX_XMP_BYTES
     for flag, text in ((b"\0", large), (b"\1", zlib.compress(large))):
@@ -263,6 +272,7 @@ def test_xmp_that_is_too_large_is_not_read_even_if_it_was_compressed() -> None:
     assert broken.notices == (unreadable("XMP"),)
 
 
+@pytest.mark.guards("rights-empty-extents-counted")
 def test_extents_without_bytes_are_counted_too() -> None:
     def box(name: bytes, *parts: bytes) -> bytes:
         body = b"".join(parts)
@@ -275,6 +285,7 @@ def test_extents_without_bytes_are_counted_too() -> None:
     assert (found.rights, found.notices) == (Rights(), (unreadable("metadata"),))
 
 
+@pytest.mark.guards("rights-exif-damage-partial")
 def test_what_is_sound_in_a_damaged_block_counts() -> None:
     artist, notice = (0x013B, b"Zo\xc3\xab M"), (0x8298, b"(c) Zo M")
     name, words = {"creators": ("Zoë M",)}, {"copyright": "(c) Zo M"}
@@ -297,6 +308,7 @@ def test_what_is_sound_in_a_damaged_block_counts() -> None:
     )
 
 
+@pytest.mark.guards("rights-iptc-extended-dataset", case="4")
 @pytest.mark.parametrize("size", [0, 1, 2, 4])
 def test_an_extended_dataset_is_stepped_over_or_read(size: int) -> None:
     def extended(number: int, text: bytes) -> bytes:
@@ -309,12 +321,14 @@ def test_an_extended_dataset_is_stepped_over_or_read(size: int) -> None:
     assert (found.rights, found.notices) == (Rights(creators=("Bo",) * bool(size), copyright="(c"), ())
 
 
+@pytest.mark.guards("rights-iptc-length-bound")
 def test_an_extended_dataset_with_a_longer_length_is_damage() -> None:
     data = struct.pack(">BBBH", 0x1C, 2, 80, 2) + b"Bo" + struct.pack(">BBBH", 0x1C, 2, 202, 0x8005) + bytes(5)
     found = read_rights(jpeg_with(resources=struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(data)) + data))
     assert (found.rights, found.notices) == (Rights(creators=("Bo",)), (unreadable("IPTC", part=True),))
 
 
+@pytest.mark.guards("rights-damage-tolerated")
 def test_damage_at_any_place_costs_no_more_than_a_block() -> None:
     rights = Rights(creators=("Zoë", "B; C"), copyright="©", credit="c", source="s", web_statement="https://a.example/")
     carriers = carriers_of(rights)

@@ -411,6 +411,7 @@ class Api:
                 response = send()
             except httpx.TransportError as error:
                 if self._is_on_this_machine and _caused_by(error, ConnectionRefusedError):
+                    # guard: console-not-running-local-only
                     raise Unreachable(NOT_RUNNING if self._is_local_stack else _nobody_listens(address)) from error
                 if _is_hopeless(error):
                     raise Unreachable(f"Cannot reach {address}: {_reason(error)} Is the address right?") from error
@@ -433,7 +434,7 @@ class Api:
         show into a shell, so a server may not say just anything."""
         document = _json_object(response)
         missing = StatusDocument.__required_keys__ - document.keys()
-        invalid = [] if missing else _invalid_fields(document, asked_for)
+        invalid = [] if missing else _invalid_fields(document, asked_for)  # guard: console-image-answer-checked
         if missing or invalid:
             reason = f"no {', '.join(sorted(missing))}" if missing else f"an invalid {', '.join(invalid)}"
             raise Refused(
@@ -466,7 +467,7 @@ def _invalid_fields(document: Mapping[str, Any], asked_for: str | None) -> list[
         return isinstance(document[name], str) and pattern.fullmatch(document[name]) is not None
 
     optional = ("process_at", "expires_at", "completed_at")
-    is_valid = {
+    is_valid = {  # guard: console-image-id-matches
         "id": matches("id", IMAGE_ID_PATTERN) and asked_for in (None, document["id"]),
         "status": matches("status", _STATUS_PATTERN),
         "created_at": matches("created_at", _INSTANT_PATTERN),

@@ -94,6 +94,7 @@ class Webhooks:
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         answer = self._api.ask("GET", f"{deliveries_path(webhook_id)}?{query}")
         page: DeliveriesDocument = self._checked(DeliveriesDocument, answer)
+        # guard: console-delivery-cursor-checked
         if page["next"] is not None and _CURSOR.fullmatch(page["next"]) is None:
             raise self._unlike("an invalid next")
         return page
@@ -106,11 +107,11 @@ class Webhooks:
         """The document, if it is of that kind and about the webhook that was asked for: people paste what is shown of
         it into a shell, so a server may not say just anything. It keeps the keys that this version does not know."""
         try:
-            _adapter(kind).validate_python(document, strict=True)
+            _adapter(kind).validate_python(document, strict=True)  # guard: console-webhook-answer-checked
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             raise self._unlike(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        if asked_for not in (None, document.get("id")):
+        if asked_for not in (None, document.get("id")):  # guard: console-webhook-id-matches
             raise self._unlike("an invalid id")
         return document
 

@@ -160,9 +160,9 @@ def _do(
     def attempt(deeds: Deeds, image_id: str) -> bool | Rejected | UnreadableRow:
         try:
             return act(image_id, deeds)
-        except (Rejected, UnreadableRow) as refusal:
+        except (Rejected, UnreadableRow) as refusal:  # guard: isolated-scheduled-image
             return refusal
-        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:  # guard: day-unreadable-row-isolated
             # This version cannot read the row. Raising here would stop the others at this row each time.
             return Rejected("unreadable", f"this version cannot handle its row ({type(error).__name__}: {error}).")
 

@@ -82,7 +82,7 @@ def verdicts(cases: Sequence[Case]) -> str:
 def situation(listing: Listing, *, filtered: bool) -> str:
     """One sentence that sums up the listing."""
     queues = ", ".join(listing.depths)
-    if not listing.letters and any(listing.depths.values()):
+    if not listing.letters and any(listing.depths.values()):  # guard: dlq-list-hidden-not-none
         return f"No dead letter in {queues} can be seen at this moment."
     if not listing.letters:
         return f"No dead letters in {queues}."

@@ -106,7 +106,7 @@ def _given_up(stack: Stack, filters: Filters, listing: Listing, *, limit: int) -
 
     def covers(case: Case) -> bool:
         image = case.image
-        is_new = image is not None and (image.image_id, image.run) not in listed
+        is_new = image is not None and (image.image_id, image.run) not in listed  # guard: dlq-list-each-case-once
         return is_new and filters.lane in (None, case.queue) and selection.covers(case, stack.clock())
 
     def concerns(image: Image) -> bool:

@@ -98,11 +98,11 @@ def silent(facts: Facts, name: str, alarm: Alarm) -> Iterator[Finding]:
     topics = {topic.arn for topic in facts.topics.values()} | {facts.parameters.get("AlarmTopic")}
     for speaker, one in speakers.items():
         role = "" if speaker == name else f", and it speaks for {name}"
-        if not one.is_acting:
+        if not one.is_acting:  # guard: doctor-disabled-alarm-actions
             yield Finding(subject=speaker, problem=f"its actions are disabled{role}")
         elif not one.actions:
             yield Finding(subject=speaker, problem=f"it has no action{role}")
-        elif unknown := set(one.actions) - topics:
+        elif unknown := set(one.actions) - topics:  # guard: doctor-foreign-alarm-topic
             yield Finding(subject=speaker, problem=f"it tells what is not of this stack: {', '.join(sorted(unknown))}")
 
 
@@ -127,4 +127,5 @@ def audience(facts: Facts, watches: Sequence[Watch]) -> list[str]:
 
 def _has(composite: Alarm, alarm: Alarm) -> bool:
     """Whether a composite alarm's rule names another alarm, by its name or its ARN, with quotes or without."""
+    # guard: doctor-composite-names-alarm
     return composite.rule is not None and bool(re.search(rf"""[(:"']{re.escape(alarm.name)}["')]""", composite.rule))

@@ -74,7 +74,7 @@ def judge(check: Check, facts: Facts, *, production: bool) -> Result:
     """What a check says about a stack. What was found counts even if the rest could not be read."""
     if check.look is None and check.look_in_production is None:
         return Result(check=check, status=Status.DECIDED)
-    looks = [check.look, check.look_in_production if production else None]
+    looks = [check.look, check.look_in_production if production else None]  # guard: doctor-production-checks
     if not any(looks):
         return Result(check=check, status=Status.NOT_ASKED)
     findings: list[Finding] = []
@@ -84,7 +84,7 @@ def judge(check: Check, facts: Facts, *, production: bool) -> Result:
             for finding in look(facts):
                 if finding not in findings:
                     findings.append(finding)
-        except CouldNotBeRead as error:
+        except CouldNotBeRead as error:  # guard: isolated-doctor-check
             reason = str(error)
     return result_of(check, findings, reason, advice(check, findings, facts))
 
@@ -110,18 +110,18 @@ def advice(check: Check, findings: Iterable[Finding], facts: Facts) -> tuple[str
 
 def _mends(check: Check, finding: Finding, facts: Facts, drifted: Set[tuple[str, str]]) -> str:
     name = finding.resource
-    if (name, finding.setting) in drifted:
+    if (name, finding.setting) in drifted:  # guard: drift-manual-change-repaired
         return REPAIR
     may_be = finding.by_template and not finding.setting and name in facts.deployed
-    is_by_hand = may_be and is_written_alike(facts, name)
-    return REVERT if is_by_hand else check.remedy
+    is_by_hand = may_be and is_written_alike(facts, name)  # guard: drift-checkout-change-deployed
+    return REVERT if is_by_hand else check.remedy  # guard: drift-manual-change-reverted
 
 
 def result_of(
     check: Check, findings: Sequence[Finding], reason: str | None = None, advised: tuple[str, ...] = ()
 ) -> Result:
     """The result of a check that was made."""
-    if findings:
+    if findings:  # guard: doctor-partial-findings-count
         advised = advised or (check.remedy,)
         return Result(check=check, status=Status.WRONG, findings=tuple(findings), reason=reason, advice=advised)
     if reason is not None:

@@ -39,6 +39,7 @@ class Difference:
         if variable == self.setting:
             return f"its {self.setting} is {_shown(self.actual)}, and {template_says} {_shown(self.expected)}"
         actual = _shown(self.actual)
+        # guard: drift-secret-not-shown
         if self.actual is not None and (self.expected is None or is_hidden(str(self.expected), str(self.actual))):
             actual = "something else"
         return f"its variable {variable} is {actual}, and {template_says} {_shown(self.expected)}"
@@ -87,7 +88,7 @@ SETTINGS: Table = {
         lambda alarm: {
             "Namespace": alarm.namespace,
             "MetricName": alarm.metric,
-            "Metrics": alarm.calculation,
+            "Metrics": alarm.calculation,  # guard: doctor-alarm-calculation
             "Threshold": alarm.threshold,
             "Period": alarm.period_seconds,
             "EvaluationPeriods": alarm.periods,
@@ -131,7 +132,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "ReservedConcurrentExecutions": None,
     "RedrivePolicy.deadLetterTargetArn": None,
     "TimeToLiveSpecification.AttributeName": None,
-    "Enabled": True,
+    "Enabled": True,  # guard: drift-default-switch-compared
     "ActionsEnabled": True,
     "State": "ENABLED",
 }

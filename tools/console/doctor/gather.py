@@ -99,7 +99,7 @@ def only_reading(client: Any) -> Any:
     """The client, which from now on refuses every operation that may change something."""
 
     def refuse(model: Any, **_: object) -> None:
-        if not READING.match(model.name):
+        if not READING.match(model.name):  # guard: doctor-read-only
             raise WouldChange(f"doctor does not call {model.name}: it may change something")
 
     client.meta.events.register("before-call", refuse, unique_id="darkroom-doctor")

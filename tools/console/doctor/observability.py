@@ -34,7 +34,7 @@ def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
     for name, queue in facts.queues.items():
         if name not in facts.dead_letter_queues and queue.arn not in of_streams:
             continue
-        if queue.name not in watched:
+        if queue.name not in watched:  # guard: doctor-unwatched-dead-letters
             yield Finding(subject=name, problem="no alarm watches how many dead letters it has")
         if queue.name not in counted:
             problem = "the sweeper does not look at it: CloudWatch may hear of a dead letter a quarter of an hour late"

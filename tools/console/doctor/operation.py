@@ -96,6 +96,7 @@ def _no_more_than_they_can(facts: Facts) -> Iterator[Finding]:
 
 def _visibility_is_enough(facts: Facts) -> Iterator[Finding]:
     for _, source, queue, function in facts.consumers():
+        # guard: doctor-visibility-with-window
         least = VISIBILITY_FACTOR * function.timeout_seconds + source.window_seconds
         if queue.visibility_seconds < least:
             problem = (
@@ -131,7 +132,7 @@ def _reconciled(facts: Facts) -> Iterator[Finding]:
             yield Finding(subject=SWEEPERS_RULE, problem="it does not invoke the sweeper")
     latest = facts.sweeps.get("latest")
     is_new = facts.now - facts.updated_at < SILENT_MS
-    if not is_new and (latest is None or facts.now - latest > SILENT_MS):
+    if not is_new and (latest is None or facts.now - latest > SILENT_MS):  # guard: doctor-new-stack-without-sweep
         since = "an hour" if latest is None else f"{(facts.now - latest) // 60_000} minutes"
         yield Finding(subject=SWEEPER, problem=f"no sweep has completed for {since}", by_template=False)
     yield from alarms.unheard(facts, alarms.SWEEPS)

@@ -57,7 +57,7 @@ def refuses_plain_http(policy: Iterable[Statement], action: str) -> bool:
     """Whether a policy denies `action` to everybody who comes without TLS."""
     return any(
         not statement.is_allowed
-        and is_for_anybody(statement)
+        and is_for_anybody(statement)  # guard: doctor-plain-http-for-anybody
         and action in statement.actions
         and statement.resources
         and {name.lower(): value for name, value in statement.condition.get("Bool", {}).items()}.get(_SECURE)

@@ -71,6 +71,7 @@ def _within_the_account(facts: Facts) -> Iterator[Finding]:
     unreserved = facts.concurrency["unreserved"]
     wanted = sum(one.maximum_concurrency or 0 for _, one, _, function in facts.consumers() if function.reserved is None)
     most = int(unreserved * (1 - ROOM_FOR_THE_API))
+    # guard: doctor-unreserved-concurrency
     if wanted > most and not facts.is_local:  # this machine's memory is the local stack's account
         problem = (
             f"its {unreserved:,} concurrent executions that nothing reserves are too few: consumers may take {wanted}, "

@@ -62,7 +62,7 @@ _PAGING = (*alarms.DEAD_LETTERS, *alarms.GIVEN_UP)
 
 def _dead_letters_are_heard(facts: Facts) -> Iterator[Finding]:
     yield from alarms.unheard(facts, _PAGING)
-    yield from alarms.lost_subscriptions(facts)
+    yield from alarms.lost_subscriptions(facts)  # guard: doctor-deleted-subscription
     for name in alarms.audience(facts, _PAGING):
         topic = facts.topics[name]
         for subscription in topic.subscriptions:
@@ -106,7 +106,7 @@ def _retries_end(facts: Facts) -> Iterator[Finding]:
             continue
         if source.maximum_retries in (None, _ENDLESS) and source.maximum_age_seconds in (None, _ENDLESS):
             yield Finding(subject=name, problem="a record is tried again without end, and blocks its shard")
-        elif (source.maximum_age_seconds or 0) >= STREAM_SECONDS:
+        elif (source.maximum_age_seconds or 0) >= STREAM_SECONDS:  # guard: doctor-stream-retention
             problem = f"a record is tried for {source.maximum_age_seconds:,} seconds: the stream forgets it before"
             yield Finding(subject=name, problem=problem)
     for name, machine in facts.state_machines.items():

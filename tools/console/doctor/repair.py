@@ -33,11 +33,11 @@ def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_j
 
         facts = gather.gather(reading, on_progress)
         found = _chosen(facts, only)
-        if found and (opened := open_drills(stack).find()) is not None:
+        if found and (opened := open_drills(stack).find()) is not None:  # guard: drift-open-drill-excluded
             raise ApiError(another_is_open(stack, opened))
         failed: dict[str, str] = {}
         left = found
-        if yes and found:
+        if yes and found:  # guard: drift-repair-consent
             failed = _set_back(stack, found)
             left = _chosen(gather.gather(reading, on_progress), only)
     unread = sorted({its.reason for its in vars(facts).values() if isinstance(its, Missing)})
@@ -51,7 +51,7 @@ def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_j
 
 def _chosen(facts: Facts, only: Sequence[str]) -> list[Difference]:
     """The drifts to set back, a resource's together. Raises ApiError if that cannot be said, or a name is wrong."""
-    if not facts.status.endswith("_COMPLETE"):
+    if not facts.status.endswith("_COMPLETE"):  # guard: drift-no-repair-while-deploying
         raise ApiError(
             f"{facts.name} is {facts.status}: wait until its deployment has ended, or see docs/runbook.md, "
             "A bad deployment."
@@ -72,7 +72,7 @@ def _set_back(stack: Stack, found: Sequence[Difference]) -> dict[str, str]:
         for one in found:
             try:
                 WRITES[one.kind](stack, one)
-            except (ClientError, Stubborn, CouldNotBeRead) as error:
+            except (ClientError, Stubborn, CouldNotBeRead) as error:  # guard: drift-repair-failure-isolated
                 failed[_name(one)] = str(error)
                 deeds.add(None, "failed")
             else:

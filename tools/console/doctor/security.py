@@ -62,6 +62,7 @@ def _senders_only_send(facts: Facts) -> Iterator[Finding]:
                 yield Finding(subject=name, problem=f"its policy allows more than to send: {', '.join(more)}")
         consumers = {function.role for _, source, _, function in facts.consumers() if source.source == name}
         for role_name, role in facts.roles.items():
+            # guard: doctor-non-consumers-only-send
             if role.arn in consumers or (name in dead_letters and role.arn in keepers):
                 continue
             if more := sorted(actions_on(role.statements, queue.arn, "sqs") - SENDING):

@@ -54,7 +54,7 @@ class Values:
         defaults = {name: one["Default"] for name, one in template.get("Parameters", {}).items() if "Default" in one}
         lists = {name for name, one in template.get("Parameters", {}).items() if one["Type"] == "CommaDelimitedList"}
         known: dict[str, Any] = {**defaults, **parameters}
-        self._hidden = {name for name, value in known.items() if value == NOT_SHOWN}
+        self._hidden = {name for name, value in known.items() if value == NOT_SHOWN}  # guard: doctor-hidden-parameter
         self._names: dict[str, Any] = {
             **names,
             **{name: str(value).split(",") if name in lists else str(value) for name, value in known.items()},
@@ -182,7 +182,7 @@ def at(properties: Mapping[str, Any], path: str) -> Any:
 def agree(expected: Any, actual: Any) -> bool:
     """Whether a deployed value is what the template says, as far as that is known and it says anything: numbers and
     their texts are equal, and so are lists in any order."""
-    if expected is UNKNOWN:
+    if expected is UNKNOWN:  # guard: doctor-unresolved-not-compared
         return True
     match expected, actual:
         case dict(), dict():
@@ -196,7 +196,7 @@ def _agree_in_any_order(expected: list[Any], left: list[Any]) -> bool:
     for one in expected:
         if (place := next((number for number, other in enumerate(left) if agree(one, other)), None)) is None:
             return False
-        del left[place]
+        del left[place]  # guard: doctor-list-parts-matched-once
     return not left
 
 

@@ -84,6 +84,7 @@ def examine(
             facts = gather.gather(stack, on_progress)
         results = [_reaching(judge(check, facts, production=production), stack) for check in checks]
         results += [_rows(stack, report, whole_table=whole_table), _listed(stack, facts, whole_table=whole_table)]
+    # guard: doctor-unknown-not-sound
     is_sound = all(result.status not in (Status.WRONG, Status.UNKNOWN) for result in results)
     if as_json:
         display.print_json(_document(stack, results, is_sound=is_sound, production=production))
@@ -111,7 +112,7 @@ def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
                     "reading rows", completed=rows, total=None, detail=f"{rows:,} rows, {unreadable:,} unreadable"
                 ),
             )
-    except ApiError as error:
+    except ApiError as error:  # guard: isolated-doctor-rows
         return result_of(ROWS, (), str(error))
     return result_of(
         ROWS,
@@ -136,7 +137,7 @@ def _listed(stack: Stack, facts: Facts, *, whole_table: bool) -> Result:
     try:
         with stack.explained():
             missing = sum(1 for _ in stack.images.unlisted(pages=None if whole_table else 1))
-    except ApiError as error:
+    except ApiError as error:  # guard: isolated-doctor-unlisted
         return result_of(LISTED, (), str(error))
     is_kept = facts.parameters.get("NewestIndex") == "kept"
     problem = None

@@ -67,7 +67,9 @@ class OpenDrills:
         }
         try:
             self._client.put_item(
-                TableName=self._table_name, Item=item, ConditionExpression="attribute_not_exists(lane)"
+                TableName=self._table_name,
+                Item=item,
+                ConditionExpression="attribute_not_exists(lane)",  # guard: drill-one-at-a-time
             )
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
@@ -75,6 +77,7 @@ class OpenDrills:
             other = self.find()
             if other is None:  # it was closed between the two calls
                 return self.open(drill)
+            # guard: drill-lost-answer-own-token
             if other.token != drill.token:  # else it is ours, and an answer was lost
                 raise AnotherIsOpen(other) from error
 
@@ -110,6 +113,7 @@ class OpenDrills:
                 self._client.delete_item(
                     TableName=self._table_name,
                     Key=_KEY,
+                    # guard: drill-only-own-note-removed
                     ConditionExpression="#token = :token",
                     ExpressionAttributeNames={"#token": "token"},
                     ExpressionAttributeValues={":token": {"S": drill.token}},

@@ -96,11 +96,11 @@ def put_back(stack: RunningStack, setting: Setting, kinds: Mapping[str, Switch] 
     now = switch.read(stack, setting.target)
     if now == setting.before:
         return Restoration(setting=setting, back=Back.AS_BEFORE, now=now)
-    if now != setting.during:
+    if now != setting.during:  # guard: drill-foreign-change-kept
         return Restoration(setting=setting, back=Back.CHANGED, now=now)
     switch.write(stack, setting.target, setting.before)
     now = switch.read(stack, setting.target)
-    if now != setting.before:
+    if now != setting.before:  # guard: drill-restore-read-back
         raise Stubborn(f"{setting.target} is {now!r} and not {setting.before!r}")
     return Restoration(setting=setting, back=Back.RESTORED, now=now)
 
@@ -300,6 +300,7 @@ class _PlantedRow:
             correlation_id="drill",
             source=Source(version_id="none", sha256="none", size_bytes=1, media_type="image/png"),
         )
+        # guard: restore-drill-row-expiry
         planted = replace(newer, due_at=0, waiting_since=None, forget_at=None if value else 0)
         client.put_item(TableName=table, Item={**to_item(planted), "status": {"S": "frozen"}})
         if not value:

@@ -56,9 +56,9 @@ def check_allowed(stack: Stack, drill: Drill, *, in_production: bool) -> None:
     is_production = stack.parameters.get("Environment") == "prod"
     if drill.where is Where.LOCAL and not stack.is_local:
         raise ApiError(f"{drill.name} runs only on the local stack: {drill.because}.")
-    if drill.where is Where.NOT_IN_PRODUCTION and is_production:
+    if drill.where is Where.NOT_IN_PRODUCTION and is_production:  # guard: drill-harmful-not-in-production
         raise ApiError(f"{drill.name} does not run on a production stack: {drill.because}.")
-    if is_production and not in_production:
+    if is_production and not in_production:  # guard: drill-production-consent
         raise ApiError(
             f"{stack.name} is a production stack, and {drill.name} really breaks something: {drill.rehearses}. "
             "If that is what you want, and the person on call knows of it: --yes-in-production"
@@ -195,7 +195,7 @@ def restore(stack: Stack, opened: OpenDrill, report: pages.Report) -> list[Resto
         try:
             restorations.append(put_back(stack, setting))
             report.restored(restorations[-1])
-        except Exception as error:
+        except Exception as error:  # guard: drill-restore-failure-isolated
             left.append(setting)
             problems.append(f"{setting.target}: {error}")
     open_drills(stack).close(opened, left=list(reversed(left)))
@@ -289,7 +289,7 @@ def _await_clear(watch: _Watch, result: Result) -> None:
 
 def _judge(history: History, result: Result, scene: Scene) -> None:
     drill = result.drill
-    unexpected = history.fired.keys() - drill.allowed
+    unexpected = history.fired.keys() - drill.allowed  # guard: drill-unexpected-alarm-fails
     if unexpected:
         result.problems.append(f"{', '.join(sorted(unexpected))} fired too")
     result.pages, result.all_clears = history.pages.total(), history.all_clears.total()

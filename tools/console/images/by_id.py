@@ -33,7 +33,7 @@ def cancel(target: Target, image_ids: Sequence[str]) -> None:
     def cancel_one(api: Api, image_id: str) -> str:
         # The API would delete a done image too, but nobody who cancels a delay wants that.
         status = api.status(image_id).document["status"]
-        if status != "scheduled":
+        if status != "scheduled":  # guard: day-cancel-id-scheduled-only
             raise ApiError(f"This command deletes only scheduled images. This one is {status}.")
         api.delete(image_id)
         return "deleted"

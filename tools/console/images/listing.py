@@ -87,7 +87,7 @@ def _of_tenant(stack: Stack, tenant_id: str, *, since: Milliseconds) -> Iterator
         listed = stack.images.newest(tenant_id, after=cursor, limit=MAX_PAGE_IMAGES)
         rows = stack.images.get_all([entry.image_id for entry in listed.cursors])
         for entry in listed.cursors:
-            if entry.created_at < since:
+            if entry.created_at < since:  # guard: ls-since-bound
                 return
             row = rows.get(entry.image_id)
             if isinstance(row, Image) and not row.is_deleted:  # `doctor` tells of those that cannot be read

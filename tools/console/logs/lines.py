@@ -109,6 +109,7 @@ def _object(message: str) -> dict[str, Any] | None:
 
 
 def _without_address(source: str, record: dict[str, Any]) -> dict[str, Any]:
+    # guard: logs-client-address-hidden
     return {name: value for name, value in record.items() if source != API or name != _ADDRESS}
 
 

@@ -79,7 +79,7 @@ class Reader:
         now = self._clock()
         read = at_once([partial(self._of, source, group) for source, group in self._groups.items()])
         found = sorted((line for of_source in read for line in of_source), key=lambda line: line.at)
-        self._since = max(self._since, now - _OVERLAP_MILLISECONDS)
+        self._since = max(self._since, now - _OVERLAP_MILLISECONDS)  # guard: logs-follow-overlap
         self._seen = {name: at for name, at in self._seen.items() if at >= self._since}
         return found
 

@@ -46,7 +46,7 @@ LIMIT = 1000
 class _Request(BaseModel):
     """The body of an action. Nothing in it is guessed: an unknown field may be a misspelled limit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)  # guard: operate-unknown-fields
 
     dry_run: StrictBool
 
@@ -193,7 +193,7 @@ class Actions:
                 f"There is no action {display.printable(name)!r}. There are: {', '.join(sorted(self._actions))}.",
             )
         request = _read(self._actions[name][0], body)
-        if not request.dry_run and not is_writable:
+        if not request.dry_run and not is_writable:  # guard: operate-read-only-by-default
             raise Problem(
                 HTTPStatus.FORBIDDEN,
                 "read_only",
@@ -296,6 +296,7 @@ class Actions:
         if chosen is None:
             raise invalid(f"There is no drill {display.printable(request.drill)!r}. There are: {', '.join(DRILLS)}.")
         with self._stack.explained():
+            # guard: operate-production-consent
             drill.check_allowed(self._stack, chosen, in_production=request.in_production or request.dry_run)
             if request.dry_run:
                 drill_pages.foretell(display.output(), chosen, self._stack.options)

@@ -34,9 +34,10 @@ class Entrance:
 
     def lets_in(self, code: str) -> bool:
         """Whether this is the code. It is void from then on; a wrong one changes nothing."""
+        # guard: operate-entrance-code
         if self._code is None or not hmac.compare_digest(code.encode(), self._code.encode()):
             return False
-        self._code = None
+        self._code = None  # guard: operate-entrance-single-use
         return True
 
     @contextmanager

@@ -71,7 +71,7 @@ class Running:
             ended = [one.run_id for one in self._runs.values() if one.future.done()]
             for run_id in ended[: max(0, len(ended) - MOST_RUNS + 1)]:
                 del self._runs[run_id]
-            if len(self._runs) - len(ended) >= MOST_RUNS:
+            if len(self._runs) - len(ended) >= MOST_RUNS:  # guard: operate-actions-bound
                 raise Problem(
                     HTTPStatus.CONFLICT,
                     "too_many_actions",
@@ -84,7 +84,7 @@ class Running:
 
     @staticmethod
     def _in_order(run: Run, work: Callable[[display.Shown], dict[str, Any]]) -> dict[str, Any]:
-        with ended_by(run.ending):
+        with ended_by(run.ending):  # guard: operate-stop-per-action
             return work(run.shown)
 
     def look(self, run_id: str, *, patience_seconds: float = 0) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Running:
         except NotYet:
             return run.document()
         with self._turn:
-            self._runs.pop(run_id, None)
+            self._runs.pop(run_id, None)  # guard: operate-answer-told-once
         return run.future.result()
 
     def stop(self, run_id: str) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Running:
         """Stops all of them, and waits until the last has ended: `on_wait` hears of each that is under way."""
         for document in self.documents():
             if not document["ended"]:
-                self.stop(document["run"])
+                self.stop(document["run"])  # guard: operate-shutdown-stop
                 on_wait(document["action"])
         self._threads.shutdown()
 

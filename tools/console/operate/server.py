@@ -138,7 +138,7 @@ async def _body(request: Request) -> bytes:
     body = b""
     async for some in request.stream():
         body += some
-        if len(body) > MAX_BODY_BYTES:
+        if len(body) > MAX_BODY_BYTES:  # guard: operate-body-size-bound
             raise Problem(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 "too_large",
@@ -185,19 +185,19 @@ class _Gate:
 
     def _problem_with(self, scope: Scope) -> Problem | None:
         headers = Headers(scope["headers"])
-        may_be_led_to = scope["path"] == entrances.PATH
+        may_be_led_to = scope["path"] == entrances.PATH  # guard: operate-entrance-link-only
         reason = refusal(
             scope["method"], headers, hosts=self._hosts, origins=self._origins, may_be_led_to=may_be_led_to
         )
-        if reason is not None:
+        if reason is not None:  # guard: operate-own-host-only
             return Problem(HTTPStatus.FORBIDDEN, "another_website", reason)
-        if not scope["path"].startswith("/operate"):
+        if not scope["path"].startswith("/operate"):  # guard: operate-read-token
             return None
         try:
             given = headers.only(b"authorization") or b""
         except ValueError as error:
             return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", str(error))
-        if not hmac.compare_digest(given, b"Bearer " + self._token):
+        if not hmac.compare_digest(given, b"Bearer " + self._token):  # guard: operate-request-token
             return Problem(
                 HTTPStatus.UNAUTHORIZED,
                 "unauthorized",

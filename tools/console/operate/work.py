@@ -84,6 +84,7 @@ def _opening(entrance: Entrance, port: int) -> Iterator[None]:
         except OSError as error:
             display.complain(f"the browser is not opened, since its file cannot be written ({error}). {_YOURSELF}")
         else:
+            # guard: operate-opener-without-token
             threading.Thread(target=open_in_browser, args=(file.as_uri(), _YOURSELF), daemon=True).start()
         yield
 

@@ -95,7 +95,7 @@ def copy_rows(
         return ports.patience(_put, ports, tombstone, Outcome.GONE)
 
     _each(ports, _lacking(ports, run), act, note)
-    if ports.deeds is not None and (originals_are_whole or not run.seems_lost):
+    if ports.deeds is not None and (originals_are_whole or not run.seems_lost):  # guard: restore-lost-originals
         _each(ports, run.tombstones, put_tombstone, lambda _, __: on_progress(run))
     run.is_complete = not ports.patience.stop()
     return run

@@ -88,7 +88,7 @@ def of_image(
     It is written as the next version: so its appearance in the table is told from an image that was just accepted
     (`event_of`), and a write that was decided before its loss changes nothing.
     """
-    if _is_over(item, now):
+    if _is_over(item, now):  # guard: restore-expired-row
         return Decision(outcome=Outcome.FORGOTTEN)
     try:
         row = from_item(dict(item))
@@ -98,10 +98,11 @@ def of_image(
         return _put(item, row, Outcome.RESTORED)
     if since.is_half_erased(row.tenant_id, row.created_at):
         return _half_erased(row.tenant_id)
+    # guard: restore-audited-erasures, restore-client-deletions
     if row.image_id in since.deleted_images or since.is_erased(row.tenant_id, row.created_at):
         return _put(item, delete(row, now=now, remove_at=removal()), Outcome.TOMBSTONE)
     found = found_of(row)
-    if found.is_hidden and found.versions:
+    if found.is_hidden and found.versions:  # guard: restore-hidden-original-held
         return Decision(
             outcome=Outcome.HELD,
             reason="a delete marker hides its original: remove the marker to have the image back, "
@@ -110,13 +111,15 @@ def of_image(
     if not row.has_original:
         return _put(item, *_without_original(row, found, now))
     if row.source.version_id not in found.versions:
+        # guard: restore-second-look
         if row.source.version_id in found_of(row).versions:  # no single read decides a deletion
             return Decision(outcome=Outcome.HELD, reason="S3 has listed its original only once in two times: repeat")
         return _put(item, delete(row, now=now, remove_at=removal()), Outcome.GONE)
+    # guard: restore-missing-variants
     if row.status is Status.DONE and not {variant.key for variant in row.variants} <= found.keys:
         return _put(item, due_now(redo(row, now=now), now=now), Outcome.REDONE)
     if row.status in (Status.PENDING, Status.PROCESSING):
-        return _put(item, due_now(row, now=now), Outcome.DUE)
+        return _put(item, due_now(row, now=now), Outcome.DUE)  # guard: restore-unfinished-due
     return _put(item, row, Outcome.RESTORED)
 
 
@@ -136,6 +139,7 @@ def _without_original(row: Image, found: Found, now: Milliseconds) -> tuple[Imag
     """An awaited image or one being fetched: its bytes may have come since, and its row of then would have them removed
     as never uploaded."""
     first = found.first
+    # guard: restore-later-upload
     if first is not None and row.status is Status.AWAITING_UPLOAD and first.sha256 == row.source.sha256:
         return due_now(arrive(row, first, now=now), now=now), Outcome.ARRIVED
     if first is not None and row.status is Status.FETCHING and found.made_for == row.fingerprint:
@@ -152,8 +156,8 @@ _OURS = frozenset(Image.__dataclass_fields__) | {"due_shard", "waiting_shard", "
 
 def _item(item: Item, row: Image) -> Item:
     unknown = {name: its for name, its in item.items() if name not in _OURS}
-    version = int(item["version"]["N"]) + 1
-    return unknown | to_item(replace(row, version=version))
+    version = int(item["version"]["N"]) + 1  # guard: restore-next-version
+    return unknown | to_item(replace(row, version=version))  # guard: restore-unknown-attributes
 
 
 def of_tenant(item: Item, since: Since) -> Decision:
@@ -165,13 +169,13 @@ def of_tenant(item: Item, since: Since) -> Decision:
         return _half_erased(tenant_id)
     if since.is_erased(tenant_id, created_at):
         return Decision(outcome=Outcome.ERASED)
-    if kind == "key" and name in since.revoked_keys and "revoked_at" not in item:
+    if kind == "key" and name in since.revoked_keys and "revoked_at" not in item:  # guard: restore-revoked-keys
         at = {"N": str(since.revoked_keys[name])}
         return Decision(outcome=Outcome.REVOKED, item={**item, "revoked_at": at})
     if kind == "tenant":
         changes = {its: None if to == "none" else to for its, to in since.changed_tenants.get(name, {}).items()}
         kept = {its: value for its, value in item.items() if its not in changes}
-        return Decision(outcome=Outcome.RESTORED, item=kept | to_attributes(changes))
+        return Decision(outcome=Outcome.RESTORED, item=kept | to_attributes(changes))  # guard: restore-suspended-tenant
     return Decision(outcome=Outcome.RESTORED, item=item)
 
 
@@ -184,9 +188,10 @@ def of_webhook(item: Item, since: Since, *, now: Milliseconds) -> Decision:
         return Decision(outcome=Outcome.HELD, reason=str(error))
     if since.is_half_erased(row.tenant_id, row.created_at):
         return _half_erased(row.tenant_id)
+    # guard: restore-deleted-webhooks
     if since.is_erased(row.tenant_id, row.created_at) or row.endpoint_id in since.deleted_webhooks:
         return Decision(outcome=Outcome.ERASED)
-    is_stale = row.endpoint_id in since.changed_webhooks and row.is_enabled
+    is_stale = row.endpoint_id in since.changed_webhooks and row.is_enabled  # guard: restore-changed-webhooks
     after = replace(disable(row, DisabledBy.CLIENT, now=now) if is_stale else row, version=row.version + 1)
     written = ENDPOINTS.item_of(after)
     gone = ENDPOINTS.item_of(row).keys() - written.keys()

@@ -34,11 +34,11 @@ class Since:
 
     def is_erased(self, tenant_id: str, created_at: Milliseconds) -> bool:
         """Whether a row of the tenant, made at that time, was erased: a tenant may have been added again since."""
-        return created_at <= self.erased.get(tenant_id, -1)
+        return created_at <= self.erased.get(tenant_id, -1)  # guard: restore-erasure-cutoff-time
 
     def is_half_erased(self, tenant_id: str, created_at: Milliseconds) -> bool:
         """Whether somebody began to erase it and did not end."""
-        return created_at <= self.half_erased.get(tenant_id, -1)
+        return created_at <= self.half_erased.get(tenant_id, -1)  # guard: restore-unfinished-erasure
 
 
 def read_since(audit: Audit, logs: LogLines, point: Milliseconds, *, now: Milliseconds) -> Since:
@@ -46,6 +46,7 @@ def read_since(audit: Audit, logs: LogLines, point: Milliseconds, *, now: Millis
     since = max(0, point - CLOCK_MILLISECONDS)
     span: Any = {"since": since, "until": now + CLOCK_MILLISECONDS}
     actions: dict[str, list[Entry]] = {}
+    # guard: restore-spanning-erasure
     for recorded in audit.entries(since=max(0, point - LONGEST_ACTION_MILLISECONDS), until=span["until"]):
         actions.setdefault(recorded.entry.action_id, []).append(recorded.entry)
     ordered = sorted((sorted(its, key=_order) for its in actions.values()), key=lambda its: its[0].at)

@@ -67,6 +67,7 @@ class Live:
                 self.client.put_item(
                     TableName=self.name,
                     Item=item,
+                    # guard: restore-never-overwrites
                     ConditionExpression="attribute_not_exists(#key)",
                     ExpressionAttributeNames={"#key": self.key_names[0]},
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -74,7 +75,7 @@ class Live:
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
-            return bool(error.response.get("Item") == item)
+            return bool(error.response.get("Item") == item)  # guard: restore-lost-answer
         return True
 
 
@@ -183,7 +184,7 @@ def _left_by(record: Mapping[str, Any]) -> Item | None:
     if record["eventName"] != "REMOVE":
         return dict(record["dynamodb"]["NewImage"])
     is_over = record.get("userIdentity", {}).get("PrincipalId") == "dynamodb.amazonaws.com"
-    return None if is_over else dict(record["dynamodb"]["OldImage"])
+    return None if is_over else dict(record["dynamodb"]["OldImage"])  # guard: restore-expired-tombstones
 
 
 STREAM_MILLISECONDS = 24 * 3_600_000
@@ -221,7 +222,7 @@ def copy_named(stack: Stack, name: str) -> Copy:
         raise ApiError(
             f"There is no table {name} in {stack.region}. How to make it: ./darkroom restore{stack.options}"
         ) from error
-    if table["TableStatus"] != "ACTIVE":
+    if table["TableStatus"] != "ACTIVE":  # guard: restore-incomplete-copy
         raise ApiError(
             f"{name} is {table['TableStatus']}: AWS is not done with it, which takes minutes to hours. Wait:  "
             f"aws dynamodb wait table-exists --table-name {name} --region {stack.region}"
@@ -229,7 +230,7 @@ def copy_named(stack: Stack, name: str) -> Copy:
     summary = table.get("RestoreSummary", {})
     source = str(summary.get("SourceTableArn", "")).rpartition(":table/")
     same_place = source[0] == table["TableArn"].rpartition(":table/")[0]
-    if source[2] not in live or not same_place:
+    if source[2] not in live or not same_place:  # guard: restore-foreign-copy
         of = f"was restored from {summary['SourceTableArn']}" if summary else "was not restored from any table"
         raise ApiError(
             f"{name} {of}; it must be a copy of a table of {stack.name}: {', '.join(sorted(live))}. "

@@ -130,7 +130,7 @@ def _require_silence(stack: Stack) -> None:
     filters = mapping.get("FilterCriteria", {}).get("Filters", [])
     patterns = [json.loads(one["Pattern"])["dynamodb"] for one in filters]
     new = [one for one in patterns if one.get("OldImage", {}).get("image_id") == {"S": [{"exists": False}]}]
-    if not new or not all("version" in one["NewImage"] for one in new):
+    if not new or not all("version" in one["NewImage"] for one in new):  # guard: restore-announcing-version
         raise ApiError(
             f"{stack.name} would publish the events of images that come back again: its version is too old. "
             "Deploy this version first; nothing was changed."
@@ -260,7 +260,7 @@ def _end(
             "restored yet. Look at the bucket; if what is gone was deleted, add --originals-are-whole."
         )
     late = sorted({name for _, run in runs for name in run.erased_meanwhile})
-    if late:
+    if late:  # guard: restore-erasure-meanwhile
         display.complain(
             f"Somebody erased {', '.join(late)} while rows came back. Erase again what came back after that:  "
             f"./darkroom tenants erase {' '.join(late)} --yes{stack.options}"

@@ -112,6 +112,7 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
         api_key=key,
         auth=_signer(chosen) if iam else None,
         options=options + (" --iam" if iam else ""),
+        # guard: console-local-stack-recorded
         is_local_stack=is_loopback(chosen) and _is_of_local_stack(chosen, environment),
     )
 

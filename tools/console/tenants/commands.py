@@ -64,7 +64,7 @@ def tenant_named(text: str | None) -> str | None:
 def _tenants_named(texts: list[str]) -> list[str]:
     """The named tenants, each once. Raises typer.BadParameter."""
     named = [*dict.fromkeys(tenant for text in texts if (tenant := tenant_named(text)) is not None)]
-    if len(named) > MOST_ERASED_AT_ONCE:
+    if len(named) > MOST_ERASED_AT_ONCE:  # guard: tenant-erasure-batch-bound
         raise typer.BadParameter(f"at most {MOST_ERASED_AT_ONCE} tenants can be erased together.")
     return named
 

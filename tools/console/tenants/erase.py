@@ -104,8 +104,8 @@ class _Erasure:
     def run(self) -> None:
         """Does all of it, for all of them together: it waits once, and reads all deliveries and keys once."""
         for tenant_id, its in self.tenants.items():
-            self._suspend(tenant_id, its)
-        self._erase_images(self._unlisted())
+            self._suspend(tenant_id, its)  # guard: tenant-erasure-resumed-waits
+        self._erase_images(self._unlisted())  # guard: erasure-unlisted-images
         # Also if they were suspended before: by an erasure that was interrupted a moment ago, perhaps.
         if any(its.is_known for its in self.tenants.values()) and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until no request is authorized any more")
@@ -113,9 +113,10 @@ class _Erasure:
             self._erase_images()
         if self.images and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until the last events are counted")
-            self.interrupts.wait(_LAG_SECONDS)
+            self.interrupts.wait(_LAG_SECONDS)  # guard: erasure-usage-after-last-events
+        # guard: tenant-erasure-no-row-left
         readable = [tenant_id for tenant_id, its in self.tenants.items() if not its.unreadable]
-        if readable and not self.interrupts.requested:
+        if readable and not self.interrupts.requested:  # guard: tenant-erasure-interrupt-no-forget
             for tenant_id, forgotten in forget_tenants(self.ports, readable, self.deeds).items():
                 self.tenants[tenant_id].forgotten = forgotten
 
@@ -124,12 +125,12 @@ class _Erasure:
             change_tenant(
                 ChangePorts(tenants=self.stack.tenants, audit=self.stack.audit),
                 tenant_id,
-                lambda tenant: replace(tenant, state=TenantState.SUSPENDED),
+                lambda tenant: replace(tenant, state=TenantState.SUSPENDED),  # guard: tenant-erasure-suspends-first
             )
         except UnknownTenant:
             return
         except UnreadableRow as error:  # its requests go on: nothing of it is touched
-            its.unreadable[tenant_id] = error
+            its.unreadable[tenant_id] = error  # guard: tenant-erasure-unreadable-isolated
         else:
             its.is_known = True
 
@@ -163,7 +164,7 @@ class _Erasure:
                 (
                     (tenant_id, image_id)
                     for tenant_id, its in self.tenants.items()
-                    if tenant_id not in its.unreadable
+                    if tenant_id not in its.unreadable  # guard: tenant-erasure-unsuspended-spared
                     for image_id in image_ids(self.ports, tenant_id)
                 ),
             ),

@@ -55,7 +55,7 @@ class Shown:
         return self._errors.getvalue().splitlines()
 
 
-_listener: ContextVar[Shown | None] = ContextVar("listener", default=None)
+_listener: ContextVar[Shown | None] = ContextVar("listener", default=None)  # guard: operate-listener-per-thread
 
 
 @contextmanager

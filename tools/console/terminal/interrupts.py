@@ -67,6 +67,7 @@ class Interrupts:
         return self._asked.requested
 
     def __enter__(self) -> Self:
+        # guard: operate-main-thread-signals
         handled = self._signals if threading.current_thread() is threading.main_thread() else ()
         self._before = {number: signal.getsignal(number) for number in handled}
         for number, before in self._before.items():

@@ -40,7 +40,7 @@ def axis_for(steps: Sequence[Step], *, now: Milliseconds, width: int) -> Axis:
     ticks = sorted({instant for step in steps for instant in (step.at, end_of(step, now))})
     lengths = [later - earlier for earlier, later in pairwise(ticks)]
     most = _longest_drawn(lengths)
-    drawn = [min(length, most) for length in lengths]
+    drawn = [min(length, most) for length in lengths]  # guard: trace-axis-long-wait-capped
     scale = (width - 1) / sum(drawn) if drawn else 0.0
     columns = [0.0]
     for length in drawn:

@@ -34,7 +34,7 @@ def rotate(target: Target, webhook_id: str, *, yes: bool, as_json: bool) -> None
     """`webhooks rotate`: the secret, or the document with it, is all that goes to standard output."""
     with target.open() as api:
         webhooks = Webhooks(api)
-        if not yes:
+        if not yes:  # guard: console-webhook-rotation-consent
             url = webhooks.get(webhook_id)["url"]
             display.line(
                 display.output(),
@@ -85,7 +85,7 @@ def deliveries(
             page = webhooks.deliveries(webhook_id, limit=limit - len(listed), status=status, after=after)
             listed += page["deliveries"]
             after = page["next"]
-            is_more = after is not None and len(listed) < limit
+            is_more = after is not None and len(listed) < limit  # guard: console-empty-page-continues
             for delivery in () if as_json else page["deliveries"]:
                 pages.show_delivery(out, delivery)
     kind = f" --status {status}" if status else ""
@@ -152,7 +152,7 @@ def remove(target: Target, webhook_id: str, *, yes: bool) -> None:
     """`webhooks rm`."""
     with target.open() as api:
         webhooks = Webhooks(api)
-        if yes:
+        if yes:  # guard: console-webhook-removal-consent
             webhooks.delete(webhook_id)
             told = f"{webhook_id} is deleted: nothing is sent to it any more, but what is on its way at this moment."
         else:

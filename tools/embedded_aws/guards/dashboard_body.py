@@ -53,7 +53,7 @@ def _check_request(put: Any) -> Any:
 def _check_resource(put: Any) -> Any:
     def put_dashboard(name: str, body: str) -> Any:
         if message := _refusal(body):
-            raise refusal("CloudWatch", message)
+            raise refusal("CloudWatch", message)  # guard: emulator-stack-dashboard-check
         return put(name, body)
 
     return put_dashboard

@@ -17,7 +17,7 @@ def apply(emulator: Emulator) -> None:
     """Check the signature of every form before its policy."""
     s3 = internals("services.s3")
     replace(s3, "_enforce_signed_post_policy", _check_signature)
-    replace(s3, "_enforce_post_policy_size", lambda _: _refuse)
+    replace(s3, "_enforce_post_policy_size", lambda _: _refuse)  # guard: gate-unsigned-form-refused
 
 
 def _refuse(*_: Any) -> Any:
@@ -41,6 +41,6 @@ def _failure(fields: dict[str, str]) -> Any:
     if secret is None:
         return error("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", 403)
     expected = sigv4.calculate_signature(secret, date, region, service, fields.get("policy", ""))
-    if not sigv4.signatures_match(expected, fields.get("x-amz-signature", "")):
+    if not sigv4.signatures_match(expected, fields.get("x-amz-signature", "")):  # guard: gate-form-signature
         return error("SignatureDoesNotMatch", sigv4.SIGNATURE_MISMATCH, 403)
     return None

@@ -107,7 +107,7 @@ def dedup(expressions: Sequence[Evaluate]) -> Command:
         for row in table.rows:
             values = [evaluate(row) for evaluate in expressions]
             key = tuple(text(value) for value in values)
-            if None in values or key not in seen:
+            if None in values or key not in seen:  # guard: emulator-dedup-missing-values
                 rows.append(row)
             seen.add(key)
         return replace(table, rows=rows)

@@ -198,6 +198,7 @@ class ExpressionReader:
         collected = self.aggregates
         if collected is None:
             raise MalformedQuery(f"{name.text} can be used in stats only", name.start, name.end)
+        # guard: emulator-insights-nested-aggregate
         self.aggregates = None  # none within another
         of: Evaluate | None = None
         percent = 0.0
@@ -232,7 +233,7 @@ def _joined(operands: Sequence[Evaluate], row: Row, *, decisive: bool) -> Value:
         if known is decisive:
             return int(decisive)
         truths.append(known)
-    return None if None in truths else int(not decisive)
+    return None if None in truths else int(not decisive)  # guard: emulator-insights-unknown-truth
 
 
 def _calculation(calculate: Callable[[float, float], float], left: Evaluate, right: Evaluate) -> Evaluate:

@@ -200,6 +200,7 @@ def is_silence_of_skipped_time(rule: Rule, verdict: Verdict, *, seconds_since_mo
     """Whether an alarm would be raised by missing data of a time that nobody has lived through."""
     breaching = [point for point in verdict.evaluated if _breaches(rule, point)]
     is_silence = verdict.state == "ALARM" and len(breaching) < rule.needed
+    # guard: emulator-skipped-time-no-silence
     return is_silence and seconds_since_move < rule.evaluation_periods * rule.period_seconds
 
 
@@ -438,7 +439,7 @@ def _watched_alarms(composite: Mapping[str, Any]) -> dict[str, Any]:
         "AlarmRule": composite["AlarmRule"],
         "TriggeringChildren": [
             {"Arn": child["arn"], "State": {"Value": child["state"]["value"], "Timestamp": child["state"]["timestamp"]}}
-            for child in triggering
+            for child in triggering  # guard: emulator-composite-alarm-children
         ],
     }
 

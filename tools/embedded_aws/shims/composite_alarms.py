@@ -94,7 +94,7 @@ def _with_relatives(describe: Any) -> Any:
         if asked.keys().isdisjoint(_RELATIONS):
             return describe(query, parameters, is_cbor, is_json)
         encoding = {"use_json": is_json, "use_cbor": is_cbor}
-        if len(asked.keys() - _PAGES) > 1:
+        if len(asked.keys() - _PAGES) > 1:  # guard: emulator-alarm-relations-alone
             message = f"{' and '.join(_RELATIONS)} can be combined with nothing but {' and '.join(_PAGES)}."
             return cloudwatch._error("ValidationError", message, 400, **encoding)
         if invalid := cloudwatch._max_records_error(asked.get("MaxRecords")):

@@ -328,6 +328,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
                     return False
                 hosts = hosts_of(self.server.server_address[1])
                 headers = Headers([(name.encode(), value.encode()) for name, value in self.headers.items()])
+                # guard: gate-runtime-interface
                 if (reason := refusal(self.command, headers, hosts=hosts, origins=())) is not None:
                     self.send_error(HTTPStatus.FORBIDDEN, explain=reason)
                     return False

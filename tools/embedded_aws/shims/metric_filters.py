@@ -57,7 +57,7 @@ def _matches(pattern: str | None, message: str) -> bool:
 def _filter(pass_on: Any) -> Any:
     def filter_events(group: str, stream: str, events: Sequence[Mapping[str, Any]]) -> None:
         for metric_filter in list(internals("services.cloudwatch_logs")._metric_filters.values()):
-            if metric_filter["logGroupName"] == group:
+            if metric_filter["logGroupName"] == group:  # guard: emulator-metric-filter-own-group
                 for event in events:
                     _emit(metric_filter, event)
         pass_on(group, stream, events)

@@ -19,6 +19,7 @@ def apply(emulator: Emulator) -> None:
 
     def salted(derive: Any) -> Any:
         def execution_credentials(config: dict[str, Any]) -> dict[str, str]:
+            # guard: gate-role-secrets-salted
             credentials: dict[str, str] = derive({**config, "FunctionArn": f"{config.get('FunctionArn', '')}#{salt}"})
             return credentials
 

@@ -79,7 +79,7 @@ def system_logs(config: Mapping[str, Any], seen: Observation, printed: list[str]
     for level, written in _objects(config, seen):
         if written is None:
             yield from printed
-        elif _LEVELS.index(level) >= least:
+        elif _LEVELS.index(level) >= least:  # guard: emulator-system-log-level
             yield json.dumps(written, separators=(",", ":"))
 
 
@@ -122,6 +122,7 @@ def _outcome(seen: Observation) -> dict[str, str]:
     if error_type == _TIMEOUT:
         return {"status": "timeout"}
     # The runtime reports an exception of the handler by its name, and goes on.
+    # guard: emulator-runtime-error-is-success
     return {"status": "error", "errorType": error_type} if error_type.startswith("Runtime.") else {"status": "success"}
 
 

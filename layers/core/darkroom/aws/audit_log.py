@@ -53,7 +53,7 @@ class AuditLog:
         with retryable("writing the audit log"):
             answer = self._client.put_log_events(logGroupName=self._group, logStreamName=stream, logEvents=events)
         # A request succeeds although its events were left out, if they are too far from CloudWatch's own time.
-        if rejected := answer.get("rejectedLogEventsInfo"):
+        if rejected := answer.get("rejectedLogEventsInfo"):  # guard: audit-rejected-event-noticed
             raise Retryable(
                 f"the audit log refuses what has this machine's time ({', '.join(rejected)}): set its clock right"
             )
@@ -65,7 +65,7 @@ class AuditLog:
             with retryable("writing the audit log"):
                 self._client.create_log_stream(logGroupName=self._group, logStreamName=stream)
         except ClientError as error:
-            if code_of(error) != "ResourceAlreadyExistsException":
+            if code_of(error) != "ResourceAlreadyExistsException":  # guard: audit-existing-stream-used
                 raise
         self._streams.add(stream)
 

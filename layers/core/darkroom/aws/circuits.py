@@ -68,12 +68,13 @@ class Circuit:
         self._require_passage(operation)
         try:
             answer = self._call(operation, arguments)
-        except Retryable:
+        except Retryable:  # guard: circuit-unmade-call-ignored
             raise  # the call was not made: the work's time was up
         except Exception as error:
             if is_outage(error):
                 self._note_failure()
             else:
+                # guard: circuit-answer-resets-count
                 self._note_answer()  # such as a failed condition
             raise
         self._note_answer()
@@ -84,11 +85,12 @@ class Circuit:
             if self._open_until is None:
                 return
             now = time.time()  # a monotonic clock may stand still while Lambda freezes the process
-            if now < self._open_until:
+            if now < self._open_until:  # guard: circuit-open-refuses-calls
                 raise Retryable(
                     f"{self.service} has not answered lately: {operation} was not tried",
                     retry_after_seconds=RECOVERY_SECONDS,
                 )
+            # guard: circuit-single-probe
             self._open_until = now + RECOVERY_SECONDS  # this call finds out for all others
 
     def _note_answer(self) -> None:

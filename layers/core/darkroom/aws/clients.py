@@ -69,7 +69,7 @@ _S3 = Config(
     max_pool_connections=CONNECTIONS,
     signature_version="s3v4",
     # A put's signature covers its checksum, which is the body's SHA-256 too: neither has to be computed again.
-    s3={"addressing_style": "virtual", "payload_signing_enabled": False},
+    s3={"addressing_style": "virtual", "payload_signing_enabled": False},  # guard: upload-regional-address
 )
 
 CONTINUE_SECONDS = 1.0
@@ -144,9 +144,11 @@ def _resolve_endpoints_once(client: Any) -> None:
     def construct_endpoint(
         operation_model: OperationModel, call_args: dict[str, Any], request_context: dict[str, Any]
     ) -> Any:
+        # guard: clients-bucket-region-refreshed
         if "signing" in request_context:  # it was sent before, and S3 has said that its bucket is elsewhere
             known.clear()
             return resolve(operation_model, call_args, request_context)
+        # guard: clients-endpoint-per-bucket
         key = (operation_model.name, call_args.get("Bucket"), request_context.get("use_global_endpoint"))
         if key not in known:
             known[key] = resolve(operation_model, call_args, request_context)
@@ -163,7 +165,7 @@ def _check_arguments_once(client: Any) -> None:
     seen: set[tuple[str, ...]] = set()
 
     def serialize_to_request(arguments: dict[str, Any], operation_model: OperationModel) -> Any:
-        kind = (operation_model.name, *sorted(arguments))
+        kind = (operation_model.name, *sorted(arguments))  # guard: clients-argument-names-checked
         if kind in seen:
             return checked._serializer.serialize_to_request(arguments, operation_model)
         request = check(arguments, operation_model)
@@ -175,6 +177,7 @@ def _check_arguments_once(client: Any) -> None:
 
 def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
     """Before a large one, S3 may say that its key is taken."""
+    # guard: clients-large-body-asks-first
     if "Expect" in params["headers"] and (determine_content_length(params["body"]) or 0) < ASKED_FROM_BYTES:
         del params["headers"]["Expect"]
 
@@ -188,6 +191,7 @@ def impatient[Client: BaseClient](client: Client) -> Client:
     other."""
     twin = object.__new__(type(client))
     vars(twin).update(vars(client))
+    # guard: clients-dispensable-off-circuit
     call: Callable[..., Any] = partial(type(client)._make_api_call, twin)  # type: ignore[attr-defined]
 
     def impatiently(operation: str, arguments: dict[str, Any]) -> Any:
@@ -208,6 +212,7 @@ def _timed(service: str, call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return call(operation, arguments)
         except Exception as error:
+            # guard: fingerprints-aws-call-noted
             error.add_note(call_note(operation, failure_of(error), _resource_of(arguments)))
             raise
         finally:
@@ -252,6 +257,7 @@ def sqs_client() -> SQSClient:
 
 def sqs_client_without_retries() -> SQSClient:
     """An SQS client that tries each call once, for calls whose retry after a lost answer would double something."""
+    # guard: dead-letters-single-try
     client: SQSClient = _client("sqs", _SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
     return client
 
@@ -307,7 +313,7 @@ def _reading_seconds(operation: str, later_seconds: float = 0.0) -> float | None
     before_reading = CONNECT_SECONDS + (CONTINUE_SECONDS if operation == "PutObject" else 0.0)
     kept_back = 0.0 if operation in _LAST_CALLS else KEPT_BACK_SECONDS
     if _is_dispensable.get():
-        kept_back = KEPT_BACK_FROM_HINTS_SECONDS
+        kept_back = KEPT_BACK_FROM_HINTS_SECONDS  # guard: load-shedding-hint-time-reserve
     return deadline - monotonic() - later_seconds - before_reading - kept_back
 
 
@@ -324,6 +330,7 @@ def watch(client: BaseClient) -> None:
 def _bound_attempt(request: Any, event_name: str, **_: object) -> None:
     operation = event_name.rpartition(".")[2]
     context = request.context
+    # guard: clients-dispensable-short-wait
     chosen = IMPATIENT_READING_SECONDS if _is_dispensable.get() else context["client_config"].read_timeout
     reading = _reading_seconds(operation)
     if reading is not None and reading < LEAST_READING_SECONDS:
@@ -340,7 +347,7 @@ def _judge_answer(
 ) -> float | None:
     """Whether another attempt is required or ruled out, and after how many seconds; None leaves the decision to the
     SDK."""
-    if _is_dispensable.get():
+    if _is_dispensable.get():  # guard: clients-dispensable-one-try
         return False
     reading = _reading_seconds(operation.name, later_seconds=1.0)
     if reading is not None and reading < LEAST_READING_SECONDS:
@@ -356,7 +363,7 @@ def _refuse_damaged_answer(http_response: AWSResponse, model: OperationModel, **
         )
     # DynamoDB's. botocore compares it only to decide on another attempt, and uses the answer of the last one as it is.
     checksum = http_response.headers.get("x-amz-crc32")
-    if checksum is not None and crc32(http_response.content) != int(checksum):
+    if checksum is not None and crc32(http_response.content) != int(checksum):  # guard: clients-dynamodb-checksum
         raise FlexibleChecksumError(error_msg=f"the answer of {model.name} was damaged on its way")
 
 

@@ -82,11 +82,12 @@ class DeadLetterQueues:
                     MessageAttributeNames=[EXPLANATION, SIGNATURE],
                 )
             messages = answer.get("Messages", [])
-            asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0
+            asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0  # guard: dead-letters-lost-answer-told
             if not messages:
+                # guard: dead-letters-damaged-missing
                 return Taken(letters=tuple(letters.values()), complete=are_whole, asked_again=asked_again)
             known = letters.keys() & {message["MessageId"] for message in messages}
-            whole = [message for message in messages if _is_whole(message)]
+            whole = [message for message in messages if _is_whole(message)]  # guard: dead-letters-damaged-unread
             are_whole &= len(whole) == len(messages)
             letters |= {message["MessageId"]: _letter(queue, message) for message in whole}
             if len(known) == len(messages):
@@ -99,6 +100,7 @@ class DeadLetterQueues:
             answer = self._client.receive_message(
                 QueueUrl=self._queue_urls[queue],
                 MaxNumberOfMessages=_BATCH,
+                # guard: top-dead-letter-sample-visible
                 VisibilityTimeout=0,  # a replay that runs meanwhile misses none of them
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["SentTimestamp"],
@@ -128,9 +130,9 @@ class DeadLetterQueues:
         if self._signer is None:
             raise TypeError("dead letters of messages are signed: this needs a signer")
         signed = self._signer.signed(queue, group=message.tenant_id, body=message.model_dump_json())
-        attributes = {**signed["MessageAttributes"], **_explained(explanation)}
+        attributes = {**signed["MessageAttributes"], **_explained(explanation)}  # guard: signatures-own-dead-letter
         with retryable("placing a dead letter"):
-            self._once_client.send_message(
+            self._once_client.send_message(  # guard: dead-letters-single-try-client
                 QueueUrl=self._queue_urls[queue], **{**signed, "MessageAttributes": attributes}
             )
 

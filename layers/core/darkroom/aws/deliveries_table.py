@@ -48,7 +48,7 @@ class DeliveriesTable:
         forget_at = delivery.created_at // 1000 + KEPT_SECONDS  # TTL counts in seconds
         item = DELIVERIES.item_of(delivery) | {"forget_at": {"N": str(forget_at)}}
         if (image_id := image_id_of_event(delivery.event_id)) is not None:
-            item["image_id"] = {"S": image_id}
+            item["image_id"] = {"S": image_id}  # guard: erasure-gone-endpoint-deliveries
         return DELIVERIES.row_of(self._rows.put_if_absent(_key(delivery.endpoint_id, delivery.delivery_id), item))
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
@@ -63,6 +63,7 @@ class DeliveriesTable:
                 continue
             if there.get(flight.delivery_id) == mine:  # perhaps put by an attempt whose answer was lost
                 return "taken"
+            # guard: webhook-runway-lost-place-expires
             counted = {name for name, one in there.items() if int(one["M"]["until"]["N"]) > now}
             if flight.delivery_id in counted:
                 return "held"
@@ -90,10 +91,12 @@ class DeliveriesTable:
             of_others = [alias for alias, name in names.items() if name != flight.delivery_id]
             removed = ", ".join(f"flights.{alias}" for alias in of_others)
             conditions = [f"flights.{alias} = :{alias[1:]}" for alias in names]
+            # guard: webhook-runway-delivery-once
             conditions += [] if flight.delivery_id in lost else ["attribute_not_exists(flights.#it)"]
             request: Any = {
                 "UpdateExpression": "SET flights.#it = :it, forget_at = :forget" + (removed and f" REMOVE {removed}"),
                 "ConditionExpression": " AND ".join(
+                    # guard: webhook-runway-place-limit
                     ["attribute_exists(flights)", "size(flights) < :most", *conditions]
                 ),
                 "ExpressionAttributeNames": {"#it": flight.delivery_id, **names},
@@ -132,6 +135,7 @@ class DeliveriesTable:
                     TableName=self._table_name,
                     Key=_runway(endpoint_id, runway_of(flight.delivery_id)),
                     UpdateExpression="REMOVE flights.#it",
+                    # guard: webhook-runway-place-owner
                     ConditionExpression="flights.#it.claimed_by = :me",
                     ExpressionAttributeNames={"#it": flight.delivery_id},
                     ExpressionAttributeValues={":me": {"S": str(flight.claimed_by)}},
@@ -213,7 +217,7 @@ class DeliveriesTable:
     def remove_all(self, endpoint_id: str) -> int:
         partition = "endpoint_id", endpoint_id
         removed = remove_partition(self._client, self._table_name, partition, "delivery_id", "removing deliveries")
-        for runway in range(RUNWAYS):
+        for runway in range(RUNWAYS):  # guard: webhook-runway-cleanup
             with retryable("removing a runway"):
                 self._client.delete_item(TableName=self._table_name, Key=_runway(endpoint_id, runway))
         return removed

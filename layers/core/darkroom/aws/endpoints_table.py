@@ -45,7 +45,7 @@ class EndpointsTable:
                 ConsistentRead=True,
             )
         # Ten rows of a few KB are one page.
-        return [ENDPOINTS.readable(item) for item in answer["Items"]]
+        return [ENDPOINTS.readable(item) for item in answer["Items"]]  # guard: unreadable-endpoint-isolated
 
     def everything(self) -> Iterator[Endpoint | UnreadableRow]:
         pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
@@ -61,6 +61,7 @@ class EndpointsTable:
     def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
         try:
             key = _key(before.tenant_id, before.endpoint_id)
+            # guard: webhook-endpoint-place-fence
             return self._rows.change(key, before, after, fence=("version", "endpoint_id"))
         except Fenced as error:
             is_same = error.current is not None and error.current.endpoint_id == before.endpoint_id

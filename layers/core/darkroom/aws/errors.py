@@ -146,7 +146,7 @@ def mendable() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if not is_refused(error):
+        if not is_refused(error):  # guard: denied-own-mistake-not-masked
             raise
         told = "; ".join(getattr(error, "__notes__", ())) or f"{error.operation_name}: {code_of(error)}"
         raise Misconfigured(told) from error
@@ -193,6 +193,7 @@ def items_at(
             answer: Any = client.batch_get_item(RequestItems={table_name: asked})
         found += answer["Responses"].get(table_name, [])
         # A batch may be read only in part, with a 200.
+        # guard: batches-unprocessed-rows-reread
         left = answer.get("UnprocessedKeys", {}).get(table_name, {}).get("Keys", [])
     if left:
         raise Retryable(f"{doing}: some were left out each time")

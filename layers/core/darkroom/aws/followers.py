@@ -53,7 +53,7 @@ class FollowersQueues:
             if not name.startswith(PREFIX):
                 continue
             url = self._url_of(name)
-            if url is None or self._is_silent(url, now):
+            if url is None or self._is_silent(url, now):  # guard: events-live-follower-queue
                 yield subscription["SubscriptionArn"], url
 
     def _is_silent(self, url: str, now: Milliseconds) -> bool:

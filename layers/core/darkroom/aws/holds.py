@@ -47,12 +47,13 @@ class HoldsBucket:
     def get(self, key: str) -> bytes | None:
         with retryable(f"fetching {key}"):
             try:
+                # guard: objects-batch-checksum-mode
                 answer = self._client.get_object(Bucket=self._bucket_name, Key=key, ChecksumMode="ENABLED")
             except ClientError as error:
                 if not is_missing(self._client, self._bucket_name, key, error):
                     raise
                 return None
-            if answer["ContentLength"] > MAX_BATCH_BYTES:
+            if answer["ContentLength"] > MAX_BATCH_BYTES:  # guard: hold-object-size-bound
                 raise UnreadableBatch(f"its {answer['ContentLength']} bytes are more than any batch has")
             return answer["Body"].read()
 
@@ -91,6 +92,7 @@ class HoldExecutions:
         """Whether the execution with that name has woken its batch or will: one that failed or was stopped does not."""
         arn = f"{self._state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
         with retryable("looking at an execution"):
+            # guard: hold-failed-execution-not-started
             return self._client.describe_execution(executionArn=arn)["status"] in _SERVES
 
 

@@ -67,7 +67,7 @@ def to_item(image: Image) -> Item:
     Its recipe has no field that only says the default, as in its digest: an earlier version, which works beside this
     one during a deployment and after a rollback, cannot read a recipe with a field that it does not know.
     """
-    plain = vars(image) | {
+    plain = vars(image) | {  # guard: rows-recipe-without-defaults
         "status": image.status.value,
         "recipe": None if image.recipe is None else image.recipe.model_dump_json(exclude_defaults=True),
         "due_shard": image.due_shard,
@@ -84,10 +84,11 @@ def from_item(item: Item) -> Image:
     try:
         known = from_attributes({name: item[name] for name in _IMAGE if name in item})
         image: Image = reader(Image)(known)
-        if image.lane not in LANES:
+        if image.lane not in LANES:  # guard: unreadable-unknown-lane
             raise ValueError(f"lane: there is no lane {image.lane}")
-        if image.recipe is None and not image.is_deleted:
+        if image.recipe is None and not image.is_deleted:  # guard: rows-recipe-required
             raise ValueError("recipe: it is missing")
+    # guard: unreadable-row-any-error
     except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
         raise UnreadableRow(
             item["image_id"]["S"],
@@ -141,6 +142,7 @@ class ImagesTable:
 
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
         # Nothing but the id: a row that a newer version wrote may be unreadable here, and exists all the same.
+        # guard: orphans-consistent-look
         return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
 
     def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
@@ -168,6 +170,7 @@ class ImagesTable:
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
+            # guard: read-back-of-new-row
             # Somebody's row is there: another request's, or this one's own, put by an attempt whose answer was lost.
             existing = self.get(image.image_id)
             if existing is None:
@@ -189,7 +192,7 @@ class ImagesTable:
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
-            return self._read_back(before.image_id, new, changed)
+            return self._read_back(before.image_id, new, changed)  # guard: read-back-of-change
         return from_item(answer["Attributes"])
 
     def claim_unseen(self, message: Message, lease: Lease) -> Image:
@@ -200,21 +203,28 @@ class ImagesTable:
             **lease.fields(1),
         }
         given = {
-            "tenant_id": message.tenant_id,
-            "lane": message.lane,
-            "run": message.run,
-            "schedule": message.schedule,
+            "tenant_id": message.tenant_id,  # guard: unseen-claim-tenant-matches
+            "lane": message.lane,  # guard: unseen-claim-lane-matches
+            "run": message.run,  # guard: unseen-claim-run-matches
+            "schedule": message.schedule,  # guard: unseen-claim-schedule-matches
         }
         sets = ["#version = #version + :one", *(f"#{name} = :{name}" for name in new)]
         # The conditions of the function of this name in domain/claim.py; the contract tests compare the two.
         conditions = [
             *(f"#{name} = :{name}" for name in given),
+            # guard: unseen-claim-status
             "#status IN (:scheduled, :pending)",
+            # guard: unseen-claim-first-attempt
             "#attempt = :none",
+            # guard: unseen-claim-no-earlier-attempts
             "size(#attempts) = :none",
+            # guard: unseen-claim-backoff
             "attribute_not_exists(#not_before)",
+            # guard: unseen-claim-no-dead-letter
             "attribute_not_exists(#dead_letter)",
+            # guard: unseen-claim-process-at
             "(attribute_not_exists(#process_at) OR #process_at <= :now)",
+            # guard: unseen-claim-not-expired
             "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
         ]
         fixed = {"one": 1, "none": 0, "now": lease.now, "scheduled": "scheduled", "pending": "pending"}
@@ -233,7 +243,7 @@ class ImagesTable:
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
-            if code_of(error) == "ValidationException":
+            if code_of(error) == "ValidationException":  # guard: unseen-claim-type-conflict-read
                 # An attribute is of another type than this version writes, such as a `version` that is no number.
                 raise Fenced(self.get(message.image_id)) from error
             if code_of(error) != "ConditionalCheckFailedException":
@@ -241,6 +251,7 @@ class ImagesTable:
             item: Any = error.response.get("Item")
             current = None if item is None else from_item(item)
             # The SDK retries a claim whose answer was lost, and the retry meets its own lease: no other has this name.
+            # guard: unseen-claim-lost-answer, unseen-claim-own-still-processing, unseen-claim-receipt-matches
             if current is not None and (current.status, current.claimed_by) == (Status.PROCESSING, lease.claimed_by):
                 return current
             raise Fenced(current) from error
@@ -248,6 +259,7 @@ class ImagesTable:
         try:
             return from_item({**old, **{name: values[name] for name in new}, "version": _next(old["version"])})
         except UnreadableRow:
+            # guard: unseen-claim-unreadable-given-back
             self._give_back(old, [*new, "version"], claimed_by=values["claimed_by"])
             raise
 
@@ -261,6 +273,7 @@ class ImagesTable:
                 TableName=self._table_name,
                 Key={"image_id": old["image_id"]},
                 UpdateExpression=f"SET {sets}" + (f" REMOVE {', '.join(f'#{name}' for name in gone)}" if gone else ""),
+                # guard: unseen-claim-give-back-fence
                 ConditionExpression="#claimed_by = :mine",
                 ExpressionAttributeNames={f"#{name}": name for name in names},
                 ExpressionAttributeValues={":mine": claimed_by, **{f":{name}": old[name] for name in kept}},
@@ -273,8 +286,8 @@ class ImagesTable:
         current = self.get(image_id)
         if current is not None:
             item = to_item(current)
-            telling = changed - _WATCH - VERSION_FIELDS or changed
-            if all(item.get(name) == new.get(name) for name in telling):
+            telling = changed - _WATCH - VERSION_FIELDS or changed  # guard: events-lost-answer-recognised
+            if all(item.get(name) == new.get(name) for name in telling):  # guard: read-back-comparison
                 return current
         raise Fenced(current)
 
@@ -285,7 +298,7 @@ class ImagesTable:
                     TableName=self._table_name,
                     Key={"image_id": {"S": due.image_id}},
                     UpdateExpression="SET due_at = :until",
-                    ConditionExpression="due_at = :due_at",
+                    ConditionExpression="due_at = :due_at",  # guard: unreadable-postponed-only-if-due
                     ExpressionAttributeValues={":until": {"N": str(until)}, ":due_at": {"N": str(due.due_at)}},
                 )
         except ClientError as error:
@@ -333,9 +346,9 @@ class ImagesTable:
             try:
                 return self._all_of(tenant_id, after=after, limit=limit)
             except ClientError as error:
-                if code_of(error) not in _NO_INDEX:
+                if code_of(error) not in _NO_INDEX:  # guard: list-former-index-fallback
                     raise
-            self._has_newest = False
+            self._has_newest = False  # guard: list-missing-index-remembered
         return self._listed(tenant_id, after=after, limit=limit)
 
     def _all_of(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
@@ -396,7 +409,7 @@ class ImagesTable:
             if "LastEvaluatedKey" not in answer:
                 return found
             last = _cursor(answer["LastEvaluatedKey"]).created_at
-            whole = [one for one in found if one.created_at > last]
+            whole = [one for one in found if one.created_at > last]  # guard: list-whole-millisecond
             if len(whole) >= wanted:
                 return whole
             beginning = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
@@ -407,7 +420,7 @@ class ImagesTable:
             FilterExpression="attribute_not_exists(list_shard) AND attribute_not_exists(deleted_at)",
             ProjectionExpression="image_id, tenant_id",
         )
-        for page in islice(pages_of(found, "reading the table"), pages):
+        for page in islice(pages_of(found, "reading the table"), pages):  # guard: doctor-row-pages-bound
             yield from ((item["image_id"]["S"], item["tenant_id"]["S"]) for item in page["Items"])
 
     def enlist(self, image_id: str, tenant_id: str) -> None:
@@ -417,6 +430,7 @@ class ImagesTable:
                     TableName=self._table_name,
                     Key={"image_id": {"S": image_id}},
                     UpdateExpression="SET list_shard = :shard",
+                    # guard: list-enlist-not-deleted
                     ConditionExpression="attribute_exists(image_id) AND attribute_not_exists(deleted_at)",
                     ExpressionAttributeValues={":shard": {"S": list_shard_of(tenant_id, image_id)}},
                 )
@@ -439,6 +453,7 @@ class ImagesTable:
             since = int(item["waiting_since"]["N"])
             try:
                 image = self.get(item["image_id"]["S"])
+            # guard: unreadable-oldest-looks-behind
             except UnreadableRow:  # it is reported when it is due, and must not hide those behind it
                 continue
             if image is not None and image.waiting_shard == waiting_shard and image.waiting_since is not None:
@@ -476,14 +491,14 @@ def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> 
     sets, removes = ["#version = #version + :one"], []
     for name in sorted(changed - {"version"}):
         names[f"#{name}"] = name
-        if name in new and name in VERSION_FIELDS:
+        if name in new and name in VERSION_FIELDS:  # guard: events-true-version-in-row
             sets.append(f"#{name} = #version + :one")
         elif name in new:
             values[f":{name}"] = new[name]
             sets.append(f"#{name} = :{name}")
         else:
             removes.append(f"#{name}")
-    conditions = []
+    conditions = []  # guard: fence-in-table-condition
     for name in fence:
         names[f"#{name}"] = name
         if name in old:

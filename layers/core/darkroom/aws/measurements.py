@@ -72,6 +72,7 @@ class CloudWatchMeasurements:
         ]
 
     def latest(self, now: Milliseconds) -> Measured:
+        # guard: top-whole-minutes-only
         until = now // _MINUTE * _MINUTE  # whole minutes: what a minute has so far says little
         with retryable("reading the metrics"):
             answer = self._client.get_metric_data(
@@ -124,7 +125,7 @@ class CloudWatchMeasurements:
         # In whole hours: CloudWatch keeps these for 15 months, those of minutes for 15 days, and nothing depends on
         # where it lets a longer period begin. The hour that is not over counts.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
-        until = (now // HOUR + 1) * HOUR
+        until = (now // HOUR + 1) * HOUR  # guard: top-budget-window
         sums: Counter[str] = Counter()
         pages = self._client.get_paginator("get_metric_data").paginate(
             MetricDataQueries=self._budget_queries,
@@ -133,7 +134,7 @@ class CloudWatchMeasurements:
         )
         for page in pages_of(pages, "reading the error budgets"):
             for result in page["MetricDataResults"]:
-                sums[result["Id"]] += round(sum(result["Values"]))
+                sums[result["Id"]] += round(sum(result["Values"]))  # guard: top-budget-all-pages
         return {
             lane: Budget(ended=sums[f"ended{place}"], bad=sums[f"bad{place}"]) for place, lane in enumerate(self._lanes)
         }

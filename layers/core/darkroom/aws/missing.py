@@ -27,16 +27,16 @@ def is_missing(
     """
     if code_of(error) in MISSING:
         return True
-    if code_of(error) not in FORBIDDEN:
+    if code_of(error) not in FORBIDDEN:  # guard: missing-forbidden-looked-into
         return False
     try:
         if version_id is None:
             listed = client.list_objects_v2(Bucket=bucket_name, Prefix=key, MaxKeys=1)
-            return all(one["Key"] != key for one in listed.get("Contents", ()))
+            return all(one["Key"] != key for one in listed.get("Contents", ()))  # guard: missing-listed-object-exists
         versions = client.list_object_versions(Bucket=bucket_name, Prefix=key)
     except ClientError as refusal:
-        if is_passing(refusal):
+        if is_passing(refusal):  # guard: missing-list-outage-undecided
             raise
         return False
     is_listed = any((one["Key"], one["VersionId"]) == (key, version_id) for one in versions.get("Versions", ()))
-    return not is_listed and not versions["IsTruncated"]
+    return not is_listed and not versions["IsTruncated"]  # guard: missing-listed-version-exists

@@ -16,6 +16,7 @@ class _Files(JSONFileLoader):
 
     def load_file(self, file_path: str) -> Any:
         try:
+            # guard: cold-start-botocore-version
             with open(f"{file_path}.{botocore.__version__}.marshal", "rb") as file:  # noqa: PTH123 -- thrice as fast
                 return marshal.load(file)  # noqa: S302 -- as trusted as the bytecode beside it
         except FileNotFoundError:

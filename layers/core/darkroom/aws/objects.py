@@ -54,11 +54,13 @@ class OriginalsBucket:
         with retryable("fetching the original"):
             key = original_key(image_id)
             try:
+                # guard: objects-accepted-version-read, objects-original-checksum-mode
                 answer = self._client.get_object(
                     Bucket=self._bucket_name, Key=key, VersionId=version_id, ChecksumMode="ENABLED"
                 )
             except ClientError as error:
                 # A missing bucket or a denied call is a mistake in the deployment: it stays a bug.
+                # guard: original-missing-object-only
                 if not is_missing(self._client, self._bucket_name, key, error, version_id=version_id):
                     raise
                 raise OriginalMissing(f"{key} has no version {version_id}") from error
@@ -72,6 +74,7 @@ class OriginalsBucket:
             return [
                 version["VersionId"]
                 for page in pages
+                # guard: removal-delete-markers
                 for version in [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
                 if version["Key"] == original_key(image_id)
             ]
@@ -121,7 +124,8 @@ class OutputsBucket:
                     raise
                 return False
         # An object that somebody else put there may lack this checksum: then its content is unknown.
-        checksum = head.get("ChecksumSHA256")
+        checksum = head.get("ChecksumSHA256")  # guard: outputs-missing-checksum
+        # guard: objects-held-by-checksum
         return (head["ContentLength"], checksum) == (variant.size_bytes, _base64_of(variant.sha256))
 
     def keys_of(self, image_id: str) -> Sequence[str]:
@@ -185,9 +189,9 @@ def _put_if_absent(
                 Body=body,
                 ContentType=media_type,
                 CacheControl=CACHE_CONTROL,
-                IfNoneMatch="*",
+                IfNoneMatch="*",  # guard: objects-put-if-none-match
                 ChecksumAlgorithm="SHA256",
-                ChecksumSHA256=_base64_of(sha256),
+                ChecksumSHA256=_base64_of(sha256),  # guard: objects-checksum-on-write
                 **metadata,
             )
     except ClientError as error:
@@ -209,10 +213,11 @@ def _put_if_absent(
             if not _is_missing(client, bucket_name, key, error, may_list=may_list):
                 raise
             or_forbidden = "" if may_list else ", or may not be read"
+            # guard: orphans-vanished-object
             raise Retryable(f"storing {key}: what was there has just gone{or_forbidden}") from error
     return _Stored(
         version_id=head.get("VersionId", ""),
-        sha256=_hex_of(head["ChecksumSHA256"]),
+        sha256=_hex_of(head["ChecksumSHA256"]),  # guard: objects-stored-output-counts
         size_bytes=head["ContentLength"],
         media_type=head.get("ContentType", media_type),
         made_for=head.get("Metadata", {}).get(MADE_FOR, ""),
@@ -220,9 +225,9 @@ def _put_if_absent(
 
 
 def _is_missing(client: S3Client, bucket_name: str, key: str, error: ClientError, *, may_list: bool) -> bool:
-    if may_list:
+    if may_list:  # guard: objects-forbidden-looked-into
         return is_missing(client, bucket_name, key, error)
-    return code_of(error) in MISSING | FORBIDDEN
+    return code_of(error) in MISSING | FORBIDDEN  # guard: objects-forbidden-as-missing
 
 
 def _base64_of(sha256: str) -> str:

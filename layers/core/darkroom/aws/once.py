@@ -62,6 +62,7 @@ class _ClaimedAgain(_Claimed):
             TableName=self._table_name, Key={"id": {"S": data_record.idempotency_key}}, ConsistentRead=True
         )
         # An earlier version also put records of work in progress: the worker of such a record has lost the claim.
+        # guard: memory-begun-work-ignored
         if (item := answer.get("Item")) is None or item["status"]["S"] == STATUS_CONSTANTS["INPROGRESS"]:
             return
         kept = DataRecord(
@@ -70,6 +71,7 @@ class _ClaimedAgain(_Claimed):
             expiry_timestamp=int(item["expiration"]["N"]),
             response_data=item["data"]["S"],
         )
+        # guard: memory-expired-ignored
         if not kept.is_expired:  # DynamoDB removes what is expired within days
             raise IdempotencyItemAlreadyExistsError(old_data_record=kept)
 
@@ -88,7 +90,7 @@ class PowertoolsOnce:
 
         @idempotent_function(
             data_keyword_argument="key",
-            persistence_store=self._first if is_first else self._later,
+            persistence_store=self._first if is_first else self._later,  # guard: memory-first-attempt-no-call
             config=self._config,
             key_prefix=PREFIX,
         )
@@ -100,8 +102,9 @@ class PowertoolsOnce:
         try:
             result: dict[str, Any] = remembered(key=key)
             return result
+        # guard: memory-any-failure-unavailable
         except Exception as trouble:  # whatever it is: unreachable, denied, or a record that cannot be read
-            if is_begun:
+            if is_begun:  # guard: memory-work-error-passed-on
                 raise
             raise MemoryUnavailable(f"work on {key} is not remembered: {type(trouble).__name__}") from trouble
 

@@ -24,7 +24,7 @@ def origin_of(bucket_name: str, *, region: str, domain: str, endpoint_url: str =
         return f"https://{bucket_name}.{host}.{domain}"
     scheme, _, rest = endpoint_url.partition("://")
     place = rest.partition("/")[0]
-    host = place if _is_address(place) else f"{bucket_name}.{place}"
+    host = place if _is_address(place) else f"{bucket_name}.{place}"  # guard: page-bucket-address-bare
     return f"{scheme}://{host}"
 
 

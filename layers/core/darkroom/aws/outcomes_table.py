@@ -21,6 +21,7 @@ _MARKS = "failing_marks"
 def partition_of(lane: str) -> str:
     """The items' partition, not that of the lane's throughput: load shedding reads the last few minutes with work, and
     quiet minutes must not displace those."""
+    # guard: outcomes-own-partition
     return f"{lane}#outcomes"
 
 
@@ -56,7 +57,7 @@ class OutcomesTable:
         )
         return {
             int(item["minute"]["N"]): _outcomes_of(item)
-            for page in pages_of(pages, "reading the outcomes")
+            for page in pages_of(pages, "reading the outcomes")  # guard: outcomes-all-pages-read
             for item in page["Items"]
         }
 

@@ -156,7 +156,7 @@ def _send_batch(
             str(place): {"Id": str(place), "DelaySeconds": delay_seconds, **signed(message)}
             for place, (message, delay_seconds) in messages.items()
         }
-    except Retryable as error:
+    except Retryable as error:  # guard: signatures-no-key-batch
         return dict.fromkeys(messages, error)
     refused: dict[int, Exception] = {}
     for _ in range(_SENDINGS):
@@ -165,8 +165,9 @@ def _send_batch(
                 answer = client.send_message_batch(QueueUrl=queue_url, Entries=list(left.values()))
         except Retryable as error:
             return refused | dict.fromkeys(map(int, left), error)
-        failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+        failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}  # guard: batches-failed-sent-again
         for number, entry in failed.items():
+            # guard: batches-refused-message-isolated, batches-throttled-not-refused
             if entry.get("SenderFault") and not is_passing_code(entry["Code"]):
                 refused[int(number)] = Unplaceable(f"SQS refuses its message: {entry['Code']}")
         left = {number: entry for number, entry in left.items() if number in failed.keys() - map(str, refused)}

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
-MOST_OBJECTS = 1000
+MOST_OBJECTS = 1000  # guard: removal-objects-per-call
 """How many objects one call removes (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
 
-_BATCH_WRITES = 25
+_BATCH_WRITES = 25  # guard: removal-items-per-batch
 """How many items one call writes
 (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html)."""
 
@@ -55,6 +55,7 @@ def _remove(client: S3Client, bucket_name: str, targets: Sequence[Target], doing
     refused = {(error["Key"], error.get("VersionId", "")): error for error in answer.get("Errors", ())}
     unsaid = {"Code": "ServiceUnavailable", "Message": "the answer does not say what became of it"}
     # What is not confirmed may still be there.
+    # guard: removal-unconfirmed-kept
     return {target: failure_of(refused.get(target, unsaid), doing) for target in targets if target not in gone}
 
 
@@ -80,7 +81,7 @@ def remove_items(client: DynamoDBClient, table_name: str, keys: Iterable[Any], d
                 answer = client.batch_write_item(RequestItems={table_name: left})
             # A batch may be written only in part, with a 200.
             left = answer.get("UnprocessedItems", {}).get(table_name)
-            if not left:
+            if not left:  # guard: removal-unprocessed-retried
                 break
         else:
             raise Retryable(f"{doing}: some was left out each time")

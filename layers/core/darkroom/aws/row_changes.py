@@ -34,6 +34,7 @@ def _change_of(written: Mapping[str, Any]) -> RowChange:
         unreadable = error
     return RowChange(
         place=written["SequenceNumber"],
+        # guard: isolated-stream-record-id
         subject=(new or old).get(_id_of(written["Keys"]), {}).get("S") or _text_of(written["Keys"]),
         version=int(version) if version.isdecimal() else None,  # a later version may count otherwise
         before=before,

@@ -38,7 +38,7 @@ def reader(kind: Any) -> Callable[[Any], Any]:
 
 def _exactly(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        if type(value) is not kind:
+        if type(value) is not kind:  # guard: unreadable-mistyped-value
             raise ValueError(f"a value of type {type(value).__name__}, not {kind.__name__}")
         return value
 
@@ -67,7 +67,7 @@ def _record(kind: Any) -> Callable[[Any], Any]:
         read_parts = {}
         for name, part in as_dict(value).items():
             if name not in readers:
-                raise ValueError(f"{name}: there is no such attribute")
+                raise ValueError(f"{name}: there is no such attribute")  # guard: unreadable-unknown-attribute
             try:
                 read_parts[name] = readers[name](part)
             except ValueError as error:

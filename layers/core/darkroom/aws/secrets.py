@@ -34,7 +34,7 @@ class StoredSecret:
     """
 
     def __init__(self, client: Callable[[], SecretsManagerClient], arn: str, *, clock: Clock) -> None:
-        self._make_client = client
+        self._make_client = client  # guard: secrets-lazy-client
         self._arn = arn
         self._clock = clock
         self._current: SecretVersion | None = None
@@ -49,7 +49,7 @@ class StoredSecret:
         return self._make_client()
 
     def current(self) -> SecretVersion:
-        with self._one_at_a_time:
+        with self._one_at_a_time:  # guard: secrets-shared-call
             return self._current_now()
 
     def previous(self) -> SecretVersion | None:
@@ -61,6 +61,7 @@ class StoredSecret:
     def version(self, version_id: str) -> SecretVersion | None:
         with self._one_at_a_time:
             found = self._known(version_id)
+            # guard: secrets-new-version-lookup, secrets-unknown-id-pause
             if found is None and not self._is_within(LEAST_SECONDS, self._read_at):
                 self._read()
                 found = self._known(version_id)
@@ -70,12 +71,13 @@ class StoredSecret:
         if self._current is None or not self._is_within(REMEMBERED_SECONDS, self._read_at):
             try:
                 return self._read()
+            # guard: secrets-kept-when-denied
             except Exception as failure:  # denied, too: what was read before still signs and verifies
-                if self._current is None:
+                if self._current is None:  # guard: secrets-last-known-in-outage
                     raise
                 if not isinstance(failure, Retryable):
                     report_failure("secret not read again", failure)
-                    self._failed_at = self._clock()
+                    self._failed_at = self._clock()  # guard: secrets-pause-after-denial
         return self._current
 
     def _known(self, version_id: str) -> SecretVersion | None:
@@ -93,12 +95,12 @@ class StoredSecret:
         if current is None:
             raise LookupError(f"the secret {self._arn} has no current version")
         if self._current is None or current.version_id != self._current.version_id:
-            self._previous = None
+            self._previous = None  # guard: secrets-previous-reset
         self._current, self._read_at = current, self._clock()
         return current
 
     def _fetch(self, stage: Literal["AWSCURRENT", "AWSPREVIOUS"]) -> SecretVersion | None:
-        if self._is_within(LEAST_SECONDS, self._failed_at):
+        if self._is_within(LEAST_SECONDS, self._failed_at):  # guard: secrets-pause-after-failure
             raise Retryable("reading a secret: a call has failed just now")
         try:
             with retryable("reading a secret"):

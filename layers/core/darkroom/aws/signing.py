@@ -30,6 +30,6 @@ class MessageSigner:
             "MessageBody": body,
             # On a standard queue the group id makes the queue fair between groups; it does not order anything
             # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
-            "MessageGroupId": group,
+            "MessageGroupId": group,  # guard: queues-tenant-message-group
             "MessageAttributes": {SIGNATURE: {"DataType": "String", "StringValue": signature}},
         }

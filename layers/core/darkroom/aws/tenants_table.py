@@ -84,6 +84,7 @@ class TenantsTable:
             "SET #expires_at = :at",
             names={"#expires_at": "expires_at"},
             values={":at": {"N": str(at)}},
+            # guard: key-rotation-never-prolongs
             condition="(attribute_not_exists(#expires_at) OR #expires_at > :at)",
         )
         # It expires earlier by itself, or there is none.
@@ -192,6 +193,7 @@ def _one_row(item: Item) -> Iterator[None]:
         yield
     except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
         row_id, tenant_id = item["id"]["S"].partition("#")[2], item.get("tenant_id", {}).get("S")
+        # guard: unreadable-key-erased
         raise UnreadableRow(row_id, f"{type(error).__name__}: {error}", tenant_id=tenant_id) from error
 
 
@@ -200,6 +202,6 @@ def _read[Row](items: Iterable[Item], read: Callable[[Item], Row]) -> tuple[list
     for item in items:
         try:
             rows.append(read(item))
-        except UnreadableRow as error:
+        except UnreadableRow as error:  # guard: isolated-tenant-row
             unreadable.append(error)
     return rows, unreadable

@@ -54,5 +54,6 @@ class ThroughputTable:
         return [
             Work(settled=int(item["settled"]["N"]), busy_milliseconds=int(item["busy_milliseconds"]["N"]))
             for item in answer["Items"]
+            # guard: isolated-throughput-minute
             if all("N" in item.get(name, {}) for name in ("settled", "busy_milliseconds"))
         ]

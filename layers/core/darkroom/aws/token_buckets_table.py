@@ -48,14 +48,14 @@ class TokenBucketsTable:
                 is_written, stood = self._update(
                     name,
                     "SET tat = tat + :taken, forget_at = :forget_at",
-                    "tat > :now AND tat <= :latest",
+                    "tat > :now AND tat <= :latest",  # guard: allowances-conditional-take
                     values | {":latest": latest_tat(allowance, now, tokens, needed)},
                 )
             else:
                 is_written, stood = self._update(
                     name,
                     "SET tat = :now + :taken, forget_at = :forget_at",
-                    "attribute_not_exists(tat) OR tat <= :now",
+                    "attribute_not_exists(tat) OR tat <= :now",  # guard: allowances-bucket-start-race
                     values,
                 )
             if is_written:
@@ -93,5 +93,5 @@ class TokenBucketsTable:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
             stood = error.response.get("Item", {}).get("tat", {})  # type: ignore[attr-defined]
-            return False, int(stood["N"]) if "N" in stood else None
+            return False, int(stood["N"]) if "N" in stood else None  # guard: isolated-token-bucket
         return True, int(answer["Attributes"]["tat"]["N"])

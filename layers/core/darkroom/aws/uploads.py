@@ -42,8 +42,8 @@ class UploadsBucket:
             Key=upload_key(image_id),
             Fields=dict(fields),
             Conditions=[
-                *({name: value} for name, value in fields.items()),
-                ["content-length-range", size_bytes, size_bytes],
+                *({name: value} for name, value in fields.items()),  # guard: upload-form-fields
+                ["content-length-range", size_bytes, size_bytes],  # guard: upload-form-size
             ],
             ExpiresIn=seconds,
         )
@@ -64,6 +64,7 @@ class UploadsBucket:
         key = upload_key(image_id)
         with retryable(f"fetching {key}"):
             try:
+                # guard: objects-upload-checksum-mode
                 answer = self._client.get_object(Bucket=self._bucket_name, Key=key, ChecksumMode="ENABLED")
                 return answer["Body"].read()
             except ClientError as error:

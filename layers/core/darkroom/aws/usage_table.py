@@ -76,8 +76,10 @@ class UsageTable:
             days[place] = days.get(place, Usage()) + count.usage
             stored[count.tenant_id] = stored.get(count.tenant_id, NOTHING) + count.stored
         marks: list[Any] = [{"Put": self._mark(count)} for count in batch]
+        # guard: quotas-no-day-for-deletion
         figures = [(place, asdict(usage)) for place, usage in days.items() if usage != Usage()]
         figures += [((tenant_id, _STORED), _figures_of(one)) for tenant_id, one in stored.items() if one != NOTHING]
+        # guard: quotas-stored-counted-once
         sums: list[Any] = [{"Update": self._sum(*place, added)} for place, added in figures]
         try:
             # The SDK gives each call a token of its own, by which DynamoDB knows a retry whose answer was lost.
@@ -95,12 +97,12 @@ class UsageTable:
                 raise Retryable(f"counting usage: {others[0]}") from error
             refused = zip(batch, codes, strict=False)  # the sums, which follow, have no condition
             counted = frozenset(count.event_id for count, code in refused if code == "ConditionalCheckFailed")
-            if not counted and _MET not in codes:
+            if not counted and _MET not in codes:  # guard: usage-other-cancellation-raised
                 raise
             # On an event's mark two transactions meet that have the same event.
             met = zip(figures, codes[len(marks) :], strict=False)
             self._go_on({tenant_id for ((tenant_id, _), _), code in met if code == _MET})
-            return counted, _MET in codes
+            return counted, _MET in codes  # guard: usage-conflict-not-written
         return frozenset(), False
 
     def _go_on(self, tenant_ids: Iterable[str]) -> None:
@@ -108,13 +110,13 @@ class UsageTable:
         if len(self._parts) >= _REMEMBERED_TENANTS:
             self._parts.clear()
         for tenant_id in tenant_ids:
-            self._parts[tenant_id] = (self._parts.get(tenant_id, 0) + 1) % PARTS
+            self._parts[tenant_id] = (self._parts.get(tenant_id, 0) + 1) % PARTS  # guard: usage-conflict-next-part
 
     def _mark(self, count: Count) -> dict[str, Any]:
         return {
             "TableName": self._counted_table_name,
             "Item": {"event_id": {"S": count.event_id}, "forget_at": {"N": str(count.forget_at // 1000)}},
-            "ConditionExpression": "attribute_not_exists(event_id)",
+            "ConditionExpression": "attribute_not_exists(event_id)",  # guard: usage-event-counted-once
         }
 
     def _sum(self, tenant_id: str, day: str, figures: Mapping[str, int]) -> dict[str, Any]:
@@ -182,9 +184,10 @@ class UsageTable:
         """The condition that this part of what the tenant stores is as it was read."""
         there = {"TableName": self._table_name, "Key": {"tenant_id": {"S": tenant_id}, "day": {"S": place}}}
         if place not in parts:
-            return {**there, "ConditionExpression": "attribute_not_exists(stored_bytes)"}
+            return {**there, "ConditionExpression": "attribute_not_exists(stored_bytes)"}  # guard: quotas-no-new-part
         return {
             **there,
+            # guard: quotas-unchanged-sum-only
             "ConditionExpression": "stored_bytes = :bytes AND stored_images = :images",
             "ExpressionAttributeValues": {
                 ":bytes": {"N": str(parts[place].size_bytes)},
@@ -224,6 +227,7 @@ _MET = "TransactionConflict"
 
 _BETWEEN = "#day BETWEEN :since AND :until"
 
+# guard: usage-last-day-all-parts
 _LAST_PART = "#~"
 
 
@@ -250,7 +254,7 @@ def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:
     tenant_id, day = item["tenant_id"]["S"], item["day"]["S"]
     try:
         figures = {name: int(item[name]["N"]) for name in _FIGURES if name in item}
-    except (LookupError, ValueError) as error:
+    except (LookupError, ValueError) as error:  # guard: isolated-usage-day
         return UnreadableRow(f"{tenant_id}/{day}", f"{type(error).__name__}: {error}", tenant_id=tenant_id)
     return DayOfUsage(tenant_id=tenant_id, day=day.partition("#")[0], usage=Usage(**figures))
 

@@ -44,7 +44,7 @@ class Rows[Row: Any]:
             raise UnreadableRow(
                 "/".join(str(item.get(name, {}).get("S")) for name in self._ids),
                 str(error)[:REASON_CHARACTERS] or type(error).__name__,
-                tenant_id=item.get("tenant_id", {}).get("S"),
+                tenant_id=item.get("tenant_id", {}).get("S"),  # guard: webhook-unreadable-row-tenant
                 due_at=int(item["due_at"]["N"]) if "due_at" in item else None,  # the key of an index
                 events=_texts(item.get("events", {})),
             ) from error
@@ -84,6 +84,7 @@ class VersionedRows[Row: Any]:
                 self.client.put_item(
                     TableName=self.table_name,
                     Item={**item, **key},
+                    # guard: webhook-row-put-once
                     ConditionExpression="attribute_not_exists(#key)",
                     ExpressionAttributeNames={"#key": next(iter(key))},
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -111,6 +112,7 @@ class VersionedRows[Row: Any]:
                     TableName=self.table_name,
                     Key=key,
                     UpdateExpression=f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removes)}" if removes else ""),
+                    # guard: webhook-row-version-fence
                     ConditionExpression=" AND ".join(f"#{name} = :was_{name}" for name in fence),
                     ExpressionAttributeNames={f"#{name}": name for name in (*changed, *fence)},
                     ExpressionAttributeValues={
@@ -138,6 +140,7 @@ class VersionedRows[Row: Any]:
                     TableName=self.table_name,
                     Key=key,
                     UpdateExpression="SET due_at = :until",
+                    # guard: unreadable-postpone-fence
                     ConditionExpression=" AND ".join(f"{name} = :{name}" for name in seen),
                     ExpressionAttributeValues={
                         ":until": {"N": str(until)},

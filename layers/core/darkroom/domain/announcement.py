@@ -25,4 +25,4 @@ class Announcement:
     def asked_for(self) -> str:
         """What makes two announcements of the same bytes the same. It differs from every other kind of request: a key
         that announced bytes must not be answered as if it had sent them."""
-        return f"upload\0{self.order.asked_for}{self.timetable.asked_for}"
+        return f"upload\0{self.order.asked_for}{self.timetable.asked_for}"  # guard: upload-announced-key-distinct

@@ -69,9 +69,9 @@ class ApiKey:
 
     def state(self, now: Milliseconds) -> KeyState:
         """Whether it opens the API at that instant."""
-        if self.revoked_at is not None:
+        if self.revoked_at is not None:  # guard: key-revoked-denied
             return KeyState.REVOKED
-        expired = self.expires_at is not None and self.expires_at <= now
+        expired = self.expires_at is not None and self.expires_at <= now  # guard: key-expired-denied
         return KeyState.EXPIRED if expired else KeyState.ACTIVE
 
 
@@ -91,6 +91,7 @@ def _check(text: str) -> str:
 def key_id_of(text: str) -> str | None:
     """The id of a key, or None for anything but a whole key: another text, part of a key, or one with a typo."""
     found = _KEY.fullmatch(text)
+    # guard: key-typo-checksum
     return found["id"] if found is not None and found["check"] == _check(found["checked"]) else None
 
 

@@ -96,26 +96,28 @@ def claim(image: Image, message: Message, lease: Lease) -> Claim | GiveUp | Expi
     run counts like one of this run, because a replay moves such messages back from the dead letters.
     """
     now = lease.now
+    # guard: claim-stale-message
     if (message.tenant_id, message.lane, message.schedule) != (image.tenant_id, image.lane, image.schedule):
         return NothingToDo(reason="stale")
     if message.run > image.run:
         return NothingToDo(reason="stale")
+    # guard: dead-letters-redriven-owed
     if image.dead_letter in (DeadLetterState.PLACED, DeadLetterState.KEPT) and message.run == image.run:
         return Redriven(image=replace(image, dead_letter=DeadLetterState.OWED, due_at=now, rescues=0))
-    if image.status.is_terminal:
+    if image.status.is_terminal:  # guard: claim-ended-refused
         return NothingToDo(reason="terminal")
     if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
         return NothingToDo(reason="too_early")
-    if has_expired(image, now):
+    if has_expired(image, now):  # guard: delay-expired-not-begun
         return Expire(image=expire(image, now=now))
-    if image.process_at is not None and image.process_at > now:
+    if image.process_at is not None and image.process_at > now:  # guard: delay-no-early-start
         return TooEarly(process_at=image.process_at)
-    if image.status is Status.PROCESSING and not lease_lapsed(image, now):
+    if image.status is Status.PROCESSING and not lease_lapsed(image, now):  # guard: claim-live-lease
         return NothingToDo(reason="leased")
-    if image.attempt >= MAX_ATTEMPTS:
+    if image.attempt >= MAX_ATTEMPTS:  # guard: claim-attempts-bound
         return GiveUp(image=give_up(image, now=now))
     if image.not_before is not None and image.not_before > now:
-        return NothingToDo(reason="backing_off")
+        return NothingToDo(reason="backing_off")  # guard: claim-backoff-respected
     return Claim(
         image=transition(
             image,

@@ -61,8 +61,9 @@ def verdict_of(message: Message | None, image: Image | None) -> Verdict:
 def is_refused(image: Image) -> bool:
     """Whether the image failed because of its own bytes, which no further attempt can change, or because they never
     came. An image that waits for an operator has a dead letter, and a refused one has none."""
+    # guard: dead-letters-missing-original
     is_final = image.error is not None and not (image.error.retryable and image.has_original)
-    return is_final and image.dead_letter is None
+    return is_final and image.dead_letter is None  # guard: original-loss-not-refusal
 
 
 def why_settled(message: Message, image: Image) -> str:
@@ -160,7 +161,7 @@ def explanation_in(text: str | None) -> dict[str, Any] | None:
         return None
     attempts = explanation.get("attempts") or []
     are_told = isinstance(attempts, list) and all(isinstance(attempt, dict) for attempt in attempts)
-    return explanation if are_told else None
+    return explanation if are_told else None  # guard: isolated-dead-letter-version
 
 
 def _last_end(attempts: list[Attempt]) -> Milliseconds | None:

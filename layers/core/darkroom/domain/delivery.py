@@ -47,7 +47,7 @@ RESEND_SECONDS = 5
 MESSAGE_SECONDS = 900
 """The longest wait that a message in the queue lasts; for a longer one the sweeper sends another."""
 
-MAX_PAGE_DELIVERIES = 40
+MAX_PAGE_DELIVERIES = 40  # guard: webhook-page-size-bound
 """The most deliveries of a page. If each has all the attempts that it remembers, and each response has control
 characters alone, of which one takes seven bytes in JSON inside JSON, the page is still under the 6 MB of a function's
 answer
@@ -109,7 +109,7 @@ class Delivery:
 
     def is_leased(self, *, now: Milliseconds) -> bool:
         """Whether a worker has it, and nobody else may write it."""
-        return self.status is DeliveryStatus.SENDING and (self.lease_until or 0) > now
+        return self.status is DeliveryStatus.SENDING and (self.lease_until or 0) > now  # guard: webhook-delivery-lease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ DELIVERY_ID_PATTERN = "[0-9]{14}-[0-9A-Za-z-]{1,100}"
 
 def is_delivery_id(text: str) -> bool:
     """Whether a delivery may have it."""
-    return re.fullmatch(DELIVERY_ID_PATTERN, text) is not None
+    return re.fullmatch(DELIVERY_ID_PATTERN, text) is not None  # guard: resend-id-format
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,11 +199,12 @@ def claim(delivery: Delivery, *, claimed_by: str, now: Milliseconds) -> Delivery
     """The row that belongs to a worker from now on, or why it does not. An attempt of which nothing was heard counts as
     one that was made."""
     if delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED):
-        return "ended"
+        return "ended"  # guard: webhook-delivery-ended-not-resent
     if delivery.is_leased(now=now):
         return "leased"
     if (delivery.due_at or 0) > now:
-        return "early"
+        return "early"  # guard: webhook-delivery-not-early
+    # guard: webhook-delivery-attempt-limit
     if delivery.attempt >= MAX_ATTEMPTS:  # its last worker died
         return _ended(delivery, DeliveryStatus.FAILED, now)
     number, lease_until = delivery.attempt + 1, now + LEASE_SECONDS * SECOND
@@ -212,7 +213,7 @@ def claim(delivery: Delivery, *, claimed_by: str, now: Milliseconds) -> Delivery
         delivery,
         status=DeliveryStatus.SENDING,
         attempt=number,
-        attempts=(*delivery.attempts, attempt)[-REMEMBERED_ATTEMPTS:],
+        attempts=(*delivery.attempts, attempt)[-REMEMBERED_ATTEMPTS:],  # guard: webhook-attempts-remembered-bound
         claimed_by=claimed_by,
         lease_until=lease_until,
         due_at=lease_until,
@@ -226,6 +227,7 @@ def record(delivery: Delivery, answer: Answer, *, unit_random: float, now: Milli
         milliseconds=answer.milliseconds,
         status=answer.status,
         error=answer.error,
+        # guard: erasure-late-answer-not-kept
         response=None if _has_no_details(delivery) else answer.body[:RESPONSE_CHARACTERS] or None,
     )
     described = replace(delivery, attempts=(*delivery.attempts[:-1], attempt), claimed_by=None, lease_until=None)
@@ -259,6 +261,7 @@ def reopen(delivery: Delivery, *, now: Milliseconds) -> Delivery:
         return replace(delivery, due_at=now)
     if delivery.status is not DeliveryStatus.FAILED:
         return delivery
+    # guard: webhook-recovery-new-round
     return replace(delivery, status=DeliveryStatus.WAITING, attempt=0, ended_at=None, due_at=now)
 
 
@@ -267,7 +270,7 @@ def resend(delivery: Delivery, *, now: Milliseconds) -> Delivery:
     another round, and one that waits is due at once. One that is on its way, or was a moment ago, is left as it is:
     asking twice sends once."""
     is_recent = any(0 <= now - attempt.started_at < RESEND_SECONDS * SECOND for attempt in delivery.attempts[-1:])
-    if is_recent or delivery.status is DeliveryStatus.SENDING:
+    if is_recent or delivery.status is DeliveryStatus.SENDING:  # guard: resend-once-when-asked-twice
         return delivery
     if delivery.status is DeliveryStatus.DELIVERED:
         delivery = replace(delivery, status=DeliveryStatus.FAILED)

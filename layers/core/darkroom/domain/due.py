@@ -121,13 +121,15 @@ def look_at_due(
     if image.due_at is None or image.due_at > now:
         return NothingToDo(reason="too_early")
     if image.is_deleted:
+        # guard: erasure-work-of-every-run
         memories = tuple(run_key(image.image_id, run) for run in range(1, image.run + 1))
         return Remove(image=_without_objects(image, now), memories=memories, leftovers=image.leftovers)
-    if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
+    if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):  # guard: sweeper-dead-letter-ensured
         return PlaceDeadLetter(image=_pushed_out(image, now))
     if image.status.is_terminal:
         # Of one that was being fetched, a worker may have left the original.
         left_over = Remove(image=replace(image, due_at=None), memories=())
+        # guard: due-unfetched-leftovers-removed
         return left_over if image.source == UNKNOWN_SOURCE else NothingToDo(reason="terminal")
     if image.status in (Status.FETCHING, Status.PROCESSING) and not lease_lapsed(image, now):
         return NothingToDo(reason="leased")
@@ -142,16 +144,17 @@ def look_at_due(
         later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
         return Rescue(image=later)
     if image.attempt >= MAX_ATTEMPTS:
-        return GiveUp(image=give_up(image, now=now))
-    if image.not_before is not None and image.not_before > now:
+        return GiveUp(image=give_up(image, now=now))  # guard: sweeper-exhausted-given-up
+    if image.not_before is not None and image.not_before > now:  # guard: due-no-message-in-backoff
         # A message that came earlier could not begin anything.
         return Wait(image=replace(image, due_at=_no_later(image.not_before, image)))
+    # guard: due-unsent-not-behind-release
     if image.status is Status.SCHEDULED and image.enqueued_at is not None and releasing_until > now:
         # Its window may be yet to come: no image overtakes releases that are paced to protect the lane.
         look_at = min(releasing_until + SWEEP_INTERVAL_SECONDS * 1000, now + MAX_PAUSE_SECONDS * 1000)
         return Wait(image=replace(image, due_at=_no_later(look_at, image)))
     if (
-        image.status is not Status.PROCESSING
+        image.status is not Status.PROCESSING  # guard: sweeper-backlog-wait
         and (wait := _wait_explained(image, now, backlog, service[image.lane].drain_floor_per_second)) is not None
     ):
         return wait
@@ -170,6 +173,7 @@ def _look_for_bytes(image: Image, now: Milliseconds, backlog: int) -> LookForUpl
     if begins_at > now:
         return Wait(image=replace(image, due_at=_no_later(begins_at, image)))
     # A worker that has died had its message.
+    # guard: sweeper-dead-worker-refetch, sweeper-fetch-backlog-wait
     wait = None if image.claimed_by else _wait_explained(image, now, backlog, FETCH_DRAIN_FLOOR_PER_SECOND)
     return wait or Refetch(image=replace(later, enqueued_at=now))
 
@@ -183,7 +187,7 @@ def _no_later(look_at: Milliseconds, image: Image) -> Milliseconds:
 def dead_letter_placed(image: Image, *, now: Milliseconds) -> Image:
     """The image after its dead letter was made sure of: looked at once more when no other dead letter can come, and
     then no more."""
-    if image.dead_letter is DeadLetterState.OWED:
+    if image.dead_letter is DeadLetterState.OWED:  # guard: dead-letters-second-look
         return replace(image, dead_letter=DeadLetterState.PLACED, due_at=now + LAST_MESSAGE_SECONDS * 1000, rescues=0)
     return replace(image, dead_letter=DeadLetterState.KEPT, due_at=None, rescues=0)
 
@@ -207,8 +211,8 @@ def _wait_explained(image: Image, now: Milliseconds, backlog: int, drain_floor_p
 
 def _without_objects(image: Image, now: Milliseconds) -> Image:
     last_look_at = (image.deleted_at or now) + REMOVAL_GRACE_SECONDS * 1000
-    if now < last_look_at:
-        return replace(image, due_at=last_look_at, leftovers=None)
+    if now < last_look_at:  # guard: sweeper-second-removal
+        return replace(image, due_at=last_look_at, leftovers=None)  # guard: removal-last-look-lists-all
     return replace(image, due_at=None, leftovers=None, forget_at=now // 1000 + TOMBSTONE_SECONDS)
 
 

@@ -185,7 +185,7 @@ class Endpoint:
     @property
     def host(self) -> str:
         """The scheme, host and port of its URL, in one spelling: what is reached or not, whatever the path."""
-        written = _HOST.match(self.url.lower())
+        written = _HOST.match(self.url.lower())  # guard: webhook-host-normalized
         if written is None:  # no request ever leaves for it
             return self.url
         scheme, name, port = written.groups()
@@ -195,7 +195,7 @@ class Endpoint:
     def limit(self) -> int:
         """How many deliveries may be on their way to it at a time."""
         if self.rests_until is not None:
-            return MAX_RESTING_FLIGHTS
+            return MAX_RESTING_FLIGHTS  # guard: webhook-resting-flight-limit
         return min(MAX_FLIGHTS, 1 + self.successes // RAMP_SUCCESSES)
 
     @property
@@ -203,6 +203,7 @@ class Endpoint:
         """Whether it does so well that runways are open besides. An older version may have made it rest or fail without
         knowing of them, so its other fields decide as well."""
         is_well = self.is_enabled and self.failing_since is None and self.limit == MAX_FLIGHTS
+        # guard: webhook-runway-healthy-row-only
         return self.widened_at is not None and self.quick >= QUICK_TO_WIDEN and is_well
 
     @property
@@ -257,6 +258,7 @@ def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
         quick=0,
         crowded_at=now,
         due_at=now,
+        # guard: webhook-enable-looks-again
         woken_at=now,  # nobody was told of what came while it was disabled, and the index may not show the latest
     )
 
@@ -293,6 +295,7 @@ def rotate(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint | None:
 
 def signing_secrets(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Secret, ...]:
     """The secrets that sign now, the newest first."""
+    # guard: webhook-replaced-secret-signs
     return tuple(secret for secret in endpoint.secrets if secret.until is None or secret.until > now)
 
 
@@ -312,25 +315,30 @@ def take_off(
 ) -> Endpoint | NotNow:
     """The row with the delivery on its way, or why it has to wait. `others` are the tenant's others at its host."""
     if not endpoint.is_enabled:
-        return NotNow.DISABLED
+        return NotNow.DISABLED  # guard: webhook-disabled-endpoint-refused
     places = in_flight(endpoint, now=now)
+    # guard: webhook-call-expires
     is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in places)
-    if endpoint.rests_until is not None and not is_called:
+    if endpoint.rests_until is not None and not is_called:  # guard: webhook-called-may-pass-rest
         # The delivery's own row says when it may try again: here only whether it is the one that tries, or the other
         # that was called. One that is older may try as well: it failed before, and was on the way to its next
         # attempt when the rest began.
+        # guard: webhook-older-than-probe-tries
         is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
-        if not is_probe:
+        if not is_probe:  # guard: webhook-resting-endpoint-one-probe
             return NotNow.RESTING
-    if is_held((endpoint, *others)) and not is_called:
+    if is_held((endpoint, *others)) and not is_called:  # guard: webhook-host-single-scout
         return NotNow.RESTING
-    flights = in_flight(release(endpoint, delivery_id), now=now)
+    flights = in_flight(release(endpoint, delivery_id), now=now)  # guard: webhook-called-takes-kept-place
+    # guard: webhook-endpoint-flight-limit
     if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
         return NotNow.BUSY
+    # guard: webhook-host-flight-limit
     if not is_called and len(flights) + sum(len(in_flight(one, now=now)) for one in others) >= MAX_FLIGHTS:
         return NotNow.BUSY
     # With the receipt, two messages of a delivery never write the same row. Otherwise the second would take the first
     # one's write for its own whose answer was lost, and then end that one's flight.
+    # guard: webhook-flight-names-receipt
     flight = Flight(delivery_id=delivery_id, claimed_by=claimed_by, until=now + FLIGHT_SECONDS * SECOND)
     return replace(endpoint, flights=(*flights, flight))
 
@@ -340,7 +348,7 @@ def call(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpoint
     called is never more than there is room for, however many call."""
     flights = in_flight(endpoint, now=now)
     if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
-        return endpoint
+        return endpoint  # guard: webhook-called-room-bound
     kept = Flight(delivery_id=delivery_id, until=now + FLIGHT_SECONDS * SECOND)
     return replace(endpoint, flights=(*flights, kept))
 
@@ -385,6 +393,7 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, milliseconds: int, now: Mil
     filled slowly. One that has taken many quickly while others waited for their turn is widened."""
     has_rested = endpoint.rests_until is not None
     quick = min(endpoint.quick + 1, MOST_QUICK) if milliseconds <= QUICK_MILLISECONDS else _slower(endpoint)
+    # guard: webhook-runway-opens-if-crowded
     is_widened = endpoint.widened_at is None and quick >= QUICK_TO_WIDEN and endpoint.crowded_at is not None
     return replace(
         land(endpoint, delivery_id),
@@ -419,17 +428,17 @@ def fail(
     `retry_at` (None: never). It `was_unreached` if no connection to its host came about."""
     failed = replace(
         land(endpoint, delivery_id),
-        failures=endpoint.failures + is_first,
-        unreached=endpoint.unreached + is_first if was_unreached else 0,
+        failures=endpoint.failures + is_first,  # guard: webhook-retries-cause-no-rest
+        unreached=endpoint.unreached + is_first if was_unreached else 0,  # guard: webhook-host-rest-unreached-only
         last_failure_at=now,
-        quick=0,
+        quick=0,  # guard: webhook-runway-failure-closes
     )
     if is_gone:
         return disable(replace(failed, failing_since=failed.failing_since or now), DisabledBy.GONE, now=now)
     failed = _go_on_failing(failed, now=now)
     if not failed.is_enabled:
         return failed
-    if _is_probe(failed, delivery_id, is_first=is_first):
+    if _is_probe(failed, delivery_id, is_first=is_first):  # guard: webhook-oldest-failed-is-probe
         # After its last attempt another takes its place.
         failed = replace(failed, probe=None if retry_at is None else delivery_id, probe_at=retry_at)
     if failed.failures >= FAILURES_TO_REST or (was_unreached and failed.rests_until is not None):
@@ -452,13 +461,13 @@ def runway_of(delivery_id: str) -> int:
 
 def has_runways(rows: Sequence[Endpoint]) -> bool:
     """Whether the first of these is wide, and alone at its host: of what is on runways no other endpoint knows."""
-    return len(rows) == 1 and rows[0].is_wide
+    return len(rows) == 1 and rows[0].is_wide  # guard: webhook-runway-alone-at-host
 
 
 def may_use_runway(rows: Sequence[Endpoint], delivery_id: str, *, now: Milliseconds) -> bool:
     """Whether a delivery to the first of these takes off from a runway. One that was called has a place in the row."""
     is_kept = any(flight.delivery_id == delivery_id for flight in in_flight(rows[0], now=now))
-    return has_runways(rows) and not is_kept
+    return has_runways(rows) and not is_kept  # guard: webhook-runway-not-if-called
 
 
 def ripe_before(rows: Sequence[Endpoint], *, now: Milliseconds) -> Milliseconds:
@@ -471,13 +480,13 @@ def go_on_well(endpoint: Endpoint, *, milliseconds: int, now: Milliseconds) -> E
     minute; if it is narrow by now, the flights that its row counts decide."""
     is_quick = milliseconds <= QUICK_MILLISECONDS
     is_told = 0 <= now - (endpoint.last_success_at or 0) < LOOK_SECONDS * SECOND
-    if not endpoint.is_wide or (is_quick and is_told):
+    if not endpoint.is_wide or (is_quick and is_told):  # guard: webhook-runway-row-rarely-written
         return endpoint
     return replace(endpoint, last_success_at=now, quick=MOST_QUICK if is_quick else _slower(endpoint))
 
 
 def _slower(endpoint: Endpoint) -> int:
-    return max(0, endpoint.quick - MOST_QUICK // 2)
+    return max(0, endpoint.quick - MOST_QUICK // 2)  # guard: webhook-runway-slowness-closes
 
 
 def _go_on_failing(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
@@ -496,7 +505,8 @@ def _is_probe(endpoint: Endpoint, delivery_id: str, *, is_first: bool) -> bool:
     attempt has failed since all fail. One that had failed before may be hours away from its next attempt, and so
     everything else would be."""
     if endpoint.probe is None:
-        return is_first or endpoint.rests_until is not None
+        return is_first or endpoint.rests_until is not None  # guard: webhook-probe-first-attempt-only
+    # guard: webhook-probe-times-kept
     return delivery_id == endpoint.probe or (is_first and delivery_id < endpoint.probe)  # ids begin with a time
 
 
@@ -517,7 +527,8 @@ def scout_of(rows: Sequence[Endpoint]) -> Endpoint | None:
     They do after three deliveries, to whichever of them, whose first attempts found no connection. Of several that
     began to rest at the same time, one is the scout. One without a probe tries nothing, and holds up no other.
     """
-    failing = [row for row in rows if row.is_enabled and row.unreached]
+    failing = [row for row in rows if row.is_enabled and row.unreached]  # guard: webhook-scout-is-enabled
+    # guard: webhook-scout-has-probe
     scouts = [row for row in failing if row.rests_until is not None and row.probe is not None]
     if sum(row.unreached for row in failing) < FAILURES_TO_REST:
         return None
@@ -561,7 +572,7 @@ def rest_for_host(rows: Sequence[Endpoint], *, now: Milliseconds) -> Endpoint:
 
 def hold(endpoint: Endpoint, until: Milliseconds, *, has_waiting: bool, now: Milliseconds) -> Endpoint:
     """The row when the sweeper finds it held until then at least: if something waits for it, everything fails."""
-    held = _go_on_failing(endpoint, now=now) if has_waiting else endpoint
+    held = _go_on_failing(endpoint, now=now) if has_waiting else endpoint  # guard: webhook-held-endpoint-fails-too
     return replace(held, due_at=max(until, now + LOOK_SECONDS * SECOND)) if held.is_enabled else held
 
 
@@ -590,9 +601,9 @@ def wake(endpoint: Endpoint, at: Milliseconds, *, now: Milliseconds) -> Endpoint
     if endpoint.due_at is not None and endpoint.due_at <= at:
         is_far = now + LAG_SECONDS * SECOND < endpoint.due_at
         has_changed = endpoint.woken_at is not None and 0 <= now - endpoint.woken_at < SECOND
-        if is_far or has_changed:
+        if is_far or has_changed:  # guard: webhook-wake-once-a-second
             return endpoint
-        at = endpoint.due_at
+        at = endpoint.due_at  # guard: webhook-due-look-not-postponed
     return replace(endpoint, due_at=at, woken_at=now)
 
 

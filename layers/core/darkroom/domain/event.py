@@ -93,7 +93,7 @@ def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) ->
 def _event_of_image(before: Image | None, after: Image) -> Event | None:
     if before is not None and before.is_deleted:
         return None
-    if before is None and after.version != 1:
+    if before is None and after.version != 1:  # guard: restore-without-event
         return None  # an operator has put a lost row back (`darkroom restore`): what it tells was told
     kind = _type_of(before, after)
     if kind is None:
@@ -101,6 +101,7 @@ def _event_of_image(before: Image | None, after: Image) -> Event | None:
     times = {EventType.ACCEPTED: after.accepted_at, EventType.DELETED: after.deleted_at}
     # A version that did not know events wrote no `accepted_at`.
     time = times.get(kind, after.completed_at) or after.created_at
+    # guard: quotas-redo-difference
     return _event(after, kind, version=after.version, time=time, stored=stored_by(after) - stored_by(before))
 
 
@@ -116,9 +117,9 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
 
 
 def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:
-    if before.is_enabled and not after.is_enabled:
+    if before.is_enabled and not after.is_enabled:  # guard: events-endpoint-disabling-once
         return _disabled(after)
-    if before.warned_at is None and after.warned_at is not None:
+    if before.warned_at is None and after.warned_at is not None:  # guard: events-endpoint-warning-once
         return _failing(after)
     return None
 
@@ -147,6 +148,7 @@ def _events_of_image(image: Image) -> Iterator[Event]:
         yield _event(
             image, kind, version=image.completed_version, time=image.completed_at, stored=_stored_by_its_end(image)
         )
+    # guard: events-withdrawal-told-once
     if image.deleted_version is not None and image.deleted_version != image.completed_version and image.deleted_at:
         yield _event(image, EventType.DELETED, version=image.deleted_version, time=image.deleted_at)
 
@@ -156,6 +158,7 @@ def _stored_by_its_end(image: Image) -> Stored:
     is_first = len(image.earlier_ends) == image.run - 1 and all(
         end.status is not Status.DONE for end in image.earlier_ends
     )
+    # guard: quotas-repeated-event-bound
     return Stored(size_bytes=variant_bytes(image) if image.status is Status.DONE and is_first else 0)
 
 

@@ -132,13 +132,13 @@ def claim_fetch(image: Image, message: Message, lease: Lease) -> Claim | Expire 
         return NothingToDo(reason="stale")
     if image.status is not Status.FETCHING:
         return NothingToDo(reason="terminal" if image.status.is_terminal else "arrived")
-    if not lease_lapsed(image, lease.now):
+    if not lease_lapsed(image, lease.now):  # guard: fetch-live-lease
         return NothingToDo(reason="leased")
     if has_expired(image, lease.now):
         return Expire(image=expire(image, now=lease.now))
     if image.attempt >= MAX_FETCH_CLAIMS:
         return NothingToDo(reason="begun_too_often")
-    if image.not_before is not None and image.not_before > lease.now:
+    if image.not_before is not None and image.not_before > lease.now:  # guard: fetch-not-before-time
         return NothingToDo(reason="backing_off")
     return Claim(
         image=transition(
@@ -154,7 +154,7 @@ def fetched(image: Image, source: Source, provenance: Provenance, *, now: Millis
     """The claimed image with its original, as if it had been uploaded now: no attempt at developing it was made."""
     return replace(
         arrive(image, source, now=now),
-        url=None,
+        url=None,  # guard: fetch-url-forgotten-on-arrival
         fetched=provenance,
         attempt=0,
         attempts=(),
@@ -168,9 +168,10 @@ def not_fetched(image: Image, why: Unfetched, *, unit_random: float, now: Millis
     """The claimed image after its source sent nothing usable: to be tried again, or `failed`."""
     if not why.may_pass:
         return reject(image, code=why.code, message=why.message, now=now)
-    if why.retry_after_seconds > LONGEST_RETRY_AFTER_SECONDS:
+    if why.retry_after_seconds > LONGEST_RETRY_AFTER_SECONDS:  # guard: fetch-longest-retry-after
         message = f"{why.message} The server asks to come back in more than an hour: send the URL again then."
         return _fail(image, why.code, message, now=now)
+    # guard: fetch-tries-of-source-only
     asked = 1 + sum(one.cause is not None and one.cause.error_type in _OF_THE_SOURCE for one in image.attempts)
     if asked >= MAX_FETCHES:
         return _fail(image, why.code, f"{why.message} It was tried {asked} times.", now=now)
@@ -204,6 +205,7 @@ def is_given_up_fetch(image: Image) -> bool:
     """Whether it was begun too often and given up, as long as its row is looked at once more: it has no dead letter,
     because its URL is forgotten and no replay could fetch it."""
     failure = image.error
+    # guard: dlq-list-own-fetch-failures
     is_ours = failure is not None and failure.code == FAILED and image.attempt >= MAX_FETCH_CLAIMS
     return is_ours and image.status is Status.FAILED and image.source == UNKNOWN_SOURCE and not image.is_deleted
 

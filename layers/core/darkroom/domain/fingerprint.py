@@ -61,6 +61,7 @@ def own_frames(stack: str) -> list[Frame]:
     """The frames of our own code in a traceback as Python prints it, the innermost first, without wrappers of AWS calls
     unless there is nothing else."""
     found = _all_own_frames(stack)
+    # guard: fingerprints-aws-wrappers-skipped
     return [frame for frame in found if frame.file not in _WRAPPERS] or found
 
 
@@ -75,7 +76,7 @@ def _file_of(path: str) -> str:
 def _all_own_frames(stack: str) -> list[Frame]:
     found = []
     for path, line, function, source in _FRAME.findall(stack):
-        if _OWN.search(path):
+        if _OWN.search(path):  # guard: fingerprints-own-code-only
             found.append(Frame(file=_file_of(path), line=int(line), function=function, source=source))
     return found[::-1]
 
@@ -113,7 +114,7 @@ def is_defect(wanted: str, error_type: str, stack: str) -> bool:
     """Whether a failure has this fingerprint, or had it before wrappers were skipped: lines of the log and operators'
     notes may be as old."""
     former = _place(error_type, next(iter(_all_own_frames(stack)), None))
-    return wanted in (fingerprint(error_type, stack), former)
+    return wanted in (fingerprint(error_type, stack), former)  # guard: fingerprints-former-name
 
 
 def _place(error_type: str, frame: Frame | None) -> str:

@@ -111,11 +111,11 @@ class UnreadableBatch(ValueError):
 
 def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str]) -> str | None:
     """Why this version can neither send nor hold the image, or None if it can."""
-    if entry.message.lane not in lanes:
+    if entry.message.lane not in lanes:  # guard: hold-unknown-lane
         return f"no lane of this version is called {entry.message.lane!r}"
-    if entry.process_at < 0:
+    if entry.process_at < 0:  # guard: hold-time-lower-bound
         return "its time is before 1970"
-    if entry.process_at > now + HELD_AT_MOST_SECONDS * 1000:
+    if entry.process_at > now + HELD_AT_MOST_SECONDS * 1000:  # guard: hold-time-upper-bound
         return f"its time is more than {MAX_DELAY_SECONDS // _DAY} days ahead"
     return None
 
@@ -186,14 +186,14 @@ class _Document(BaseModel):
 
     v: Literal[1]
     level: str
-    wake_at: Annotated[int, Field(ge=0, le=_LATEST_WAKING, multiple_of=1000)]
+    wake_at: Annotated[int, Field(ge=0, le=_LATEST_WAKING, multiple_of=1000)]  # guard: hold-wake-time-bounds
     groups: list[_Group]
 
 
 def read_stored_batch(key: str, dumped: bytes) -> Batch:
     """The batch stored under `key`, if its bytes are the ones that were stored there. Raises UnreadableBatch."""
     # Damage that gzip does not check, in its header and after its last block, would still decode.
-    if _digest(dumped) != _digest_in(key):
+    if _digest(dumped) != _digest_in(key):  # guard: hold-batch-digest
         raise UnreadableBatch(f"its {len(dumped)} bytes do not match the digest in its key")
     return read_batch(dumped)
 
@@ -212,19 +212,20 @@ def read_batch(dumped: bytes) -> Batch:
             for group in document.groups
             for image_id, run, schedule, after in group.images
         )
+    # guard: hold-decompression-damage
     except (zlib.error, ValueError) as error:  # pydantic's are ValueErrors
         # Each of ten thousand images may be wrong: Step Functions takes 256 KB of an error, and less for its name.
-        raise UnreadableBatch(f"not a version 1 batch: {str(error)[:500]}") from error
+        raise UnreadableBatch(f"not a version 1 batch: {str(error)[:500]}") from error  # guard: hold-error-text-bound
     return Batch(level=document.level, wake_at=document.wake_at, entries=tuple(sorted(entries, key=_order)))
 
 
 def _decompressed(dumped: bytes) -> bytes:
     """The contents of the single gzip member in `dumped`, if they are no more than a batch has."""
     reader = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    text = reader.decompress(dumped, MAX_BATCH_BYTES)
-    if not reader.eof:
+    text = reader.decompress(dumped, MAX_BATCH_BYTES)  # guard: hold-decompressed-size-bound
+    if not reader.eof:  # guard: hold-cut-off-batch
         raise ValueError("it is cut off or much too long")
-    if reader.unused_data:
+    if reader.unused_data:  # guard: hold-trailing-data-refused
         raise ValueError("something follows it")
     return text
 
@@ -265,6 +266,7 @@ def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
     chosen = RELEASE
     soon = now + SOON_SECONDS * 1000
     for level, outer in pairwise(WHEEL):
+        # guard: hold-slot-never-reentered
         if process_at - now <= level.horizon_seconds * 1000 or _wakes_at(outer, _slot(outer, process_at)) <= soon:
             break
         chosen = outer

@@ -247,6 +247,7 @@ class Image:
     @property
     def list_shard(self) -> str | None:
         """The partition of the list of its tenant's images, or None if it is no longer in it."""
+        # guard: list-deleted-leaves-index
         return None if self.is_deleted else list_shard_of(self.tenant_id, self.image_id)
 
 
@@ -328,6 +329,7 @@ def has_expired(image: Image, now: Milliseconds) -> bool:
 
 def run_key(image_id: str, run: int) -> str:
     """The key under which the work of one run is remembered. An image's recipe never changes."""
+    # guard: objects-run-in-idempotency-key
     return f"{image_id}#{run}"
 
 

@@ -92,7 +92,7 @@ class Ramp:
 def ramp_of(lane: Lane, taken: int) -> Ramp:
     """The ramp of a lane whose workers have taken so many images."""
     begun = max(FIRST_BATCHES, taken / lane.batch_size)
-    return Ramp(now=min(begun, lane.concurrency), most=lane.concurrency)
+    return Ramp(now=min(begun, lane.concurrency), most=lane.concurrency)  # guard: load-shedding-begun-workers
 
 
 def high_water_mark(lane: Lane, drain: float) -> float:
@@ -121,13 +121,15 @@ def room(lane: Lane, taken: int, drain: float) -> float:
 def look_seconds(lane: Lane) -> float:
     """How long a process relies on its last look at a lane's backlog: the others' uploads of a thirtieth of the service
     level may come unseen."""
-    return min(LOOK_SECONDS, lane.sla_seconds / 30)
+    return min(LOOK_SECONDS, lane.sla_seconds / 30)  # guard: load-shedding-look-interval
 
 
 def is_calm(lane: Lane, *, waiting: int, taken: int, accepted: int) -> bool:
     """Whether a process that accepts `accepted` images between two looks need not know the lane's drain: at that depth
     nothing waits for a worker, and it looks often enough even for the costliest images."""
+    # guard: load-shedding-waiting-not-calm
     has_room = waiting + taken <= lane.concurrency and waiting <= ramp_of(lane, taken).now
+    # guard: load-shedding-busy-asks-drain, load-shedding-calm-work-limit
     return has_room and accepted <= LOOK_SHARE * room(lane, taken, lane.drain_floor_per_second)
 
 
@@ -143,4 +145,5 @@ def decide(
         return Accept()
     work_seconds = backlog * lane.concurrency / drain
     backlog_seconds = max(1, ceil(round(ramp_of(lane, taken).seconds_for(work_seconds), 6)))
+    # guard: load-shedding-start-in-backlog
     return Accept() if begins_in_seconds >= backlog_seconds else Shed(retry_after_seconds=backlog_seconds)

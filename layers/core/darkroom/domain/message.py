@@ -28,6 +28,7 @@ class Message(BaseModel):
 
     v: Literal[1] = 1
     image_id: Annotated[str, StringConstraints(pattern=rf"^{IMAGE_ID_PATTERN}$")]
+    # guard: hold-tenant-message-group
     tenant_id: Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]  # its MessageGroupId: SQS accepts no others
     lane: Annotated[str, StringConstraints(min_length=1, max_length=32)]
     run: Annotated[int, Field(ge=1)]

@@ -156,6 +156,7 @@ def incident_first(on: Sequence[Alarm]) -> tuple[Alarm, ...]:
     causes = {cause.name for incident in on for cause in causes_of(incident, on)}
 
     def place(alarm: Alarm) -> int:
+        # guard: top-incident-before-causes
         return 0 if alarm.children else 1 if alarm.name in causes else 2 if alarm.is_critical else 3
 
     return tuple(sorted(on, key=place))
@@ -204,6 +205,7 @@ def lane_waits(
     late_until = now - lane.sla_seconds * 1000
     entries = [since for shard in shards for since, _ in shard]
     full = [shard for shard in shards if len(shard) >= shard_limit]
+    # guard: top-oldest-excludes-ended
     actual = [row.waiting_since for row in rows if row.waiting_since is not None and not row.status.is_terminal]
     return LaneWaits(
         images=Counted(number=len(entries), is_all=not full),
@@ -223,6 +225,7 @@ def working(rows: Iterable[Image], *, now: Milliseconds) -> tuple[Working, ...]:
             continue
         latest = next((one for one in reversed(row.attempts) if (one.run, one.number) == (row.run, row.attempt)), None)
         is_lost = lease_lapsed(row, now)
+        # guard: top-sweep-return-lost-only
         looks = [instant for instant in (row.due_at, row.not_before) if instant is not None] if is_lost else []
         found.append(
             Working(

@@ -36,8 +36,9 @@ def order_of(*, preset: str | None, variants: str | None, recipe: str | None, no
     order = _order_of(preset, variants, recipe)
     if notify is None:
         return order
-    if not is_endpoint_id(notify):
+    if not is_endpoint_id(notify):  # guard: webhook-notify-id-checked
         raise unknown_notify()
+    # guard: webhook-notify-in-fingerprint
     return replace(order, notify=notify, asked_for=f"{order.asked_for}\0notify:{notify}")
 
 
@@ -77,11 +78,11 @@ def check_repeats(image: Image, fingerprint: str) -> None:
     """Checks that a request under the image's key repeats the one that made it. Raises Rejected
     (`idempotency_key_reused`, `image_deleted`) if it does not, or if there is nothing left to report: what made a
     deleted image is no longer known, so every request under its key gets the same answer."""
-    if image.is_deleted:
+    if image.is_deleted:  # guard: erasure-deleted-key-used-up
         raise Rejected(
             "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
         )
-    if image.fingerprint != fingerprint:
+    if image.fingerprint != fingerprint:  # guard: accept-key-reuse-refused
         raise key_reused()
 
 

@@ -47,7 +47,7 @@ def presets_from(written: Mapping[str, Mapping[str, Any]]) -> dict[str, Recipe]:
         except InvalidRecipe as error:
             problems = "; ".join(f"{name}.{problem}" for problem in error.problems)
             raise InvalidPreset(f"domain/presets.py: {problems}") from error
-        if presets[name].overlay_images:
+        if presets[name].overlay_images:  # guard: overlays-none-in-presets
             told = "overlays are images of one tenant, and presets are for all: they belong in a recipe of its own"
             raise InvalidPreset(f"domain/presets.py: {name}.variants: {told}")
     return presets

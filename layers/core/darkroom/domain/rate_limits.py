@@ -28,6 +28,7 @@ class Policy(StrEnum):
 
 def bucket_of(policy: Policy, tenant_id: str) -> str:
     """The name of a tenant's bucket. No tenant's id has a `#`."""
+    # guard: allowances-reads-own-bucket
     return tenant_id if policy is Policy.TENANT else f"{tenant_id}#{policy.value}"
 
 
@@ -38,4 +39,4 @@ def cost_of(read_units: int) -> int:
 
 def cost_of_file(size_bytes: int) -> int:
     """How many tokens it costs to bring in a file: one for each megabyte that it has begun."""
-    return max(1, -(-size_bytes // BYTES_PER_TOKEN))
+    return max(1, -(-size_bytes // BYTES_PER_TOKEN))  # guard: allowances-cost-by-file-size

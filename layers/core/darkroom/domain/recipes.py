@@ -53,10 +53,10 @@ _WORK_OF_FORMAT: dict[str, float] = {
     "jpeg": 0.25,
     "auto": 0.5,
     "png": 0.5,
-    "gif": 0.5,
+    "gif": 0.5,  # guard: recipes-gif-memory-cost
     "webp": 1,
     "avif": 2,
-    "best": 3.25,
+    "best": 3.25,  # guard: recipes-best-format-cost
 }
 """The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG, `best` is all of JPEG,
 WebP and AVIF."""
@@ -298,7 +298,7 @@ class VariantSpec(_Model):
 
     @model_validator(mode="after")
     def _crops_by_attention(self) -> Self:
-        if self.gravity == ATTENTION and self.fit != "cover":
+        if self.gravity == ATTENTION and self.fit != "cover":  # guard: attention-crop-only
             raise _field_problem("gravity", f"attention chooses what a crop keeps, and fit {self.fit} crops nothing")
         return self
 
@@ -313,7 +313,7 @@ class VariantSpec(_Model):
         if self.animation != "keep":
             if self.format == "gif":
                 raise _field_problem("format", "gif needs animation keep: for a still take webp or png")
-        elif self.format not in _MOVING:
+        elif self.format not in _MOVING:  # guard: animation-still-format-refused
             raise _field_problem("animation", f"cannot be keep with format {self.format}: take auto, webp or gif")
         elif self.max_bytes is not None:
             raise _field_problem("max_bytes", "is not possible with animation keep: lower the size or the quality")
@@ -337,7 +337,7 @@ class VariantSpec(_Model):
         if self.max_bytes is not None:
             work *= _WORK_OF_CEILING
         work += width * height * _WORK_OF_FILTER * ((self.blur is not None) + (self.sharpen is not None))
-        work += width * height * WORK_OF_OVERLAY * self.covered
+        work += width * height * WORK_OF_OVERLAY * self.covered  # guard: overlays-counted-as-work
         return math.ceil(work)
 
     @property
@@ -387,7 +387,7 @@ class Recipe(_Model):
 
     @model_validator(mode="after")
     def _has_few_overlay_images(self) -> Self:
-        if len(self.overlay_images) > MAX_OVERLAYS:
+        if len(self.overlay_images) > MAX_OVERLAYS:  # guard: overlays-per-recipe-bound
             told = f"the overlays are {len(self.overlay_images)} different images; at most {MAX_OVERLAYS} are allowed"
             raise _field_problem("variants", told)
         return self
@@ -401,7 +401,7 @@ class Recipe(_Model):
     def work_pixels(self) -> int:
         """The total work of all variants and edits."""
         passes = bool(self.regions) + (self.trim is not None) + len(self.overlay_images)
-        edits = passes * _WORK_OF_PASS + len(self.regions) * _WORK_OF_REGION
+        edits = passes * _WORK_OF_PASS + len(self.regions) * _WORK_OF_REGION  # guard: recipes-edits-counted-as-work
         return sum(variant.work_pixels for variant in self.variants) + edits
 
     def digest(self) -> str:
@@ -422,4 +422,5 @@ class Recipe(_Model):
         if unknown or not wanted:
             told = f"There is no variant {unknown[0][:32]!r}" if unknown else "No variant is named"
             raise Rejected("unknown_variants", f"{told}. Known variants: {', '.join(known)}.")
+        # guard: recipes-edits-kept
         return self.model_copy(update={"variants": tuple(one for one in self.variants if one.name in wanted)})

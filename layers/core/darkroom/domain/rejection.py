@@ -40,11 +40,14 @@ class RejectedMessage(BaseModel):
 def rejected_message(message_id: str, body: str) -> RejectedMessage:
     """The dead letter's body for that message; one that was rejected before stays as it is."""
     whole = body.encode()
-    return read_rejected_message(body) or RejectedMessage(
-        rejected=body[:KEPT_CHARACTERS],
-        message_id=message_id,
-        sha256=hashlib.sha256(whole).hexdigest(),
-        bytes=len(whole),
+    return (
+        read_rejected_message(body)  # guard: signatures-rejected-kept
+        or RejectedMessage(
+            rejected=body[:KEPT_CHARACTERS],  # guard: signatures-dead-letter-size
+            message_id=message_id,
+            sha256=hashlib.sha256(whole).hexdigest(),
+            bytes=len(whole),
+        )
     )
 
 

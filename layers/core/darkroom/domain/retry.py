@@ -35,7 +35,7 @@ class RetryPolicy:
         if not 0 <= unit_random < 1:
             raise ValueError(f"unit_random is in [0, 1), not {unit_random}")
         floor = min(self.floor_seconds * self.factor ** (attempt - 1), self.highest_floor_seconds)
-        return int(floor * (1 + self.jitter * unit_random))
+        return int(floor * (1 + self.jitter * unit_random))  # guard: retry-backoff-floor
 
 
 FETCHES = RetryPolicy(floor_seconds=30.0, factor=3.0, jitter=0.25, highest_floor_seconds=810.0)
@@ -53,4 +53,4 @@ def returns_in(delay_seconds: int, *, receive_count: int) -> int | None:
     After its last receive it would become a dead letter, although its work is not given up. Such a message may go: its
     row is due for a look until the work is done, and the sweeper sends another.
     """
-    return delay_seconds if receive_count < MAX_RECEIVES else None
+    return delay_seconds if receive_count < MAX_RECEIVES else None  # guard: retry-last-receive

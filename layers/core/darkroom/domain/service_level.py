@@ -84,6 +84,7 @@ class Budget:
     def left_percent(self) -> float | None:
         """What is left of it, in percent: 0 if exactly as many images were bad as may be, below 0 if more were. None if
         nothing ended, so that there is no budget."""
+        # guard: top-empty-budget-unknown
         return None if self.ended == 0 else 100 * (1 - self.bad / self.ended / (1 - OBJECTIVE))
 
 
@@ -108,12 +109,13 @@ def mark_of(image_id: str) -> int:
 
 def end_of(image: Image, *, waiting_since: Milliseconds | None, lane: Lane) -> Outcomes:
     """How an image that has just ended counts; `waiting_since` is what its service level counted from."""
-    if image.run > 1 or waiting_since is None or image.completed_at is None:
+    if image.run > 1 or waiting_since is None or image.completed_at is None:  # guard: service-level-first-run-only
         return NO_OUTCOMES
     is_late = image.completed_at - waiting_since > lane.sla_seconds * 1000
-    if image.status is Status.FAILED and image.dead_letter is not None:
+    if image.status is Status.FAILED and image.dead_letter is not None:  # guard: service-level-refused-image
         return GIVEN_UP
     # An image that its client let expire counts only if there had been time to develop it.
+    # guard: service-level-wished-expiry
     if image.status is Status.DONE or (image.status is Status.EXPIRED and is_late):
         return Outcomes(ended=1, late=int(is_late))
     return NO_OUTCOMES
@@ -127,7 +129,7 @@ def needed_since(now: Milliseconds) -> Milliseconds:
 def failing_percent(minutes: Mapping[Milliseconds, Outcomes], now: Milliseconds) -> float:
     """The share of the recent attempts that failed, in percent; 0 if too few images are concerned."""
     recent = _last(minutes, FAILING_MINUTES, now)
-    if len(recent.failing_marks) < LEAST_FAILING_IMAGES:
+    if len(recent.failing_marks) < LEAST_FAILING_IMAGES:  # guard: failing-attempts-image-minimum
         return 0.0
     return 100 * recent.failed_attempts / recent.attempts
 
@@ -136,9 +138,9 @@ def burn(minutes: Mapping[Milliseconds, Outcomes], windows: tuple[int, int], now
     """How fast the error budget burns in both windows, in minutes: 1 uses it up in exactly 28 days. The smaller of two
     rates is above a limit only if both are, which one plain alarm can watch."""
     short, long = (_last(minutes, window, now) for window in windows)
-    if long.bad < LEAST_BAD:
+    if long.bad < LEAST_BAD:  # guard: burn-few-bad-images
         return 0.0
-    return min(_rate(short), _rate(long))
+    return min(_rate(short), _rate(long))  # guard: burn-both-windows
 
 
 def _rate(outcomes: Outcomes) -> float:

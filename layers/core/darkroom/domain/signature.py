@@ -90,17 +90,18 @@ def read_signature(text: str) -> Signature:
 
 def may_sign(created_at: Milliseconds, now: Milliseconds) -> bool:
     """Whether a key that was made at `created_at` is old enough for every reader to know it."""
-    return now >= created_at + SETTLING_SECONDS * 1000
+    return now >= created_at + SETTLING_SECONDS * 1000  # guard: signatures-new-key-settling
 
 
 def is_from_before(first_key_at: Milliseconds, sent_at: Milliseconds) -> bool:
     """Whether a message that was sent then may be the version's before signatures: `first_key_at` is when the first key
     was made."""
-    return sent_at <= first_key_at + UPDATE_SECONDS * 1000
+    return sent_at <= first_key_at + UPDATE_SECONDS * 1000  # guard: signatures-update-period-end
 
 
 def _digest(secret: str, queue: str, group: str, body: str) -> str:
     # Each part with its length, so that nothing can move from one to the next.
+    # guard: signatures-group-covered, signatures-queue-covered
     parts = [part.encode() for part in (_LABEL, queue, group, body)]
-    signed = b"".join(b"%d:%b" % (len(part), part) for part in parts)
+    signed = b"".join(b"%d:%b" % (len(part), part) for part in parts)  # guard: signatures-parts-delimited
     return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()

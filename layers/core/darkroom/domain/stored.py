@@ -54,7 +54,7 @@ NOTHING = Stored()
 def stored_by(image: Image | None) -> Stored:
     """What is stored for the row: its original and the variants that it names. What was announced or is yet to be
     fetched is not here, and a tombstone has nothing."""
-    if image is None or not image.has_original:
+    if image is None or not image.has_original:  # guard: quotas-unarrived-not-stored
         return NOTHING
     return Stored(size_bytes=image.source.size_bytes + variant_bytes(image), images=1)
 

@@ -67,6 +67,7 @@ class Tier(StrEnum):
     """
 
     FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5, Quota(stored_bytes=10 * 10**9, images=20_000)
+    # guard: shedding-lower-tiers-first
     PLUS = "plus", Allowance(requests_per_second=30, burst=150), 0.6, Quota(stored_bytes=200 * 10**9, images=400_000)
     PAID = "paid", Allowance(requests_per_second=100, burst=500), 0.65, Quota(stored_bytes=5 * 10**12, images=10**7)
 
@@ -180,7 +181,7 @@ def caller_from(context: Mapping[str, Any]) -> Caller:
         allowance=Allowance(requests_per_second=int(context["requests_per_second"]), burst=int(context["burst"])),
         quota=Quota(
             stored_bytes=int(context.get("max_stored_bytes", UNLIMITED)),
-            images=int(context.get("max_images", UNLIMITED)),
+            images=int(context.get("max_images", UNLIMITED)),  # guard: quotas-older-authorizer
         ),
         key_id=context["key_id"],
         scopes=None if scopes == EVERY_SCOPE else frozenset(scopes.split()),

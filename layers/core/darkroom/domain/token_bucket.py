@@ -26,7 +26,7 @@ def latest_tat(allowance: Allowance, now: Microseconds, tokens: int = 1, needed:
     The bucket gives its last tokens to a request that needs them, but more than it needs only while half of the bucket
     is left after that: what one process holds in reserve is then never what another one's request is refused for.
     """
-    left = 0 if tokens <= needed else -(-allowance.burst // 2)
+    left = 0 if tokens <= needed else -(-allowance.burst // 2)  # guard: allowances-prefetch-fuller-half
     return now + (allowance.burst - left - tokens) * interval_of(allowance)
 
 
@@ -34,6 +34,7 @@ def grant(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wan
     """How many tokens the bucket with that stored instant gives to one who wants so many, and can do with `needed`:
     all, those, or none. None as an instant is a bucket that was never used."""
     stands = max(tat or 0, now)
+    # guard: allowances-all-or-none
     return next((tokens for tokens in (wanted, needed) if stands <= latest_tat(allowance, now, tokens, needed)), 0)
 
 

@@ -244,7 +244,7 @@ def _described_attempt(image: Image, attempt: Attempt, cause: str, now: Millisec
     if until is not None:
         words = f"failed: {cause}" if cause else "ended"
         level = "warning" if cause else "info"
-    elif is_current and (image.lease_until or 0) >= now:
+    elif is_current and (image.lease_until or 0) >= now:  # guard: trace-lost-worker-lease-lapsed
         words = "at work"
     elif (image.run, image.attempt) == (attempt.run, attempt.number) and image.status.is_terminal:
         until, words = image.completed_at, image.status.value
@@ -392,6 +392,7 @@ def _deliveries(image: Image, deliveries: Sequence[Delivery], lines: Sequence[Lo
     known = {(one.endpoint_id, one.event_id) for one in deliveries}
     for line in lines:
         of = (line.text("webhook_id"), line.text("event_id"))
+        # guard: trace-delivery-told-once
         if line.message != "delivery" or of in known or line.fields.get("ms") is None:
             continue
         is_delivered = line.text("outcome") == "delivered"

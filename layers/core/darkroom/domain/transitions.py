@@ -75,6 +75,7 @@ def transition(image: Image, status: Status, **changes: Any) -> Image:
     """The row with its next status, and without the fields that end with a run if one does. Raises
     TransitionRefused."""
     is_next_run = changes.get("run") == image.run + 1
+    # guard: terminal-state-next-run-only
     if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
@@ -83,9 +84,9 @@ def transition(image: Image, status: Status, **changes: Any) -> Image:
             "due_at": None,
             "waiting_since": None,
             "lease_until": None,
-            "not_before": None,
+            "not_before": None,  # guard: claim-end-clears-backoff
             "claimed_by": None,
-            "url": None,
+            "url": None,  # guard: fetch-url-forgotten-at-end
         }
         if image.status is Status.FETCHING and image.attempt:
             # A worker that died or lost its race may have stored an original, or do so yet.
@@ -206,7 +207,7 @@ def reschedule(
     return transition(
         image,
         Status.PENDING if process_at is None else Status.SCHEDULED,
-        schedule=image.schedule + 1,
+        schedule=image.schedule + 1,  # guard: delay-move-outdates-messages
         process_at=begins_at,
         expires_at=expires_at,
         waiting_since=begins_at,
@@ -249,7 +250,7 @@ def complete(
         Status.DONE,
         variants=variants,
         placeholder=placeholder,
-        attention=attention,
+        attention=attention,  # guard: attention-run-replaces-point
         notices=notices,
         completed_at=now,
         error=None,
@@ -320,7 +321,7 @@ def put_back(
         image,
         Status.PENDING,
         lease_until=None,
-        not_before=comes_back_at,
+        not_before=comes_back_at,  # guard: claim-failed-attempt-backoff
         claimed_by=None,
         attempts=ended_attempts(image, now, cause),
         enqueued_at=comes_back_at,
@@ -344,11 +345,11 @@ def redo(image: Image, *, now: Milliseconds) -> Image:
     Its variants, with their placeholder, attention and notices, stay until a run has made others. Its `expires_at` is
     cleared: it was developed in time.
     """
-    return replace(_next_run(image, Status.DONE, now=now), expires_at=None)
+    return replace(_next_run(image, Status.DONE, now=now), expires_at=None)  # guard: redo-clears-expiry
 
 
 def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
-    if image.status is not after:
+    if image.status is not after:  # guard: replay-and-redo-source-status
         raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from {after}")
     return transition(
         image,
@@ -386,22 +387,22 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
     changes: dict[str, Any] = {
         "deleted_at": now,
         "deleted_version": image.version + 1,
-        "due_at": max(now, remove_at),
+        "due_at": max(now, remove_at),  # guard: day-originals-removed-in-turn
         "rescues": 0,
-        "recipe": None,
-        "fingerprint": "",
+        "recipe": None,  # guard: erasure-tombstone-no-recipe
+        "fingerprint": "",  # guard: erasure-tombstone-no-fingerprint
         "correlation_id": "",
-        "source": UNKNOWN_SOURCE,
-        "overlays": None,
+        "source": UNKNOWN_SOURCE,  # guard: erasure-tombstone-no-source
+        "overlays": None,  # guard: overlays-cleared-by-tombstone
         "enqueued_at": None,
         "fetched": None,
         "url": None,
         "variants": (),
         "placeholder": None,
-        "attention": None,
-        "notices": (),
+        "attention": None,  # guard: attention-tombstone-cleared
+        "notices": (),  # guard: erasure-tombstone-no-notices
         "error": None,
-        "attempts": (),
+        "attempts": (),  # guard: erasure-tombstone-no-attempts
         "dead_letter": None,
         "leftovers": _leftovers_of(image),
     }
@@ -412,11 +413,11 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
 
 def _leftovers_of(image: Image) -> Leftovers | None:
     """Its objects where the row names them all: an earlier run, and a worker that has not ended, leave others."""
-    if image.status is not Status.DONE or image.run != 1:
+    if image.status is not Status.DONE or image.run != 1:  # guard: removal-earlier-run-listed
         return None
     return Leftovers(version_ids=(image.source.version_id,), keys=tuple(variant.key for variant in image.variants))
 
 
 def due_now(image: Image, *, now: Milliseconds) -> Image:
     """The image whose message could not be sent: due at once, so that the sweeper sends it."""
-    return replace(image, due_at=now, enqueued_at=None)
+    return replace(image, due_at=now, enqueued_at=None)  # guard: due-unsent-not-behind-backlog

@@ -51,9 +51,10 @@ def when_notification_returns(
     """
     if isinstance(failure, Retryable):
         delay_seconds = RetryPolicy().delay_seconds(receive_count, unit_random)
+        # guard: upload-outage-no-dead-letter
         in_seconds = returns_in(max(delay_seconds, failure.retry_after_seconds), receive_count=receive_count)
         return None if in_seconds is None else Returns(in_seconds=in_seconds)
-    if is_reminder and returns_in(0, receive_count=receive_count) is None:
+    if is_reminder and returns_in(0, receive_count=receive_count) is None:  # guard: upload-reminder-no-dead-letter
         return None
     return Returns(in_seconds=None)
 

@@ -66,7 +66,7 @@ def count_of(event: Heard, now: Milliseconds) -> Count | None:
     """
     from darkroom.domain.event import EventType  # noqa: PLC0415 -- reading usage needs no events
 
-    if now - event.time > COUNTED_DAYS * DAY_MILLISECONDS:
+    if now - event.time > COUNTED_DAYS * DAY_MILLISECONDS:  # guard: usage-forgotten-not-recounted
         return None
     stored = Stored.read(event.data.get("stored"))
     match event.type:
@@ -100,7 +100,7 @@ def transactions_of(counts: Iterable[Count]) -> Iterator[list[Count]]:
     items: set[tuple[str, ...]] = set()
     for count in sorted(counts, key=lambda count: (count.tenant_id, count.day)):
         its = {(count.event_id,), (count.tenant_id, count.day), (count.tenant_id, "", "stored")}
-        if len(items | its) > MOST_ITEMS:
+        if len(items | its) > MOST_ITEMS:  # guard: usage-transaction-size-bound
             yield batch
             batch, items = [], set()
         batch.append(count)

@@ -28,10 +28,11 @@ def secret_of(master: bytes, *, tenant_id: str, endpoint_id: str, generation: in
 
     Raises ValueError for a master secret under `MIN_MASTER_BYTES`.
     """
-    if len(master) < MIN_MASTER_BYTES:
+    if len(master) < MIN_MASTER_BYTES:  # guard: webhook-secret-minimum-length
         raise ValueError(f"the master secret has {len(master)} bytes, fewer than {MIN_MASTER_BYTES}")
     # A JSON list keeps the names apart, whatever is in them. Clients have these secrets: another label is a rotation of
     # all of them at once.
+    # guard: webhook-secret-name-separation
     label = json.dumps(["darkroom webhook secret v1", tenant_id, endpoint_id, generation])
     return hmac.digest(master, label.encode(), hashlib.sha256)
 
@@ -48,9 +49,9 @@ def sign(secrets: Sequence[bytes], *, message_id: str, timestamp: int, body: byt
     `message_id` and `timestamp` (in seconds) are the other two headers, and `body` is exactly what is sent. Raises
     ValueError if there is no secret, or for an id with a full stop, which separates the signed parts.
     """
-    if not secrets:
+    if not secrets:  # guard: webhook-signature-required
         raise ValueError("no secret to sign with")
-    if "." in message_id:
+    if "." in message_id:  # guard: webhook-signature-unambiguous
         raise ValueError(f"the id {message_id!r} has a full stop, so the signature would fit other contents too")
     content = f"{message_id}.{timestamp}.".encode() + body
     return " ".join(f"v1,{b64encode(hmac.digest(secret, content, hashlib.sha256)).decode()}" for secret in secrets)

@@ -65,9 +65,10 @@ _RESERVED_IPV6 = tuple(
 def is_public(address: Address) -> bool:
     """Whether a host of the Internet can have the address."""
     if isinstance(address, IPv4Address):
-        return not any(address in network for network in _RESERVED_IPV4)
+        return not any(address in network for network in _RESERVED_IPV4)  # guard: egress-reserved-ipv4
     return (
+        # guard: egress-no-address-zone
         address.scope_id is None  # a zone of this machine: fe80::1%eth0
-        and address in _GLOBAL_UNICAST_IPV6
-        and not any(address in network for network in _RESERVED_IPV6)
+        and address in _GLOBAL_UNICAST_IPV6  # guard: egress-global-unicast-ipv6
+        and not any(address in network for network in _RESERVED_IPV6)  # guard: egress-reserved-ipv6
     )

@@ -77,6 +77,7 @@ def system_addresses(host: str) -> Sequence[str]:
     With a dot at its end the name is absolute: the resolver's search list could complete it otherwise, by names of the
     local network. As bytes it is sent as it is, whatever IDNA would make of it.
     """
+    # guard: egress-absolute-host-name
     found = socket.getaddrinfo(f"{host}.".encode("ascii"), None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
@@ -98,7 +99,7 @@ def checked_addresses(host: str, deadline: Deadline, resolve: Resolve) -> list[A
     # getaddrinfo cannot be interrupted, and has no timeout but those of resolv.conf, after which the thread ends.
     Thread(target=ask, name="resolve", daemon=True).start()
     try:
-        answer = answers.get(timeout=deadline.left())
+        answer = answers.get(timeout=deadline.left())  # guard: egress-resolution-deadline
     except (Empty, TimeoutError) as error:
         raise deadline.failed(Kind.TIMEOUT, "the time was up while the host's name was resolved") from error
     if isinstance(answer, OSError):
@@ -108,7 +109,7 @@ def checked_addresses(host: str, deadline: Deadline, resolve: Resolve) -> list[A
     if not answer:
         raise deadline.failed(Kind.DNS, "the host's name has no address")
     addresses = [ip_address(text) for text in answer]
-    if not all(map(is_public, addresses)):
+    if not all(map(is_public, addresses)):  # guard: egress-every-address-checked
         raise deadline.failed(Kind.REFUSED_ADDRESS, "the host has an address that is not public")
     return sorted(addresses, key=lambda address: address.version)
 
@@ -116,7 +117,8 @@ def checked_addresses(host: str, deadline: Deadline, resolve: Resolve) -> list[A
 def connect(url: Url, deadline: Deadline, resolve: Resolve) -> socket.socket:
     """A connection to the URL's host, which has proved by its certificate that it is that host. The caller closes it.
     Raises RequestFailed."""
-    addresses = url.loopback or checked_addresses(url.host, deadline, resolve)
+    addresses = url.loopback or checked_addresses(url.host, deadline, resolve)  # guard: egress-addresses-checked
+    # guard: egress-single-resolution, egress-tried-addresses-bound
     connection = _first_that_accepts(addresses[:MAX_TRIED_ADDRESSES], url.port, deadline)
     return connection if url.loopback else _secured(connection, url.host, deadline)
 
@@ -125,6 +127,7 @@ def _first_that_accepts(addresses: Sequence[Address], port: int, deadline: Deadl
     failure = OSError()
     for address in addresses:
         try:
+            # guard: egress-connection-deadline
             return open_socket(address, port, min(CONNECT_SECONDS, deadline.left()))
         except OSError as error:
             failure = error
@@ -158,7 +161,7 @@ def _secured(connection: socket.socket, host: str, deadline: Deadline) -> ssl.SS
                 suppress_ragged_eofs=False,  # who reads decides what a missing closure alert means
             )
             unfinished.enter_context(closing(secured))
-            secured.settimeout(deadline.left())
+            secured.settimeout(deadline.left())  # guard: egress-handshake-deadline
             secured.do_handshake()
         except OSError as error:
             raise _disagreement(error, deadline) from error
@@ -172,7 +175,7 @@ _OTHER_NAME = frozenset({62, 64})
 
 def _disagreement(error: OSError, deadline: Deadline) -> RequestFailed:
     if isinstance(error, ssl.SSLCertVerificationError):
-        is_other = error.verify_code in _OTHER_NAME
+        is_other = error.verify_code in _OTHER_NAME  # guard: egress-certificate-text-no-host
         why = "it is another host's" if is_other else error.verify_message.removesuffix(".")
         return deadline.failed(Kind.TLS, f"the certificate was not accepted: {why}")
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
@@ -189,8 +192,9 @@ def trust() -> ssl.SSLContext:
     certs/ca-bundle.crt does (https://github.com/aws/aws-lambda-dotnet/pull/1661). Reading it takes 65 ms of a whole
     processor there (https://github.com/aws/aws-lambda-base-images/issues/154): once per process, for its first request.
     """
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = ssl.create_default_context()  # guard: egress-certificate-verified
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # guard: egress-tls-minimum-version
+    # guard: egress-certificate-host-match, egress-common-name-ignored
     context.hostname_checks_common_name = False  # only alternative names count (RFC 9525, section 1.4)
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -36,7 +36,7 @@ USER_AGENT = "Darkroom (fetches images for the users of an image pipeline)"
 MAX_PROVENANCE_CHARACTERS = 256
 """A longer ETag or Last-Modified is not kept."""
 
-_WHOLE = frozenset({HTTPStatus.OK, HTTPStatus.NON_AUTHORITATIVE_INFORMATION})
+_WHOLE = frozenset({HTTPStatus.OK, HTTPStatus.NON_AUTHORITATIVE_INFORMATION})  # guard: egress-partial-file-refused
 """What a file comes with; the second one through a proxy that has changed the response (RFC 9110, section 15.3.4)."""
 
 _COMPRESSIONS = frozenset(
@@ -77,9 +77,10 @@ class HttpImages:
 
     def fetch(self, url: str, *, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Fetched | Unfetched:
         deadline, told = Deadline(self._seconds), ""
-        for _ in range(1 + MAX_REDIRECTS):
+        for _ in range(1 + MAX_REDIRECTS):  # guard: egress-redirects-bound
             try:
                 # The first one, too: what is allowed may have changed since the URL was given.
+                # guard: egress-fetched-source-url-length
                 where = read_url(url, self._policy, max_length=MAX_SOURCE_URL_LENGTH)
                 response = self._get(where, deadline, max_bytes, is_picture)
                 location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
@@ -112,18 +113,19 @@ class HttpImages:
     def _read(self, response: Response, max_bytes: int) -> Fetched | Unfetched:
         if response.status not in _WHOLE:
             return self._unfetched(response)
+        # guard: egress-file-size-bound
         if len(response.body) > max_bytes or _is_over(response.headers.get("content-length"), max_bytes):
             return Unfetched(
                 code=TOO_LARGE,
                 message=f"The file has more than {limit_in_words(max_bytes)}, the most that may be fetched.",
             )
-        if _is_compressed(response.headers):
+        if _is_compressed(response.headers):  # guard: egress-compressed-file-refused
             return Unfetched(code=FAILED, message="The server sends the file compressed, although it was asked not to.")
-        if _is_within_a_coding(response.headers):
+        if _is_within_a_coding(response.headers):  # guard: egress-nested-chunking-refused
             return Unfetched(
                 code=FAILED, message="The server's Transfer-Encoding cannot be read: it must be chunked, or left out."
             )
-        if response.may_be_cut:
+        if response.may_be_cut:  # guard: egress-possibly-cut-body-refused
             return Unfetched(code=FAILED, message="The server does not say where the file ends.", may_pass=True)
         if not response.body:
             return Unfetched(code=FAILED, message="The server sends an empty file.")
@@ -169,6 +171,7 @@ def _is_compressed(headers: Mapping[str, str]) -> bool:
     """Whether the body would have to be decompressed, which could make it a thousand times as long. Servers write much
     else there (base64, aws-chunked, utf-8, none), also about a plain file: its bytes tell."""
     codings = _CODING.findall(headers.get("content-encoding", "").lower())
+    # guard: egress-compression-spellings, egress-other-codings-allowed
     return any(coding.removeprefix("x-") in _COMPRESSIONS for coding in codings)
 
 

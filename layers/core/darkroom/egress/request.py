@@ -90,7 +90,7 @@ def send(
     try:
         connected = connect(url, deadline, resolve)
     except RequestFailed as failure:
-        failure.was_unreached = True
+        failure.was_unreached = True  # guard: webhook-connection-failure-marked
         raise
     with closing(connected) as connection:
         return exchange(
@@ -105,11 +105,12 @@ def send(
 
 
 def _written(method: str, url: Url, headers: Mapping[str, str], body: bytes | None, user_agent: str) -> bytes:
-    if clash := _OURS & {name.lower() for name in headers}:
+    if clash := _OURS & {name.lower() for name in headers}:  # guard: egress-own-headers-reserved
         raise ValueError(f"these headers are the request's own: {', '.join(sorted(clash))}")
     writer = HTTPConnection(url.host, url.port)
     writer.sock = sheet = _Sheet()  # it has what is used of a socket, and connects to nothing
     writer.putrequest(method, url.target, skip_host=True, skip_accept_encoding=True)
+    # guard: egress-no-compression-asked
     ours = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", "User-Agent": user_agent}
     if body is not None:
         ours["Content-Length"] = str(len(body))
@@ -148,10 +149,11 @@ def exchange(
     with closing(HTTPResponse(arriving, method=method)) as response:  # type: ignore[arg-type] # it asks for a file alone
         try:
             response.begin()
-            while 100 <= response.status < 200 and response.status != 101:
+            while 100 <= response.status < 200 and response.status != 101:  # guard: egress-interim-responses-skipped
                 # The interim responses of RFC 9110, section 15.2; the parser itself skips only 100 (Continue).
                 response.headers = None  # type: ignore[assignment] # which is how it knows that it has not begun
                 response.begin()
+            # guard: egress-cut-head-refused
             if arriving.has_ended:  # the parser takes the end of a connection for the end of a head
                 raise ConnectionResetError
             fields, body = _fields(response), b""
@@ -172,13 +174,16 @@ def exchange(
 
 def _read(response: HTTPResponse, max_bytes: int, wants_rest: WantsRest) -> bytes:
     body = io.BytesIO()
-    while left := max_bytes - body.tell():
+    while left := max_bytes - body.tell():  # guard: egress-body-size-bound
+        # guard: egress-tiny-chunks-in-pieces
         piece = response.read(min(left, PIECE_BYTES if body.tell() else SNIFF_BYTES))
         if not piece:
             break
         body.write(piece)
+        # guard: egress-non-picture-cut-short, egress-short-body-not-judged
         if body.tell() == SNIFF_BYTES and not wants_rest(piece):
             return piece
+    # guard: egress-cut-body-refused
     if body.tell() < max_bytes and response.length:  # the parser does not compare this with Content-Length
         raise ConnectionResetError
     return body.getvalue()
@@ -193,14 +198,14 @@ def _fields(response: HTTPResponse) -> dict[str, str]:
         elif key != "location":
             fields[key] += f", {value}"
         elif fields[key] != value:
-            fields[key] += f"\n{value}"
+            fields[key] += f"\n{value}"  # guard: egress-redirect-single-location
     return fields
 
 
 def _send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
     left = memoryview(data)
     while left:
-        connection.settimeout(deadline.left())
+        connection.settimeout(deadline.left())  # guard: egress-sending-deadline
         left = left[connection.send(left) :]
 
 
@@ -228,8 +233,8 @@ class _Arriving(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         if self._left <= 0:
-            raise TooLong
-        self._connection.settimeout(self._deadline.left())
+            raise TooLong  # guard: egress-received-bytes-bound
+        self._connection.settimeout(self._deadline.left())  # guard: egress-receiving-deadline
         with memoryview(buffer) as room:
             try:
                 count = self._connection.recv_into(room[: self._left])

@@ -82,9 +82,9 @@ class Url:
 
 def read_url(text: str, policy: Policy = PUBLIC_ONLY, *, max_length: int = MAX_ENDPOINT_URL_LENGTH) -> Url:
     """Reads a URL. Raises UrlRefused if no request may be sent to it, whatever its host's addresses are."""
-    if len(text) > max_length:
+    if len(text) > max_length:  # guard: egress-url-length-bound
         raise UrlRefused("length", f"The URL has {len(text)} characters: use at most {max_length}.")
-    if not _CHARACTERS.fullmatch(text):
+    if not _CHARACTERS.fullmatch(text):  # guard: egress-url-characters
         raise UrlRefused(
             "characters",
             "The URL has a character that is not allowed in URLs. Percent-encode blanks, quotes, backslashes and "
@@ -92,11 +92,12 @@ def read_url(text: str, policy: Policy = PUBLIC_ONLY, *, max_length: int = MAX_E
         )
     parts = _URL.fullmatch(text)
     scheme = parts["scheme"].lower() if parts else ""
-    if parts is None or scheme not in ("https", "http"):
+    if parts is None or scheme not in ("https", "http"):  # guard: egress-other-scheme-refused
         raise UrlRefused("scheme", "The URL must begin with https://.")
+    # guard: egress-url-without-fragment
     if parts["fragment"] is not None:  # it is not part of what is requested (RFC 9110, section 7.1): it would be lost
         raise UrlRefused("fragment", "The URL has a fragment, which is never sent: leave out everything from # on.")
-    if "@" in parts["authority"]:
+    if "@" in parts["authority"]:  # guard: egress-url-without-credentials
         raise UrlRefused("credentials", "The URL has a user name or an @ before its host: leave it out.")
     named = _HOST_AND_PORT.fullmatch(parts["authority"])
     if named is None:
@@ -105,12 +106,12 @@ def read_url(text: str, policy: Policy = PUBLIC_ONLY, *, max_length: int = MAX_E
     if not target.startswith("/"):
         target = f"/{target}"
     if scheme == "http":
-        if not policy.allows_loopback or host not in _LOOPBACK:
+        if not policy.allows_loopback or host not in _LOOPBACK:  # guard: egress-https-only
             raise UrlRefused("scheme", "The URL must begin with https://.")
         return Url(host=host, port=_port(named["port"], 80), target=target, is_plain=True)
     _check_name(host)
     port = _port(named["port"], 443)
-    if port not in policy.ports:
+    if port not in policy.ports:  # guard: egress-allowed-ports
         allowed = " or ".join(map(str, sorted(policy.ports)))
         raise UrlRefused("port", f"The URL's port is not allowed: use port {allowed}.")
     return Url(host=host, port=port, target=target)
@@ -127,12 +128,13 @@ def location_url(base: str, location: str) -> str:
         raise UrlRefused("characters", "There are several URLs, or one in several lines.")
     written = location.strip(" \t")
     here, there = _URL.fullmatch(base), _PLACE.match(written)
-    if here is None or there is None or _SKIPPED_OR_TURNED.search(written):
+    if here is None or there is None or _SKIPPED_OR_TURNED.search(written):  # guard: egress-redirect-characters
         raise UrlRefused("characters", "The URL has a control character or a backslash: percent-encode it.")
     scheme = (there["scheme"] or here["scheme"]).lower()
+    # guard: egress-redirect-target-encoded
     target = _UNENCODED.sub(lambda byte: f"%{ord(byte[0]):02X}", written[there.end() :].partition("#")[0])
     if there["authority"] is not None or scheme != here["scheme"].lower():
-        return f"{scheme}:{there['authority'] or ''}{target}"
+        return f"{scheme}:{there['authority'] or ''}{target}"  # guard: egress-redirect-host-verbatim
     # RFC 3986, section 5.2. The standard library's `urljoin` loses slashes and semicolons.
     old_path, *old_query = here["target"].split("?", 1)
     path, *query = target.split("?", 1)
@@ -140,7 +142,7 @@ def location_url(base: str, location: str) -> str:
         path = _without_dots(path if path.startswith("/") else f"{old_path.rpartition('/')[0]}/{path}")
     else:
         path, query = old_path, query or old_query
-    return "?".join([f"{scheme}://{here['authority']}{path}", *query])
+    return "?".join([f"{scheme}://{here['authority']}{path}", *query])  # guard: egress-relative-redirect-host
 
 
 def _without_dots(path: str) -> str:
@@ -156,7 +158,7 @@ def _without_dots(path: str) -> str:
 
 def _port(text: str | None, default: int) -> int:
     port = default if text is None else int(text)
-    if port > 65_535:
+    if port > 65_535:  # guard: egress-port-range
         raise UrlRefused("port", "The URL's port does not exist: the highest is 65535.")
     return port
 
@@ -164,17 +166,18 @@ def _port(text: str | None, default: int) -> int:
 def _check_name(host: str) -> None:
     """Refuses what is no full name of a public host."""
     labels = host.split(".")
+    # guard: egress-bracketed-host-refused
     if host.startswith("[") or _is_number(host.removesuffix(".").rpartition(".")[2]):
         raise UrlRefused("address", "The URL names an address: name a host, for which its certificate is valid.")
     if not labels[-1]:
         raise UrlRefused("host", "The URL's host name ends with a dot: leave out the dot.")
-    if len(host) > _MAX_NAME_LENGTH or not all(map(_is_label, labels)):
+    if len(host) > _MAX_NAME_LENGTH or not all(map(_is_label, labels)):  # guard: egress-host-name-length
         raise UrlRefused(
             "host",
             "The URL's host name is invalid: its parts are 1 to 63 letters, digits and hyphens, "
             "and a name in another script is written in ASCII (xn--…).",
         )
-    if len(labels) == 1 or host.endswith(_PRIVATE_SUFFIXES):
+    if len(labels) == 1 or host.endswith(_PRIVATE_SUFFIXES):  # guard: egress-local-names-refused
         raise UrlRefused("private_name", "The URL's host can be reached in a local network only: name a public host.")
 
 
@@ -182,15 +185,15 @@ def _is_number(label: str) -> bool:
     """Whether a host that ends with the label is an address: 127.0.0.1, 127.1, 0x7f.1, 2130706433. Some readers take
     such a host for one (https://url.spec.whatwg.org/#ends-in-a-number-checker), and no top-level domain begins with a
     digit."""
-    return label[:1].isdecimal()
+    return label[:1].isdecimal()  # guard: egress-numeric-host-refused
 
 
 def _is_label(label: str) -> bool:
-    if not _LABEL.fullmatch(label):
+    if not _LABEL.fullmatch(label):  # guard: egress-host-label-syntax
         return False
     if not label.startswith("xn--"):
         return True
     try:  # what names no other script has two spellings (RFC 5890, section 2.3.2.1)
-        return not label[4:].encode().decode("punycode").isascii()
+        return not label[4:].encode().decode("punycode").isascii()  # guard: egress-punycode-spelling
     except UnicodeError:
         return False

@@ -78,7 +78,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response:
-        if isinstance(error, Misconfigured):
+        if isinstance(error, Misconfigured):  # guard: denied-call-alarms
             # The alarm of functions' errors counts lines with an `errorType`.
             about = {"cause": str(error), "errorType": type(error).__name__}
             logger.error("misconfigured", exc_info=error, extra=about)
@@ -96,7 +96,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     @app.exception_handler(UnreadableRow)
     def _unreadable(error: UnreadableRow) -> Response:
         report_unreadable([error])
-        if error.tenant_id != caller_of(app).tenant_id:
+        if error.tenant_id != caller_of(app).tenant_id:  # guard: unreadable-other-tenant-hidden
             return respond(unknown_image)
         return respond(
             Problem(
@@ -138,14 +138,14 @@ def handles[Handler: Callable[..., Response]](
     Refuses query parameters that the route does not have: a misspelt one would otherwise be ignored, and a photo that
     was meant to wait would be developed at once. Refuses keys that were not made for it, which costs no token.
     """
-    if route.is_rate_limited != (protection is not None):
+    if route.is_rate_limited != (protection is not None):  # guard: allowances-route-protection
         raise ValueError(f"{route.name}: a route that is rate-limited needs a protection, and no other has one")
 
     def refuse_unknown_parameters(app: Router, next_middleware: Next) -> Response:
         # A request may be signed in its query instead of a header
         # (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html).
         given = {name for name in app.current_event.query_string_parameters if not name.lower().startswith("x-amz-")}
-        if given <= route.query:
+        if given <= route.query:  # guard: api-unknown-parameter-refused
             return next_middleware(app)
         known = ", ".join(sorted(route.query))
         raise Problem(
@@ -155,7 +155,7 @@ def handles[Handler: Callable[..., Response]](
 
     def require_scope(app: Router, next_middleware: Next) -> Response:
         scopes = caller_of(app).scopes
-        if scopes is None or route.scope in scopes:
+        if scopes is None or route.scope in scopes:  # guard: key-scope-required, key-without-scopes-denied
             return next_middleware(app)
         raise Problem(
             "insufficient_scope",
@@ -165,6 +165,7 @@ def handles[Handler: Callable[..., Response]](
 
     def tell_of_image(app: Router, next_middleware: Next) -> Response:
         image_id = app.current_event.arguments.get("image_id", "")
+        # guard: logs-image-id-verified
         if is_image_id(image_id):  # anything else is a client's text, and no image's
             logger.append_keys(image_id=image_id)
         return next_middleware(app)

@@ -22,7 +22,7 @@ def caller_of(app: Router) -> Caller:
     """
     match app.access.access:
         case "keys":
-            caller = caller_from(_passed(app.current_event.authorized))
+            caller = caller_from(_passed(app.current_event.authorized))  # guard: authorizer-bypass-refused
         case "jwt":
             caller = _caller_of_token(_passed(app.current_event.claims), app.access)
         case "iam" | "anonymous":
@@ -39,7 +39,7 @@ def _passed(word: dict[str, Any]) -> dict[str, Any]:
 
 def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Caller:
     tenant_id = claims.get(access.jwt_tenant_claim, "")
-    if not is_tenant_id(tenant_id):
+    if not is_tenant_id(tenant_id):  # guard: tokens-tenant-required
         raise Problem(
             "no_tenant",
             f"The token's claim {access.jwt_tenant_claim!r} names no tenant: a tenant is 1 to 128 letters, "
@@ -47,4 +47,5 @@ def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Calle
         )
     # The issuer decides who pays: a missing claim or an unknown value gets nothing for free.
     tier = next((tier for tier in Tier if tier == claims.get(access.jwt_tier_claim)), Tier.FREE)
+    # guard: quotas-of-token-tier
     return Caller(tenant_id=tenant_id, tier=tier, allowance=tier.allowance, quota=tier.quota)

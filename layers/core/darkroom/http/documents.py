@@ -280,7 +280,7 @@ def image_document(
     return {
         **status_document(image, url_of, estimated_seconds),
         "source": None
-        if source == UNKNOWN_SOURCE
+        if source == UNKNOWN_SOURCE  # guard: status-unfetched-source
         else {
             "media_type": source.media_type,
             "bytes": source.size_bytes,

@@ -45,13 +45,16 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
     try:
         # In Latin-1 every byte is a character: a filename is not used, so its encoding does not matter.
         with PushMultipartParser(
-            boundary, header_charset="latin1", max_header_count=_MOST_HEADERS, max_header_size=_LONGEST_HEADER
+            boundary,
+            header_charset="latin1",  # guard: form-filename-not-decoded
+            max_header_count=_MOST_HEADERS,
+            max_header_size=_LONGEST_HEADER,  # guard: form-part-header-bound
         ) as parser:
             for event in parser.parse(body):
                 if isinstance(event, bytes):
                     chunks.append(event)
                 elif event is not None:
-                    if event.name != FILE_PART:
+                    if event.name != FILE_PART:  # guard: form-single-part
                         raise _invalid("It has a part other than `file`; parameters go into the query.")
                     if is_there:
                         raise _invalid("It has more than one part `file`; send one request per photo.")

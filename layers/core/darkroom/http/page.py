@@ -72,6 +72,7 @@ def page_settings(
 
 def shell_with(shell: bytes, settings: Mapping[str, Any]) -> bytes:
     """The shell with its settings, in the place of `{settings}` in an attribute."""
+    # guard: operate-settings-escaped
     return shell.replace(b"{settings}", html.escape(json.dumps(settings, sort_keys=True)).encode())
 
 
@@ -145,7 +146,7 @@ def redirect_to_page() -> Answer:
 def unknown_file_answer(correlation_id: str) -> Answer:
     """Says that the page has no such file; nobody keeps that, since a deployment may bring it."""
     problem = Problem("unknown_path", "The page has no such file. It may be of an earlier version: reload the page.")
-    return {
+    return {  # guard: page-unknown-file-uncached
         "statusCode": problem.status.value,
         "headers": {**_PROTECTION, "Content-Type": "application/problem+json", "Cache-Control": "no-store"},
         "body": json.dumps(problem_document(problem, correlation_id)),
@@ -157,7 +158,7 @@ def takes_gzip(accept_encoding: str | None) -> bool:
     weights: dict[str, bool] = {}
     for one in (accept_encoding or "").lower().split(","):
         name, *parameters = (part.strip() for part in one.split(";"))
-        weights[name] = not any(_is_zero(parameter) for parameter in parameters)
+        weights[name] = not any(_is_zero(parameter) for parameter in parameters)  # guard: page-gzip-refusal-respected
     return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))
 
 
@@ -174,5 +175,6 @@ def with_settings(shell: File, settings: Mapping[str, Any], *, etag: str) -> Fil
 
 def finished(page: Page, settings: PageSettings, policy: str) -> Page:
     """The page with its settings in its shell, whose tag changes with them and with the policy, too."""
+    # guard: page-tag-covers-settings
     digest = hashlib.sha256(json.dumps([page.tree, settings, policy]).encode()).hexdigest()
     return replace(page, shell=with_settings(page.shell, settings, etag=f'W/"{digest[:16]}"'))

@@ -30,6 +30,7 @@ class Price:
         """What this request costs its caller; None if it has no allowance."""
         if caller.allowance is None:
             return None
+        # guard: allowances-cost-burst-bound, allowances-cost-of-reads
         cost = min(self.cost(app), caller.allowance.burst)
         return Charge(policy=self.policy, allowance=caller.allowance, cost=cost)
 
@@ -62,11 +63,11 @@ def protected(
         charge = price.of(app, caller)
         if charge is not None:
             app.answer_headers["RateLimit-Policy"] = policy_field(charge.policy, charge.allowance, cost=charge.cost)
-        if require_healthy is not None:
+        if require_healthy is not None:  # guard: allowances-outage-uncharged
             require_healthy()
         try:
             if charge is not None:
-                _enforce(app, caller, rate_limit, charge)
+                _enforce(app, caller, rate_limit, charge)  # guard: allowances-request-charged
             return next_middleware(app)
         except TurnedAway as error:
             raise _refusal(app, caller, error, charge) from error
@@ -104,7 +105,7 @@ def _refusal(app: Router, caller: Caller, error: TurnedAway, charge: Charge | No
     with single_metric("RequestsTurnedAway", MetricUnit.Count, 1, default_dimensions=dimensions):
         pass
     if error.code == "overloaded":
-        name = "PayingTenantsShed" if caller.tier.pays else "FreeTenantsShed"
+        name = "PayingTenantsShed" if caller.tier.pays else "FreeTenantsShed"  # guard: shedding-alarm-by-tier
         with single_metric(name, MetricUnit.Count, 1, default_dimensions={"service": logger.service}):
             pass
     if "RateLimit" in app.answer_headers and charge is not None:

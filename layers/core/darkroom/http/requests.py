@@ -51,6 +51,7 @@ def refuse_damaged_file(app: Router) -> None:
     GIF or an AVIF still begins like one. JSON begins with a brace, and no file that is accepted does.
     """
     body = app.current_event.body or ""
+    # guard: bodies-damaged-json-as-json
     if app.current_event.is_base64_encoded or "\ufffd" not in body or body.lstrip().startswith("{"):
         return
     named = app.current_event.headers.get("content-type", "")[:40]

@@ -70,7 +70,7 @@ class Route:
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that it answers: HEAD as GET. The gateway leaves the body out and keeps its length."""
-        return (self.method, "HEAD") if self.method == "GET" else (self.method,)
+        return (self.method, "HEAD") if self.method == "GET" else (self.method,)  # guard: api-head-as-get
 
     @property
     def is_about_webhooks(self) -> bool:
@@ -92,7 +92,7 @@ class Route:
     @property
     def scope(self) -> Scope:
         """What a key must have been made for to send it."""
-        if self.is_about_webhooks:
+        if self.is_about_webhooks:  # guard: webhook-own-scopes
             return Scope.WEBHOOKS_READ if self.method == "GET" else Scope.WEBHOOKS_WRITE
         return Scope.IMAGES_READ if self.method == "GET" else Scope.IMAGES_WRITE
 

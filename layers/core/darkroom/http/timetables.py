@@ -76,7 +76,7 @@ def read_since(text: str, *, now: Milliseconds) -> Milliseconds:
         since = now - _duration(text) if text.startswith("P") else _instant("since", text)
     except Rejected:
         since = now + 1
-    if since > now:
+    if since > now:  # guard: webhook-recovery-in-the-past
         raise Rejected(
             "invalid_since",
             "since is an instant in the past with its zone, as in RFC 3339, or how long ago that was, as an ISO 8601 "
@@ -96,6 +96,7 @@ def _instant(name: str, text: str) -> Milliseconds:
     try:
         second = _instants.validate_python((match[1] + match[3].replace(" ", "+")).upper())
         instant = (second - _EPOCH) // timedelta(milliseconds=1) + _milliseconds_of(match[2])
+        # guard: schedules-nameable-instant
         rfc3339(instant)  # raises ValueError for what is in the year 0 or 10000 in UTC
     except (ValueError, OverflowError):
         raise problem from None
@@ -121,4 +122,4 @@ def _duration(text: str) -> int:
 def _milliseconds_of(fraction: str | None) -> int:
     """Returns a fraction of a second, such as ".1234567", rounded up: no image begins early."""
     digits = (fraction or "")[1:]
-    return int(digits[:3].ljust(3, "0")) + bool(digits[3:].strip("0"))
+    return int(digits[:3].ljust(3, "0")) + bool(digits[3:].strip("0"))  # guard: schedules-rounded-up

@@ -146,7 +146,7 @@ def read_webhook_change(body: bytes) -> WebhookChange:
 
 
 def _read(kind: Any, body: bytes) -> Any:
-    if len(body) > MAX_WEBHOOK_BYTES:
+    if len(body) > MAX_WEBHOOK_BYTES:  # guard: webhook-body-bound
         told = f"has {excess_in_words(len(body), MAX_WEBHOOK_BYTES)} are allowed"
         raise InvalidWebhook((FieldProblem(field="body", message=told),))
     try:
@@ -165,6 +165,7 @@ def read_recovery(body: bytes, *, now: Milliseconds) -> Milliseconds:
     the last 30 days. Raises Rejected (`invalid_since`)."""
     oldest = now - KEPT_SECONDS * 1000
     try:
+        # guard: webhook-recovery-body-bound
         asked = (json.loads(body) if body else {}) if len(body) <= MAX_RECOVERY_BYTES else None
     except (ValueError, RecursionError):  # no JSON, or a thousand brackets
         asked = None
@@ -176,7 +177,7 @@ def read_recovery(body: bytes, *, now: Milliseconds) -> Milliseconds:
             f"Send no body, or a JSON object of at most {limit_in_words(MAX_RECOVERY_BYTES)} that says since when: "
             '{"since": "2027-03-01T09:00:00Z"} or {"since": "P2D"}.',
         )
-    return max(read_since(asked["since"], now=now), oldest)
+    return max(read_since(asked["since"], now=now), oldest)  # guard: webhook-recovery-retention-bound
 
 
 def read_delivery_query(
@@ -198,7 +199,7 @@ def _status(text: str) -> DeliveryStatus:
 
 
 def _cursor(text: str) -> str:
-    if not is_delivery_id(text):
+    if not is_delivery_id(text):  # guard: webhook-cursor-checked
         raise invalid_cursor()
     return text
 

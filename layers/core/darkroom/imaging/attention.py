@@ -44,10 +44,10 @@ def attention_of(picture: pyvips.Image) -> FocalPoint:
     small = unpremultiplied(scaled(premultiplied(picture), *small_size(picture.width, picture.height).size))
     if small.hasalpha():
         # Neither black nor white things get lost on it, and it is not saturated.
-        small = small.flatten(background=_MIDDLE_GREY)
+        small = small.flatten(background=_MIDDLE_GREY)  # guard: attention-transparent-ignored
     small = small.colourspace("srgb").copy_memory()
     bands = small.bandsplit()
-    if all(band.min() == band.max() for band in bands):
+    if all(band.min() == band.max() for band in bands):  # guard: attention-uniform-keeps-middle
         return FocalPoint(x=0.5, y=0.5)
     across, down = round(small.width * _FRAME), round(small.height * _FRAME)
     framed = small.embed(
@@ -78,7 +78,7 @@ def _look(picture: pyvips.Image) -> tuple[float, float]:
 def _agreed(near: float, far: float) -> float:
     """What two looks agree on along one side, of which they are shares."""
     near, far = _inside(near), _inside(far)
-    trust = max(0.0, 1 - abs(near - far) / _MOST_APART)
+    trust = max(0.0, 1 - abs(near - far) / _MOST_APART)  # guard: attention-disagreeing-looks
     point = 0.5 + trust * ((near + far) / 2 - 0.5)
     return round(point * POINT_STEPS) / POINT_STEPS
 

@@ -36,14 +36,15 @@ def equal_qualities(quality: int, *, is_transparent: bool) -> dict[OutputFormat,
     lines of the table qualities lie on a straight line, and below the first one they stay as they are there.
     """
     others = _interpolated(quality)
-    if is_transparent:
+    if is_transparent:  # guard: best-no-transparent-jpeg
         return others
+    # guard: best-high-quality-jpeg-only
     return {"jpeg": quality} if quality > HIGHEST_COMPARED else {"jpeg": quality, **others}
 
 
 def _interpolated(quality: int) -> dict[OutputFormat, int]:
     for (low, here), (high, there) in pairwise(EQUAL_QUALITIES.items()):
         if quality <= high:
-            share = max(0, quality - low) / (high - low)
+            share = max(0, quality - low) / (high - low)  # guard: best-low-quality-floor
             return {name: round(one + share * (there[name] - one)) for name, one in here.items()}
     raise ValueError(f"{quality} is not a quality")

@@ -45,7 +45,7 @@ pyvips.cache_set_max(0)
 pyvips._remove_log_handler()
 
 # libvips recognises no format but these, though its wheel has libraries for a dozen more, another libheif among them.
-pyvips.operation_block_set("VipsForeignLoad", True)
+pyvips.operation_block_set("VipsForeignLoad", True)  # guard: libvips-loaders-blocked
 for _known in ("Jpeg", "Png", "Nsgif", "Webp"):
     pyvips.operation_block_set(f"VipsForeignLoad{_known}", False)
 
@@ -92,10 +92,10 @@ def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator
                 yield
     except Rejected:
         raise
-    except DECODERS_ERRORS as error:
+    except DECODERS_ERRORS as error:  # guard: engine-own-bug-no-damage
         # Its traceback leads through this generator back to it: a circle that would keep the picture's memory until
         # Python's collector comes by, which may be dozens of pictures later.
-        error.__traceback__ = None
+        error.__traceback__ = None  # guard: engine-refused-picture-released
         raise refusal_of(error, complete=complete, is_allowance=allowance_bytes is not None) from error
 
 
@@ -218,6 +218,7 @@ def _ended(jpeg: bytes) -> bytes:
     libvips passes on only if more rows are read after it. So the picture is decoded with two paddings: if it is the
     same, none of it depends on them.
     """
+    # guard: engine-jpeg-lost-end-only
     if len({_digest_of(jpeg + padding + END_OF_IMAGE) for padding in _PADDINGS}) > 1:
         raise truncated()
     return jpeg + END_OF_IMAGE
@@ -243,7 +244,8 @@ def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
 
 def _open_container(original: bytes, file_format: str, limits: Limits) -> Original:
     # These libraries read the container's sizes, but decode whatever the picture inside declares.
-    complete, is_avif = reaches_end(original), file_format == "avif"
+    complete, is_avif = reaches_end(original), file_format == "avif"  # guard: engine-container-truncation
+    # guard: engine-avif-metadata-ignored
     avif = without_metadata(original) if is_avif else b""  # a copy, which is not part of what the decoder takes
     with _decoding(complete=complete, allowance_bytes=_MARGIN_BYTES):
         opened = _open_avif(avif, limits) if is_avif else _open_heic(original, limits)
@@ -256,7 +258,7 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
     try:
         decoder = _avif.AvifDecoder(original, "auto", _THREADS)
     except SyntaxError:  # libavif has one word for boxes that are broken and for pictures above its own limits
-        for found in islice(_SIZES.finditer(original), MAX_PIECES):
+        for found in islice(_SIZES.finditer(original), MAX_PIECES):  # guard: engine-avif-size-limits
             check_limits(_container_header(*struct.unpack(">II", found[1]), bytes_per_pixel=_AVIF_BYTES), limits)
         raise
     size, frames, mode, icc_profile, _, orientation, _ = decoder.get_info()
@@ -282,6 +284,7 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
 def _open_heic(original: bytes, limits: Limits) -> Original:
     import pillow_heif  # noqa: PLC0415  most deployments never need it, and a cold start pays for it
 
+    # guard: heic-picture-alone
     file = pillow_heif.open_heif(io.BytesIO(picture_alone(original)), convert_hdr_to_8bit=True)
     if len(file) == 0:
         raise ValueError("libheif found no picture")
@@ -295,7 +298,7 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
         if file.stride != row_bytes:
             data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
         image = from_memory(data, width, height, bands=row_bytes // width)
-        return unpremultiplied(image) if file.premultiplied_alpha else image
+        return unpremultiplied(image) if file.premultiplied_alpha else image  # guard: engine-heic-premultiplied-alpha
 
     # libheif has already turned the picture upright.
     return Original(

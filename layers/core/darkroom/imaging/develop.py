@@ -194,7 +194,7 @@ def developing(
         )
     finally:
         for begun in encoding.values():
-            begun.cancel()
+            begun.cancel()  # guard: engine-failed-attempt-cancels
         wait(encoding.values())
 
 
@@ -256,7 +256,9 @@ def _opened(
         poster = None
         if "poster" in parts:
             still = _poster(source, timeline, limits, sought)
+            # guard: animation-poster-measured-for-all
             poster = _picture(still, parts["poster"], limits, for_others=_asks_for_attention(recipe))
+        # guard: animation-first-frame-like-poster
         first = _picture(source, parts["first"], limits, like=poster) if "first" in parts else None
         stills = [picture for picture in (first, poster) if picture is not None]  # the placeholder is the last one's
         if "keep" in parts:
@@ -265,7 +267,7 @@ def _opened(
                 timeline,
                 parts["keep"],
                 limits,
-                like=first or poster,
+                like=first or poster,  # guard: animation-frames-measured-once
                 effort=effort,
                 carriers=carriers,
                 overlays_for=overlays_for,
@@ -296,6 +298,7 @@ def _timeline(original: bytes, source: Original, recipe: Recipe, limits: Limits)
     timeline = timeline_of(original, most=limits.max_frames + 1)
     if timeline is None:
         return None, 0
+    # guard: animation-kept-frames-bound
     if len(timeline.frames) > limits.max_frames and any(spec.animation == "keep" for spec in recipe.variants):
         raise Rejected(
             "too_many_frames",
@@ -311,7 +314,7 @@ def _timeline(original: bytes, source: Original, recipe: Recipe, limits: Limits)
 def _carriers(original: bytes, recipe: Recipe) -> tuple[dict[str, Carriers], list[str]]:
     """The rights that each variant carries, by its name, and notices about what of them could not be read or written.
     Nothing is read unless the recipe asks for them."""
-    if recipe.metadata != "copyright":
+    if recipe.metadata != "copyright":  # guard: rights-read-on-request
         return {}, []
     from darkroom.imaging.rights import carriers_of, read_rights  # noqa: PLC0415  few recipes need it
 
@@ -401,7 +404,7 @@ def _poster(source: Original, timeline: Timeline, limits: Limits, sought: int) -
     from darkroom.imaging.animation import composed, is_uniform  # noqa: PLC0415  as above
 
     first = None
-    for canvas in islice(composed(timeline, limits), sought):
+    for canvas in islice(composed(timeline, limits), sought):  # guard: animation-poster-frames-bound
         if not is_uniform(canvas):
             return _still_of(canvas, source)
         first = first or _still_of(canvas, source)
@@ -434,7 +437,10 @@ def _picture(
     will need this one's point of attention.
     """
     source, recipe, before, box = edited(
-        source, recipe, max_aspect=limits.max_aspect, box=None if like is None else like.box
+        source,
+        recipe,
+        max_aspect=limits.max_aspect,
+        box=None if like is None else like.box,  # guard: animation-trim-same-all-frames
     )
     is_turned = source.orientation >= 5
     width, height = _turned((source.width, source.height), is_turned)
@@ -442,13 +448,14 @@ def _picture(
     placements = [placement for _, placement in jobs]
     attends = for_others or _asks_for_attention(recipe)
     if attends:  # the point of a picture hardly depends on what else is made of it
-        placements.append(small_size(width, height))
+        placements.append(small_size(width, height))  # guard: attention-least-base-size
     size = _turned(base_size(placements, width, height), is_turned)
     shrink = source.shrink_for(size)
     with source.decoding():
         image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
         halved_width = _turned((image.width, image.height), is_turned)[0] if shrink == 2 else None
         # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
+        # guard: engine-shrink-without-stretch
         if source.drops_rest and is_stretched((source.width, source.height), shrink, size):
             image = scaled_in_place(image, (source.width / shrink, source.height / shrink), *size)
         elif (image.width, image.height) != size:
@@ -462,7 +469,7 @@ def _picture(
     attention = None
     if point is not None:
         jobs = tuple(_attending(job, point, (width, height)) for job in jobs)
-        attention = before(point)
+        attention = before(point)  # guard: attention-point-before-edits
     return _Picture(
         image=base,
         jobs=jobs,
@@ -490,6 +497,7 @@ def _overlay_pictures(overlay_of: Callable[[str], bytes], limits: Limits, jobs: 
             largest = VariantSpec(name="overlay", width=width, height=height, fit="exact")
             picture = _picture(source, Recipe(variants=(largest,)), limits)
         except Rejected as refusal:
+            # guard: overlays-undecodable-code
             raise Rejected(OVERLAY_UNDECODABLE, f"The image {image_id}, an overlay of this one: {refusal}") from refusal
         pictures[image_id] = OverlayPicture(picture.image, size)
     return pictures
@@ -535,6 +543,7 @@ def _quality(spec: VariantSpec, file_format: OutputFormat) -> int:
 def _sharpened(quality: int, file_format: OutputFormat, share: float) -> float:
     raised = quality + quality_steps(file_format, share)
     # A step that also doubles the resolution of a JPEG's colours makes a file three quarters larger.
+    # guard: shrinking-colour-sampling
     if quality >= 95 or (file_format == "jpeg" and quality <= HIGHEST_COMPARED < raised):
         return quality
     return raised
@@ -552,8 +561,9 @@ def _encoded(
     encoded = partial(encode_under, image, effort=effort, carriers=carriers)
     if len(qualities) > 1:
         files = [encoded(name, quality=quality, ceiling_bytes=None) for name, quality in qualities.items()]
+        # guard: best-smallest-file
         smallest = min(files, key=lambda file: len(file.body))  # the first of equals
-        if ceiling_bytes is None or len(smallest.body) <= ceiling_bytes:
+        if ceiling_bytes is None or len(smallest.body) <= ceiling_bytes:  # guard: best-smallest-under-ceiling
             return smallest
         qualities = {smallest.format: qualities[smallest.format]}
     ((file_format, quality),) = qualities.items()
@@ -565,7 +575,7 @@ def _placeholder(image: pyvips.Image) -> Placeholder:
     size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
     # Pillow takes a fifth of libvips's time for a small picture, but it would unpack all of a large one.
     if (times := max(image.width, image.height) // _COARSE_SIDE) > 1:
-        image = image.shrink(times, times)
+        image = image.shrink(times, times)  # guard: engine-placeholder-without-copy
     mode = _MODES[image.bands]
     coarse = Image.frombuffer(mode, (image.width, image.height), image.write_to_memory())
     small = coarse.resize(size, Image.Resampling.LANCZOS, reducing_gap=2)

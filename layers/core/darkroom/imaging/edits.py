@@ -24,7 +24,7 @@ from darkroom.imaging.resize import scaled
 _HELD_BYTES = 64_000_000
 """A picture of at most this many bytes is decoded once, and kept for all steps: 21 megapixels of RGB."""
 
-_MOST_CELLS, _LEAST_CELL = 8, 8
+_MOST_CELLS, _LEAST_CELL = 8, 8  # guard: edits-cell-size-bounds
 """A hidden region keeps at most so many mean colours along its longer side, each of at least so many pixels a side: the
 mean of a single pixel would be the pixel. So a region that is smaller is widened to one cell."""
 
@@ -85,7 +85,7 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None
     with source.decoding():
         opened = _opened_again(source, shrink)
         if recipe.regions:
-            opened = _hidden(opened, recipe.regions, source)
+            opened = _hidden(opened, recipe.regions, source)  # guard: edits-regions-hidden-everywhere
         picture = opened()
         everything = Box(0, 0, picture.width, picture.height)
         del picture
@@ -118,6 +118,7 @@ class _Moves(NamedTuple):
         if self.box == self.everything and self.before == self.after:
             return Edited(source, recipe, lambda point: point, self.box)
         moved = recipe.model_copy(update={"variants": tuple(map(self._spec, recipe.variants))})
+        # guard: edits-focal-point-moved
         return Edited(replace(source, orientation=self.after), moved, self._back, self.box)
 
     def _spec(self, spec: VariantSpec) -> VariantSpec:
@@ -185,7 +186,7 @@ def _hidden(
     # No mean is of anything that is filled, whichever region comes first.
     fills = [(box, _black(picture, box)) for region, box in boxes if region.effect == "fill"]
     reduced = [(region, box) for region, box in boxes if region.effect != "fill"]
-    means = _means(_covered(picture, fills), [box for _, box in reduced])
+    means = _means(_covered(picture, fills), [box for _, box in reduced])  # guard: edits-mean-without-fills
     del picture
     patches = [
         (box, (_squares if region.effect == "pixelate" else _smooth)(mean, box))
@@ -207,10 +208,10 @@ def box_of(region: Region, source: Original, decoded: tuple[int, int]) -> Box:
     for _ in range(turns):  # back, counter-clockwise
         left, top, right, bottom = top, width - right, bottom, width - left
         width, height = height, width
-    reach = _REACH if source.mixes_neighbours else 0
+    reach = _REACH if source.mixes_neighbours else 0  # guard: edits-region-chroma-reach
     left, right = _scaled_outwards(left - reach, right + reach, source.width, decoded[0])
     top, bottom = _scaled_outwards(top - reach, bottom + reach, source.height, decoded[1])
-    if region.effect != "fill":
+    if region.effect != "fill":  # guard: edits-small-region-widened
         left, right = _widened(left, right, least=min(_LEAST_CELL, decoded[0]), most=decoded[0])
         top, bottom = _widened(top, bottom, least=min(_LEAST_CELL, decoded[1]), most=decoded[1])
     return Box(left, top, right - left, bottom - top)
@@ -222,6 +223,7 @@ _ROUNDING = 1e-6
 
 def _rounded_outwards(start: float, length: float, pixels: int) -> tuple[int, int]:
     first = min(floor(start * pixels + _ROUNDING), pixels - 1)
+    # guard: edits-region-rounded-outwards
     return first, min(max(ceil((start + length) * pixels - _ROUNDING), first + 1), pixels)
 
 
@@ -327,14 +329,14 @@ def _trimmed(opened: Callable[[], pyvips.Image], tolerance: int, orientation: in
     width, height = picture.width, picture.height
     corner = picture.getpoint(*_top_left(width, height, orientation))
     del picture  # and with it the decoder
-    picture = premultiplied(opened())
+    picture = premultiplied(opened())  # guard: edits-trim-transparent-border
     levels = tolerance * (257 if picture.format == "ushort" else 1)
     columns, rows = ((picture - corner).abs() > levels).bandor().project()
     across, down = _extent(columns), _extent(rows)
-    if across is None or down is None:
+    if across is None or down is None:  # guard: edits-trim-never-empty
         return Box(0, 0, width, height)
     left, right = _widened(*across, least=-(-(down[1] - down[0]) // max_aspect), most=width)
-    top, bottom = _widened(*down, least=-(-(right - left) // max_aspect), most=height)
+    top, bottom = _widened(*down, least=-(-(right - left) // max_aspect), most=height)  # guard: edits-trim-aspect-bound
     return Box(left, top, right - left, bottom - top)
 
 

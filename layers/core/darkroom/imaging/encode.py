@@ -87,7 +87,7 @@ def _png(image: pyvips.Image, effort: Effort) -> bytes:
     With one, photos have 15 to 40 per cent fewer bytes and take less time; screenshots and drawings have fewer bytes
     without.
     """
-    if _is_smaller_filtered(image):
+    if _is_smaller_filtered(image):  # guard: engine-png-filter-choice
         return _deflated(image, _PNG_FILTERED_LEVEL[effort], _PNG_FILTER[effort])
     return _deflated(image, _PNG_LEVEL[effort], "none")
 

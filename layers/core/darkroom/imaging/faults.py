@@ -14,7 +14,7 @@ from darkroom.imaging.headers import truncated, undecodable, unsupported
 DECODERS_ERRORS = (pyvips.Error, EOFError, MemoryError, OSError, RuntimeError, SyntaxError, ValueError)
 """What libvips raises, libavif's binding in Pillow, and pillow-heif. Anything else is a bug of ours."""
 
-_OUT_OF_MEMORY = ("out of memory", "Out of memory", "Memory allocation error")
+_OUT_OF_MEMORY = ("out of memory", "Out of memory", "Memory allocation error")  # guard: engine-heif-memory-no-damage
 """What libvips, libavif and libheif say."""
 
 _TOO_LARGE = "Security limit exceeded"
@@ -50,5 +50,5 @@ def refusal_of(error: Exception, *, complete: bool, is_allowance: bool) -> Excep
         # A file must not be refused because memory was short for reasons other than the file.
         return MemoryError(said)
     if why := next((why for words, why in _UNSUPPORTED.items() if words in said), None):
-        return unsupported(why)
+        return unsupported(why)  # guard: engine-unsupported-no-damage
     return undecodable("it could not be decoded") if complete else truncated()

@@ -52,11 +52,12 @@ def gaussian_mask(sigma: float) -> tuple[list[int], int]:
     shares = [exp(-(x**2) / (2 * sigma**2)) for x in range(floor(sigma * sqrt(-2 * log(_LEAST_WEIGHT))) + 1)]
     shares = [share / (2 * sum(shares) - shares[0]) for share in shares]
     total = 1
+    # guard: filters-mask-weight-minimum
     while 2 * total * shares[0] < _MOST_WEIGHT - 1:  # rounding may add one to the middle
         total *= 2
     ends = [round(total * sum(shares[x:])) for x in range(1, len(shares) + 1)]
     side = [end - beyond for end, beyond in pairwise(ends)]
-    return [*reversed(side), total - 2 * sum(side), *side], total
+    return [*reversed(side), total - 2 * sum(side), *side], total  # guard: filters-flat-stays-flat
 
 
 def edge_colour(image: pyvips.Image, placement: Placement) -> tuple[int, int, int, int]:

@@ -78,5 +78,5 @@ def _over(layer: pyvips.Image, below: pyvips.Image, opacity: float) -> pyvips.Im
     layer = layer.unpremultiply() * [*[1] * (layer.bands - 1), opacity]
     # Given bytes, libvips drops fractions, which darkens the picture.
     space = "srgb" if below.bands > 2 else "b-w"
-    mixed = below.cast("float").composite2(layer, "over", compositing_space=space)
+    mixed = below.cast("float").composite2(layer, "over", compositing_space=space)  # guard: overlays-colour-rounding
     return mixed.extract_band(0, n=below.bands).rint().cast(below.format)

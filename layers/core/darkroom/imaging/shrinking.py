@@ -38,12 +38,13 @@ def shrink_of(header: Header, size: tuple[int, int]) -> int:
     sides = ((header.width, size[0]), (header.height, size[1]))
     for factor, room in _ROOM.items() if header.shrinks else ():
         if header.format == "jpeg":
-            fits = all(wanted * room <= side // factor for side, wanted in sides) and (
+            fits = all(wanted * room <= side // factor for side, wanted in sides) and (  # guard: engine-shrink-room
                 not is_stretched((header.width, header.height), factor, size)
+                # guard: engine-shrink-padding
                 or all(padding(side // factor, side / factor, wanted) for side, wanted in sides)
             )
         else:  # libwebp fits the whole picture into the smaller one, and a large one has no room in memory
-            needed = 1 if factor == 2 and header.shrinks_to_fit else room
+            needed = 1 if factor == 2 and header.shrinks_to_fit else room  # guard: engine-large-webp-halved
             fits = all(wanted * needed <= side // factor for side, wanted in sides)
         if fits:
             return factor

@@ -61,11 +61,12 @@ def accept_upload(ports: Ports, image_id: str, *, on_row: Callable[[Image], None
         body = _body(ports, image)
         if body is None:
             return Acceptance(outcome="nothing_there", image=image)
+        # guard: upload-late-arrival-expires
         after = expire(image, now=now) if has_expired(image, now) else arrive(image, _kept(ports, image, body), now=now)
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=now)
     try:
-        image = ports.images.change(image, after)
+        image = ports.images.change(image, after)  # guard: upload-acceptance-fence
     except Fenced as lost:
         if lost.current is None:
             return Acceptance(outcome="gone", image=None)
@@ -88,7 +89,7 @@ def _outcome(image: Image) -> Literal["accepted", "failed", "expired"]:
 
 def _late(ports: Ports, image: Image) -> Acceptance:
     """The row of an image that no longer awaits an upload has all that counts; what came for it is deleted."""
-    if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
+    if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:  # guard: upload-lost-message-resent
         # An earlier acceptance may have crashed before it sent the message, and this is why the notification comes
         # again.
         enqueue_in_time(ports, image)
@@ -99,6 +100,7 @@ def _late(ports: Ports, image: Image) -> Acceptance:
 def _clear(ports: Ports, image: Image) -> None:
     """Removes objects that are no longer needed. If that fails now, the notification must come again to do it: the
     image is fine, but clients' uploads must not be left behind."""
+    # guard: upload-live-original-kept, upload-orphan-original-removed
     if not image.has_original and image.status.is_terminal:
         # Another process may have stored it while the row was ended.
         versions = ports.originals.versions_of(image.image_id)
@@ -111,18 +113,19 @@ def _body(ports: Ports, image: Image) -> bytes | None:
     found: list[tuple[int, str]] = []
     # The store enforces what was announced, so another file is one that bypassed it. Two reads must agree that it is
     # another: a single one may be damaged, and the verdict removes the file.
-    for _ in range(2):
+    for _ in range(2):  # guard: upload-mismatch-read-twice
         size_bytes = ports.uploads.size_bytes(image.image_id)
         if size_bytes is None:
             return None
         # The size is compared first, so that nothing is read that does not fit into memory.
+        # guard: upload-size-before-read
         body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
         if body is None:
             return None
         found.append((size_bytes, hashlib.sha256(body).hexdigest()))
-        if found[-1] == (image.source.size_bytes, image.source.sha256):
+        if found[-1] == (image.source.size_bytes, image.source.sha256):  # guard: upload-announced-bytes-match
             return body
-    if found[0] != found[1]:
+    if found[0] != found[1]:  # guard: upload-differing-reads-retried
         raise Retryable("the upload did not arrive whole")
     raise Rejected(
         "checksum_mismatch",
@@ -133,9 +136,9 @@ def _body(ports: Ports, image: Image) -> bytes | None:
 
 def _kept(ports: Ports, image: Image, body: bytes) -> Source:
     """The original that the upload became. Raises Rejected if it is no image that can be developed."""
-    media_type = accepted_media_type(body[:SNIFF_BYTES], ports.input_formats)
+    media_type = accepted_media_type(body[:SNIFF_BYTES], ports.input_formats)  # guard: upload-type-from-bytes
     original = ports.originals.put_if_absent(image.image_id, body, sha256=image.source.sha256, media_type=media_type)
-    if original.sha256 != image.source.sha256:
+    if original.sha256 != image.source.sha256:  # guard: upload-original-matches
         # Only a key can lead to another original under its id: of a photo that was sent with the key and got no row.
         raise key_reused()
     return Source(

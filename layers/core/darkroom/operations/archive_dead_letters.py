@@ -100,7 +100,7 @@ def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
         "body": letter.body if message is None else message.model_dump_json(),
         "verdict": case.verdict.value,
         "problem": case.problem,
-        "explanation": without_texts(case.explanation) if case.explanation else None,
+        "explanation": without_texts(case.explanation) if case.explanation else None,  # guard: erasure-archive-no-texts
         "image": None
         if image is None
         else {

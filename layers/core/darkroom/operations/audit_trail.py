@@ -41,12 +41,12 @@ class Trail:
             about={key: value for key, value in about.items() if value is not None},
         )
         if is_certain:
-            deeds.begin(*targets)
+            deeds.begin(*targets)  # guard: audit-begun-before-change
         try:
             yield deeds
         except BaseException as error:
             deeds.state = State.FAILED if isinstance(error, Exception) else State.INTERRUPTED
-            deeds.error = type(error).__name__ if isinstance(error, Exception) else None
+            deeds.error = type(error).__name__ if isinstance(error, Exception) else None  # guard: audit-no-error-text
             raise
         finally:
             deeds.end()
@@ -83,7 +83,7 @@ class Deeds:
             if target is None:
                 return
             self._targets.append(target)
-            if len(self._targets) >= MOST_TARGETS:
+            if len(self._targets) >= MOST_TARGETS:  # guard: audit-entry-targets-bound
                 self._write(State.GOING_ON, self._targets)
                 self._targets.clear()
 
@@ -97,7 +97,7 @@ class Deeds:
             return
         try:
             self._write(self.state, self._targets, counts=dict(self.counts), error=self.error)
-        except Exception as error:
+        except Exception as error:  # guard: audit-unwritten-end-tolerated
             self.trail.on_missed(
                 f"The end of {self.action} ({self.action_id}) is not in the audit log, which did not answer: {error}. "
                 "What was done is done."

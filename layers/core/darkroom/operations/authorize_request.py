@@ -38,7 +38,7 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
     if key is None or key_id is None:
         return Denied(reason="malformed")
     stored = ports.tenants.key(key_id)
-    if not opens(key, stored) or stored is None:
+    if not opens(key, stored) or stored is None:  # guard: key-secret-comparison
         return Denied(reason="unknown", key_id=key_id)
     now = ports.clock()
     match stored.state(now):
@@ -47,7 +47,7 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
         case KeyState.EXPIRED:
             return Denied(reason="expired", key_id=key_id)
     tenant = ports.tenants.tenant(stored.tenant_id)
-    if tenant is None or tenant.state is not TenantState.ACTIVE:
+    if tenant is None or tenant.state is not TenantState.ACTIVE:  # guard: key-of-suspended-tenant-denied
         return Denied(reason="suspended", key_id=key_id)
     _note_use(ports, stored, now)
     return Caller(
@@ -63,6 +63,6 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
 def _note_use(ports: Ports, key: ApiKey, now: Milliseconds) -> None:
     """Notes the day of the key's use: one write per key and day. Whether it succeeds decides nothing."""
     today = day_of(now)
-    if key.last_used_on != today:
-        with bookkeeping("key's use not noted"):
+    if key.last_used_on != today:  # guard: key-use-noted-daily
+        with bookkeeping("key's use not noted"):  # guard: key-use-note-failure-tolerated
             ports.tenants.note_use(key.key_id, today)

@@ -13,7 +13,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.operations.enqueue import EnqueuePorts, enqueue
 from darkroom.ports import Fenced
 
-OPENING_FENCE = ("version", "status", "run")
+OPENING_FENCE = ("version", "status", "run")  # guard: fence-on-replay
 """An operator decides on the whole row that was read: of two concurrent decisions one opens it."""
 
 _TRIES = 5

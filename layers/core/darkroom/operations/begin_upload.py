@@ -122,6 +122,7 @@ def _replay(ports: Ports, image: Image, fingerprint: str) -> Begun:
         if current.status is not Status.AWAITING_UPLOAD:
             return Begun(image=current, form=None, replayed=True)
         try:
+            # guard: upload-renewal-fence
             renewed = ports.images.change(current, renew_upload(current, now=ports.clock()), fence=DUE_FENCE)
         except Fenced as lost:
             current = lost.current

@@ -17,14 +17,15 @@ def blank_deliveries(deliveries: Deliveries, image_id: str, *, now: Milliseconds
             delivery = deliveries.get(key.endpoint_id, key.delivery_id)
             if delivery is None or (after := blank(delivery)) == delivery:
                 continue
+            # guard: erasure-leased-delivery-untouched
             if delivery.is_leased(now=now):  # its worker is about to write what was answered
-                are_all = False
+                are_all = False  # guard: erasure-leased-delivery-pending
             else:
                 deliveries.change(delivery, after)
         except Fenced:
-            are_all = False
+            are_all = False  # guard: erasure-fenced-delivery-pending
         except UnreadableRow as error:
-            unreadable = error
+            unreadable = error  # guard: erasure-unreadable-delivery
     if unreadable is not None:
         raise unreadable
     return are_all

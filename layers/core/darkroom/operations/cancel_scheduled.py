@@ -38,12 +38,12 @@ def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remov
     """
     for _ in range(_TRIES):
         image = ports.images.get(image_id)
-        if image is None or not selection.covers(image):
+        if image is None or not selection.covers(image):  # guard: day-cancel-selection-rechecked
             return False
-        ports.deeds.begin()
+        ports.deeds.begin()  # guard: audit-cancel-announced
         after = delete(image, now=ports.clock(), remove_at=remove_at)
         try:
-            ports.images.change(image, after, fence=("version",))
+            ports.images.change(image, after, fence=("version",))  # guard: day-cancel-version-fence
         except Fenced:
             continue
         ports.deeds.add(image_id, "deleted")

@@ -37,7 +37,7 @@ def change_endpoint(
 def end_rest_of_host(endpoints: Endpoints, endpoint: Endpoint, clock: Clock) -> None:
     """Lets an endpoint that is to be tried at once try its host, with all others that rest for it. Raises Retryable."""
     for row in read_host(endpoints, endpoint.tenant_id, endpoint.endpoint_id)[1:]:
-        if row.unreached:
+        if row.unreached:  # guard: webhook-enable-ends-host-rest
             change_endpoint(endpoints, row, lambda current: reach(current, now=clock()))
 
 

@@ -65,7 +65,7 @@ def check_messages(ports: CheckPorts, queue: str, messages: Sequence[Received]) 
         try:
             mistrust = check_message(ports, queue, received)
         except Exception as error:  # whatever it is, it is this message's, and no reason to fail any other
-            failures[place] = error
+            failures[place] = error  # guard: signatures-unchecked-event
             continue
         if mistrust is not None:
             rejected[place] = mistrust
@@ -89,6 +89,7 @@ def verify(
     It says nothing about when: a message may be days old, or a copy. The row decides that, by its run and schedule.
     """
     if received.signature is None:
+        # guard: signatures-unsigned-rejected
         if may_be_unsigned(received.body) or _is_from_before(message_keys, received):
             return
         from darkroom.domain.rejection import read_rejected_message  # noqa: PLC0415 -- seldom
@@ -100,24 +101,26 @@ def verify(
     if key is None:
         raise NotVerified(Mistrust.UNKNOWN_KEY)
     group = _group_in(queue, received.body) if received.group is None else received.group
+    # guard: signatures-match-required
     if not signature.covers(secret=key.text, queue=queue, group=group, body=received.body):
         raise NotVerified(Mistrust.FORGED)
 
 
 def _is_from_before(message_keys: Secret, received: Received) -> bool:
     """Whether the version before signatures may have sent it. Once the first key was replaced, nothing is."""
+    # guard: signatures-after-rotation
     return is_from_before(message_keys.current().created_at, received.sent_at) and message_keys.previous() is None
 
 
 def _group_in(queue: str, body: str) -> str:
     """The group that our code gives a message to that queue with this body."""
     # Imported where such messages come: the lanes' workers would load the webhooks and all about events for nothing.
-    if queue == EVENTS:
+    if queue == EVENTS:  # guard: signatures-event-group
         from darkroom.domain.event import UnreadableEvent, read_event  # noqa: PLC0415
 
         with suppress(UnreadableEvent):
             return read_event(body).tenant_id
-    elif queue == DELIVERY:
+    elif queue == DELIVERY:  # guard: signatures-endpoint-group
         from darkroom.domain.delivery import UnreadableDeliveryMessage, read_delivery_message  # noqa: PLC0415
 
         with suppress(UnreadableDeliveryMessage):

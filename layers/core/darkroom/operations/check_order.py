@@ -49,10 +49,12 @@ def check_order(
     answer.
     """
     appointment = appoint(timetable, now=now)
+    # guard: webhook-notify-own-tenant
     if order.notify is not None and not _is_there(ports.endpoints, tenant_id, order.notify):
         raise unknown_notify()
-    ports.quotas.require_room(tenant_id, quota, size_bytes=size_bytes)
-    lane = lane_for(tier).name
+    ports.quotas.require_room(tenant_id, quota, size_bytes=size_bytes)  # guard: quotas-room-required
+    lane = lane_for(tier).name  # guard: tenants-upload-tier-lane
+    # guard: load-shedding-announcement
     ports.load_shedder.require_capacity(lane, tier, process_at=appointment.process_at)
     return partial(
         accept,
@@ -71,5 +73,6 @@ def check_order(
 def _is_there(endpoints: Endpoints, tenant_id: str, endpoint_id: str) -> bool:
     try:
         return endpoints.get(tenant_id, endpoint_id) is not None
+    # guard: unreadable-webhook-may-be-named
     except UnreadableRow:  # it hears of the image from a version that can read it
         return True

@@ -34,6 +34,7 @@ class OutcomeCounter:
     def is_due(self, now: Milliseconds) -> bool:
         """Whether what was counted should be written: there is something bad, or it has waited long enough."""
         is_bad = any(outcomes.failed_attempts or outcomes.bad for outcomes in self.counts.values())
+        # guard: outcomes-bad-written-at-once
         return is_bad or (self.since is not None and now - self.since >= REPORT_SECONDS * 1000)
 
 
@@ -54,8 +55,9 @@ def report_outcomes(ports: Ports, counter: OutcomeCounter) -> None:
         if minute >= now - KEPT_MINUTES * MINUTE:
             try:
                 ports.outcome_counts.add(lane, minute, outcomes)
-            except Exception as failure:
+            except Exception as failure:  # guard: outcomes-failure-contained
                 report_failure("outcomes not reported", failure)
+                # guard: outcomes-unwritten-kept
                 return  # another write would only wait as long
         del counter.counts[lane, minute]
     if not counter.counts:

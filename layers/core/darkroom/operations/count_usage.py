@@ -56,7 +56,7 @@ def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
             for count in batch:
                 try:
                     added += ports.usage.add([count])
-                except Exception as error:
+                except Exception as error:  # guard: isolated-usage-event
                     failed[count.event_id] = error
     failures |= {place: failed[count.event_id] for place, count in counts.items() if count.event_id in failed}
     accepted_bytes = sum(used.image_bytes for used in (count.usage for count in added))

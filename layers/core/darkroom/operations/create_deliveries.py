@@ -70,24 +70,25 @@ def _create(
     unreadable: dict[str, UnreadableRow],
 ) -> int:
     read_at, rows = known.get(event.tenant_id, (0, []))
-    if ports.clock() - read_at >= SECOND:
+    if ports.clock() - read_at >= SECOND:  # guard: webhook-endpoints-read-once, webhook-endpoints-reread
         read_at, rows = ports.clock(), list(ports.endpoints.of_tenant(event.tenant_id))
         known[event.tenant_id] = read_at, rows
     wanted = [endpoint for endpoint in rows if _wants(endpoint, event)]
     # What is noted before its image is deleted is blanked by the sweeper, which looks until half an hour after that.
-    if wanted and _is_of_a_deleted_image(ports, event):
+    if wanted and _is_of_a_deleted_image(ports, event):  # guard: erasure-late-event-no-details
         body = without_details(body)
-    body = without_stored(body)
+    body = without_stored(body)  # guard: quotas-hidden-from-webhooks
     problems: list[Exception] = []
     for endpoint in wanted:
         try:
             _note(ports, endpoint, event, body, rows)
+        # guard: unreadable-delivery-already-noted
         except UnreadableRow as row:  # what was noted before, a newer version has written since
             unreadable[row.row_id] = row
         except Exception as error:  # of this endpoint alone: no other misses its event
-            problems.append(error)
+            problems.append(error)  # guard: isolated-endpoint-delivery
     if problems:
-        raise problems[0]
+        raise problems[0]  # guard: isolated-delivery-failure-retried
     return len(wanted)
 
 
@@ -97,6 +98,7 @@ def _is_of_a_deleted_image(ports: Ports, event: Heard) -> bool:
         return False
     try:
         image = ports.images.get(image_id)
+    # guard: erasure-unreadable-image-event
     except UnreadableRow:  # as long as this version cannot read it, nothing of it is removed either
         return False
     return image is not None and image.is_deleted
@@ -125,11 +127,14 @@ def _note(
     if isinstance(endpoint, UnreadableRow):  # the version that can read it finds the delivery at its next look
         raise endpoint
     # Whatever becomes of its message, the sweeper finds it.
+    # guard: webhook-new-delivery-watched
     watched = watch(ports.endpoints, endpoint, ports.clock() + LOOK_SECONDS * SECOND, ports.clock)
     if watched is not None:
         rows[rows.index(endpoint)] = endpoint = watched
+    # guard: webhook-no-message-while-held
     may_go = endpoint.is_enabled and as_seen(at_one_host(endpoint, rows)).rests_until is None
-    if may_go and delivery.status is DeliveryStatus.WAITING:
+    if may_go and delivery.status is DeliveryStatus.WAITING:  # guard: webhook-message-only-if-waiting
+        # guard: webhook-message-failure-tolerated
         with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
             ports.delivery_queue.send(message_for(delivery))
 
@@ -139,8 +144,9 @@ def _id_of(endpoint: Endpoint | UnreadableRow) -> str:
 
 
 def _wants(endpoint: Endpoint | UnreadableRow, event: Heard) -> bool:
-    if event.notify not in (None, _id_of(endpoint)):
+    if event.notify not in (None, _id_of(endpoint)):  # guard: webhook-event-one-endpoint
         return False
     # Perhaps a newer version has other patterns, too: one event too many is better than one that is lost.
+    # guard: unreadable-endpoint-unknown-events
     is_unknown = endpoint.events is None or not set(endpoint.events) <= set(PATTERNS)
     return (isinstance(endpoint, UnreadableRow) and is_unknown) or matches(endpoint.events or (), event.type)

@@ -30,11 +30,12 @@ def delete_image(ports: Ports, image_id: str, *, tenant_id: str, remove_at: Mill
     """
     for _ in range(_TRIES):
         image = ports.images.get(image_id) if is_image_id(image_id) else None
-        if image is None or image.tenant_id != tenant_id:
+        if image is None or image.tenant_id != tenant_id:  # guard: tenant-withdrawal-own-only
             raise UnknownImage
         if image.is_deleted:
             return
         try:
+            # guard: fence-on-withdrawal
             ports.images.change(image, delete(image, now=ports.clock(), remove_at=remove_at), fence=("version",))
             return
         except Fenced:

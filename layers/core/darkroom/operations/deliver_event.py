@@ -109,7 +109,7 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     if not host:
         return Delivered(outcome="endpoint_gone")
     endpoint, *others = host
-    if ports.is_suspended(message.tenant_id):
+    if ports.is_suspended(message.tenant_id):  # guard: webhook-suspended-tenant-waits
         return Delivered(outcome="suspended")
     if may_use_runway(host, message.delivery_id, now=ports.clock()):
         delivered = _deliver_from_runway(ports, endpoint, message, claimed_by)
@@ -119,20 +119,22 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     if delivery is None:
         return Delivered(outcome="gone")
     if isinstance(delivery, UnreadableRow):
+        # guard: unreadable-delivery-place-freed
         current = change_endpoint(ports.endpoints, endpoint, lambda row: pass_over(row, message.delivery_id))
         met = () if current is None else _call_next(ports, (current, *others), message)
         return Delivered(outcome="unreadable", unreadable=(delivery, *met))
     claimed = claim(delivery, claimed_by=claimed_by, now=ports.clock())
     if isinstance(claimed, str):
         if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
-            watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)
+            watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)  # guard: webhook-not-due-watched
         # It may have gone from a runway while a place was kept for it.
+        # guard: webhook-runway-kept-place-freed
         current = change_endpoint(ports.endpoints, endpoint, lambda row: release(row, delivery.delivery_id))
         met = () if current is None else _call_next(ports, (current, *others), message)
         return Delivered(outcome=claimed, unreadable=met)
     now = ports.clock()
     if claimed.status is DeliveryStatus.FAILED:
-        with suppress(Fenced, UnreadableRow):
+        with suppress(Fenced, UnreadableRow):  # guard: webhook-give-up-fenced
             ports.deliveries.change(delivery, claimed)
         change_endpoint(
             ports.endpoints,
@@ -144,10 +146,12 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
                 retry_at=None,
                 is_gone=False,
                 now=now,
+                # guard: webhook-lost-worker-host-unknown
                 was_unreached=row.unreached > 0,  # nothing new is known of its host
             ),
         )
         return Delivered(outcome="gave_up")
+    # guard: webhook-secret-before-claim
     master = ports.master_secret.current().text.encode()  # before anything is claimed: without it nothing can be sent
     flying = _take_off(ports, host, message, claimed_by)
     if isinstance(flying, NotNow):
@@ -156,6 +160,7 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         return Delivered(outcome="endpoint_gone")
     sending = _claim(ports, flying, delivery, claimed)
     if sending is None:
+        # guard: webhook-second-worker-place-freed
         landed = change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
         # One on a runway calls nobody when it ends, but if it has made the endpoint narrow.
         met = () if landed is None or not landed.is_wide else _call_next(ports, (landed, *others), message)
@@ -169,13 +174,14 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
 def _claim(ports: Ports, flying: Endpoint, delivery: Delivery, claimed: Delivery) -> Delivery | None:
     """The delivery's row as claimed; None if another worker has it, perhaps a newer one. Who has it on a runway has not
     written the row: so this keeps others from there until the row is written."""
+    # guard: webhook-runway-row-claim-excludes
     flight = None if flying.widened_at is None else _flight(ports, delivery.delivery_id, claimed.claimed_by)
     if flight is not None:
         most = RUNWAY_PLACES + MAX_FLIGHTS  # the row has counted this one
         if ports.deliveries.take_place(flying.endpoint_id, flight, now=ports.clock(), most=most) != "taken":
             return None
     sending: Delivery | None = None
-    with suppress(Fenced, UnreadableRow):
+    with suppress(Fenced, UnreadableRow):  # guard: unreadable-claim-keeps-no-place
         sending = ports.deliveries.change(delivery, claimed)
     if flight is not None:  # not after an outage: the write may come late, and nobody may take the delivery before it
         _free(ports, flying, flight)
@@ -199,6 +205,7 @@ def _deliver_from_runway(
 ) -> Delivered | None:
     """What the message came to; None if its runway has no place, or if there is nothing to send."""
     master = ports.master_secret.current().text.encode()
+    # guard: webhook-runway-slow-start
     flight, most = _flight(ports, message.delivery_id, claimed_by), endpoint.runway_places
     place = ports.deliveries.take_place(endpoint.endpoint_id, flight, now=ports.clock(), most=most)
     if place == "held":
@@ -229,6 +236,7 @@ def _record(ports: Ports, delivery: Delivery, claimed: Delivery, answer: Answer)
         except UnreadableRow:
             return None
         except Fenced as fenced:
+            # guard: webhook-runway-outcome-recorded
             if fenced.current is None or fenced.current.attempt >= claimed.attempt:
                 return None
             delivery = fenced.current
@@ -252,7 +260,7 @@ def _hear_from_runway(
         was_wide = row.is_wide
         if answer.is_success:
             return go_on_well(row, milliseconds=answer.milliseconds, now=now)
-        if was_wide or answer.is_gone:
+        if was_wide or answer.is_gone:  # guard: webhook-runway-failures-count-once
             return fail(
                 row,
                 claimed.delivery_id,
@@ -314,17 +322,22 @@ def _take_off(
         if not host:
             return None
         if isinstance(flying, Endpoint):
-            if not has_too_many(host, now=ports.clock()):
+            if not has_too_many(host, now=ports.clock()):  # guard: webhook-host-flight-taken-back
                 return flying
             change_endpoint(
                 ports.endpoints, flying, lambda row: crowd(land(row, message.delivery_id), now=ports.clock())
             )
             flying, host = NotNow.BUSY, read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
-        if not host or isinstance(
-            take_off(host[0], message.delivery_id, claimed_by=claimed_by, now=ports.clock(), others=host[1:]), NotNow
+        if (
+            not host  # guard: webhook-host-looks-after-mark
+            or isinstance(
+                take_off(host[0], message.delivery_id, claimed_by=claimed_by, now=ports.clock(), others=host[1:]),
+                NotNow,
+            )
         ):
             return flying
     with bookkeeping("message not sent", delivery_id=message.delivery_id):  # then the sweeper sends it
+        # guard: webhook-host-collision-retried
         ports.delivery_queue.send(message, delay_seconds=1 + int(ports.jitter() * HOST_TRIES))
     return NotNow.BUSY
 
@@ -341,7 +354,7 @@ def _take_off_there(
         refusal = flying if isinstance(flying, NotNow) else None
         if isinstance(flying, Endpoint):
             return flying
-        unkept = release(row, delivery_id)
+        unkept = release(row, delivery_id)  # guard: webhook-refused-place-returned
         # Written on the row that has no room: one of those on their way ends after this, and calls the next.
         return crowd(unkept, now=ports.clock()) if flying is NotNow.BUSY else unkept
 
@@ -357,6 +370,7 @@ def _hear(ports: Ports, host: Sequence[Endpoint], sending: Delivery, answer: Ans
     after = record(sending, answer, unit_random=ports.jitter(), now=now)
     try:
         recorded = ports.deliveries.change(sending, after)
+    # guard: unreadable-attempt-still-counts, webhook-late-worker-fenced
     except (Fenced, UnreadableRow):  # it took so long that another worker has it
         recorded = None
     delivery_id = sending.delivery_id
@@ -385,6 +399,7 @@ def _hear(ports: Ports, host: Sequence[Endpoint], sending: Delivery, answer: Ans
     met: list[UnreadableRow] = []
     if current is not None and current.rests_until is not None and not answer.was_unreached:
         begins = sending.attempt == 1 and current.failures == FAILURES_TO_REST
+        # guard: webhook-probe-failure-calls-other, webhook-rest-begin-calls-other
         if begins or current.probe == delivery_id:
             met += _call_another(ports, current)
     if current is not None:
@@ -405,6 +420,7 @@ def _at_host(ports: Ports, host: Sequence[Endpoint], before: Endpoint, answer: A
             rested = change_endpoint(ports.endpoints, host[0], lambda row: rest_for_host((row, *host[1:]), now=now))
             return host if rested is None else (rested, *host[1:])
         reached = [
+            # guard: webhook-answer-ends-host-rest
             change_endpoint(ports.endpoints, row, lambda it: reach(it, now=now)) if had_scout or row.unreached else row
             for row in host[1:]
         ]
@@ -428,6 +444,7 @@ def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage)
     if scout_of(host) is not None:
         return met
     room, looks_again_after = room_at_host(host, now=now), list[int]()
+    # guard: webhook-host-fewest-flights-first
     for endpoint in sorted(host, key=lambda row: len(in_flight(row, now=now))):
         if endpoint.crowded_at is None or not endpoint.is_enabled or endpoint.rests_until is not None:
             continue
@@ -435,7 +452,7 @@ def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage)
         here = min(endpoint.limit - len(flying), room)
         if here <= 0:
             continue
-        with bookkeeping("next delivery not called"), suppress(Fenced):
+        with bookkeeping("next delivery not called"), suppress(Fenced):  # guard: bookkeeping-next-delivery-isolated
             is_wide = has_runways(host)
             due = _due(ports, endpoint, but=flying, before=ripe_before(host, now=ports.clock()))
             # Not the first of them: several that end at the same time would all call the same ones.
@@ -447,7 +464,7 @@ def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage)
             elif not flying:
                 # The index may not show yet who had to wait, or still show who has ended.
                 seconds = (now - endpoint.crowded_at) // SECOND
-                if mixed or seconds < LAG_SECONDS:
+                if mixed or seconds < LAG_SECONDS:  # guard: webhook-index-lag-looks-again
                     looks_again_after.append(min(max(1, seconds), LAG_SECONDS))
                 else:
                     ports.endpoints.change(endpoint, uncrowd(endpoint))
@@ -462,11 +479,13 @@ def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     perhaps its receiver cannot take those events alone. It is one with few attempts, of the newest that wait: the
     older ones are likely to have failed as well. Returns what it could not read."""
     met: list[UnreadableRow] = []
-    if in_flight(endpoint, now=ports.clock()):
+    if in_flight(endpoint, now=ports.clock()):  # guard: webhook-resting-one-other-called
         return met  # the one that was called before
     with bookkeeping("another delivery not called"):
+        # guard: webhook-resting-newest-called
         due = sorted(_due(ports, endpoint, but={endpoint.probe}, before=ports.clock()), reverse=True)
         waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ, met)
+        # guard: webhook-resting-few-attempts-first
         _call(ports, endpoint, sorted(waiting, key=lambda delivery: delivery.attempt)[:1])
     return met
 
@@ -489,6 +508,7 @@ def _those_that_wait(
         delivery = read_delivery(ports.deliveries, endpoint.endpoint_id, delivery_id, now=ports.clock())
         if isinstance(delivery, UnreadableRow):
             met.append(delivery)
+        # guard: webhook-ended-not-called
         elif delivery is not None and delivery.due_at is not None and delivery.due_at <= ports.clock():
             waiting.append(delivery)
     return waiting

@@ -50,7 +50,7 @@ def drop_dead_letters(
 
     def act(case: Case) -> bool:
         names = [letter.message_id for letter in case.letters]
-        deeds.begin(*names)
+        deeds.begin(*names)  # guard: audit-drop-announced
         counts.add("dropped")
         for name in names:
             deeds.add(name, "dropped")

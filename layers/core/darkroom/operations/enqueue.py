@@ -13,7 +13,7 @@ from darkroom.domain.lanes import LANE_DELAY_SECONDS
 from darkroom.domain.transitions import due_now
 from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
 
-DUE_FENCE = ("status", "run", "attempt", "due_at")
+DUE_FENCE = ("status", "run", "attempt", "due_at")  # guard: fence-on-sweep
 """The fence of a write that moves `due_at`: of two writers that read the same row only one moves it."""
 
 
@@ -56,6 +56,7 @@ def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
 def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]) -> bool:
     """Calls `send`, which moves the image on; returns whether it was sent. If a queue cannot answer, or
     refuses, the image is due at once."""
+    # guard: bookkeeping-unsent-to-sweeper, unsent-message-logged
     with bookkeeping("message not sent", image_id=image.image_id):
         send()
         return True
@@ -67,9 +68,10 @@ def mark_due(ports: EnqueuePorts, image: Image) -> None:
     """Makes an image due whose message could not be sent. If that fails too, the row keeps its present due_at, or
     another process has already taken the image up."""
     with bookkeeping("image not made due", image_id=image.image_id), suppress(Fenced):
+        # guard: sweeper-unsent-due-at-once
         ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
 
 
 def seconds_until(instant: Milliseconds | None, now: Milliseconds) -> int:
     """Whole seconds from now until that instant, rounded up so that nothing is early; 0 for none or a past one."""
-    return 0 if instant is None else max(0, -(-(instant - now) // 1000))
+    return 0 if instant is None else max(0, -(-(instant - now) // 1000))  # guard: delay-rounded-up

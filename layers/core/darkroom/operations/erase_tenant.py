@@ -59,7 +59,7 @@ def keys_of(ports: Ports, tenant_ids: Collection[str]) -> Mapping[str, Sequence[
     """The ids of each tenant's keys, also of those that cannot be read. Raises Retryable."""
     ids: dict[str, list[str]] = {tenant_id: [] for tenant_id in tenant_ids}
     for key in ports.tenants.all_keys():
-        if key.tenant_id in ids:
+        if key.tenant_id in ids:  # guard: tenant-erasure-own-keys-only
             ids[key.tenant_id].append(key.row_id if isinstance(key, UnreadableRow) else key.key_id)
     return ids
 
@@ -68,7 +68,7 @@ def forget_tenants(ports: Ports, tenant_ids: Collection[str], deeds: Deeds) -> M
     """Removes the webhooks of these tenants, 1 to MOST_ERASED_AT_ONCE, with their deliveries; and then of each its
     usage, its buckets, its keys and its own row. It reads all deliveries of the stack, once. `deeds` is the operator's
     action. Raises Retryable."""
-    deeds.begin(*tenant_ids)
+    deeds.begin(*tenant_ids)  # guard: audit-erase-tenant-announced
     webhooks, deliveries = Counter[str](), Counter[str]()
     for tenant_id in tenant_ids:
         for endpoint in ports.endpoints.of_tenant(tenant_id):
@@ -76,14 +76,15 @@ def forget_tenants(ports: Ports, tenant_ids: Collection[str], deeds: Deeds) -> M
             ports.endpoints.remove(tenant_id, endpoint_id)
             deeds.add(endpoint_id, "webhooks")
             webhooks[tenant_id] += 1
+    # guard: tenant-erasure-deliveries-once
     for tenant_id, endpoint_id in ports.deliveries.endpoints_of(tenant_ids):  # those of removed endpoints, too
         deliveries[tenant_id] += ports.deliveries.remove_all(endpoint_id)
     keys = keys_of(ports, tenant_ids)
     forgotten: dict[str, Forgotten] = {}
     for tenant_id in tenant_ids:
-        usage = ports.usage.forget(tenant_id)
+        usage = ports.usage.forget(tenant_id)  # guard: erasure-tenant-usage
         for policy in Policy:
-            ports.token_buckets.forget(bucket_of(policy, tenant_id))
+            ports.token_buckets.forget(bucket_of(policy, tenant_id))  # guard: erasure-tenant-token-buckets
         for key_id in keys[tenant_id]:
             ports.tenants.remove_key(key_id)
             deeds.add(key_id, "keys")

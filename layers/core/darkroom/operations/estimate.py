@@ -27,7 +27,7 @@ class Estimator:
 
     def seconds_until_done(self, image: Image) -> int | None:
         """In about how many seconds the image will be done; None if it waits for no worker, or nothing is known."""
-        if not waits_for_a_worker(image) or image.lane not in self.service:
+        if not waits_for_a_worker(image) or image.lane not in self.service:  # guard: estimate-unknown-lane
             return None
         now = self.clock()
         backlog = self._backlog(self.service[image.lane], now)
@@ -36,13 +36,14 @@ class Estimator:
     def _backlog(self, lane: Lane, now: Milliseconds) -> Backlog | None:
         looked_at, backlog = self._looks.get(lane.name, (None, None))
         # If the clock was set back, the last look seems to be in the future: that must not prevent the next one.
+        # guard: estimate-clock-set-back, estimate-look-reuse
         if looked_at is None or not 0 <= now - looked_at < LOOK_SECONDS * 1000:
             backlog = self._look(lane, now)
             self._looks[lane.name] = now, backlog
         return backlog
 
     def _look(self, lane: Lane, now: Milliseconds) -> Backlog | None:
-        with bookkeeping("lane's backlog not read"):
+        with bookkeeping("lane's backlog not read"):  # guard: estimate-store-outage-tolerated
             drain = measured_drain(lane, self.throughput.latest(lane.name, now), enough=ENOUGH_IMAGES)
             if drain is None:
                 return None

@@ -102,7 +102,7 @@ def fetch_original(
         # Until it is mended, its claims last as long as may be: nobody but its client could fetch it after the last.
         # What the exception says may name the URL.
         with suppress(Exception):
-            _put_back(ports, claimed, _cause_of(bug, ""))
+            _put_back(ports, claimed, _cause_of(bug, ""))  # guard: fetch-bug-put-back, fetch-bug-text-dropped
         raise
 
 
@@ -110,7 +110,7 @@ def _settle(ports: Ports, claimed: Image) -> Fetching:
     answer = ports.remote_images.fetch(
         claimed.url or "",
         max_bytes=ports.max_bytes,
-        is_picture=lambda first: input_format_of(first) in ports.input_formats,
+        is_picture=lambda first: input_format_of(first) in ports.input_formats,  # guard: fetch-accepted-formats-only
     )
     if isinstance(answer, Fetched):
         return _keep(ports, claimed, answer)
@@ -121,15 +121,17 @@ def _settle(ports: Ports, claimed: Image) -> Fetching:
 
 def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
     """Stores what came, unless it came too late or is nothing that can be developed."""
-    if has_expired(claimed, ports.clock()):
+    if has_expired(claimed, ports.clock()):  # guard: fetch-expired-not-stored
         return _change(ports, claimed, expire(claimed, now=ports.clock()), "expired")
     try:
         # What is stored for an image that has ended meanwhile stays for minutes, until the sweeper looks.
         current = ports.images.get(claimed.image_id)
+        # guard: fetch-withdrawn-not-stored
         if current is None or (current.status, current.claimed_by) != (claimed.status, claimed.claimed_by):
             return Fetching(outcome="fenced", image=current)
         source, provenance = _stored(ports, claimed, answer)
     except Rejected as refusal:
+        # guard: fetch-refusal-confirmed
         if all(one.cause is None or one.cause.error_type != refusal.code for one in claimed.attempts):
             # One answer may be damaged, or a page that asks for patience: another must agree.
             return _put_back(ports, claimed, Cause(error_type=refusal.code, message=refusal.message, stack=""))
@@ -146,6 +148,7 @@ def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
 def _cause_of(error: Exception, message: str) -> Cause:
     """Why an attempt failed: where it was raised, and the AWS call if it was one, without what exceptions say."""
     calls = calls_of(error)
+    # guard: fetch-bug-stack-kept
     stack = "".join([*traceback.format_tb(error.__traceback__), *(f"{call}\n" for call in calls)])
     told = " ".join(filter(None, [message, *(f"[{call}]" for call in calls)]))
     return Cause(error_type=type(error).__name__, message=told, stack=shortened(stack))
@@ -167,6 +170,7 @@ def _stored(ports: Ports, claimed: Image, answer: Fetched) -> tuple[Source, Prov
         claimed.image_id, answer.body, sha256=sha256, media_type=media_type, made_for=claimed.fingerprint
     )
     is_same = original.sha256 == sha256
+    # guard: fetch-earlier-original-counts, fetch-other-photo-refused
     if not is_same and original.made_for != claimed.fingerprint:
         # Only a key can lead to another original under its id: of a photo that was sent with the key and got no row.
         raise key_reused()

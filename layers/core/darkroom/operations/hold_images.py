@@ -96,6 +96,7 @@ class _Event:
     def read(self, place: int, received: Received) -> None:
         """Determines what the message asks for, if it is one of ours."""
         try:
+            # guard: signatures-hold-queue
             verify(self.ports.message_keys, HOLD, received, may_be_unsigned=_is_of_the_state_machine)
             letter = read_batch_dead_letter(received.body)
             if letter is not None:  # an operator has moved it back
@@ -106,10 +107,11 @@ class _Event:
             entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
             reason = unplaceable_because(entry, self.now, self.ports.known_lanes)
             if reason is not None:
-                raise Unplaceable(reason)
+                raise Unplaceable(reason)  # guard: hold-unplaceable-refused
             self.places.setdefault(entry, []).append(place)  # one that was delivered twice waits once
         except NotVerified as error:
             self.mistrusted[place] = error.mistrust
+        # guard: hold-message-bug-isolated
         except Exception as error:  # a message that trips a bug must not keep the others waiting
             self.holding.failed[place] = error
 
@@ -117,10 +119,11 @@ class _Event:
         """Sends the messages that a lane can hold itself; a lane that does not answer does not affect other lanes'
         images."""
         near = sorted((entry for entry in self.places if is_near(entry, self.now)), key=_by_lane_and_time)
-        for lane, group in groupby(near, key=lambda entry: entry.message.lane):
+        for lane, group in groupby(near, key=lambda entry: entry.message.lane):  # guard: hold-sends-per-lane
             entries = list(group)
             try:
                 unsent = self.ports.lanes.send_all(lane, [send_of(entry, self.ports.clock()) for entry in entries])
+            # guard: hold-lane-bug-isolated
             except Exception as error:  # also a bug: the far-off ones are no lane's business
                 self._fail(entries, error)
                 continue
@@ -134,6 +137,7 @@ class _Event:
         try:
             return list(batches_of(far, self.now))
         except Exception:  # one of them hits a bug: whichever does alone is left out
+            # guard: hold-wheel-bug-isolated
             return list(batches_of([entry for entry in far if self._has_a_bucket(entry)], self.now))
 
     def _has_a_bucket(self, entry: Entry) -> bool:
@@ -153,25 +157,27 @@ class _Event:
             key = batch_key(batch, dumped)
             self.ports.holds.put(key, dumped)
             self.ports.wake_ups.set(execution_name(key), key, batch.wake_at)
+        # guard: hold-batch-bug-isolated
         except Exception as error:  # also a bug: the other batches are as good as without it
-            self._fail(batch.entries, error)
+            self._fail(batch.entries, error)  # guard: hold-message-until-wake-set
         else:
             self.holding.batches += 1
             self.holding.held += len(batch.entries)
 
     def wake(self, place: int, key: str, *, out_of_time: Callable[[], bool]) -> None:
-        """Sets a batch to wake again."""
+        """Sets a batch to wake again."""  # guard: hold-dead-letter-time-limit
         try:
             if out_of_time():
                 raise Retryable("time ran out")
             self.holding.woken += wake_again(self.ports, key)
+        # guard: hold-dead-letter-bug-isolated
         except Exception as error:  # also a bug: other dead letters, and the images beside it, are settled all the same
             self.holding.failed[place] = error
 
     def reject(self, place: int, received: Received, mistrust: Mistrust, *, out_of_time: Callable[[], bool]) -> None:
         """Places the dead letter of a message that is not one of ours."""
         try:
-            if out_of_time():
+            if out_of_time():  # guard: signatures-rejection-time
                 raise Retryable("time ran out")
             reject_message(self.ports, HOLD, received, mistrust)
         except Exception as error:  # also a bug: the others are settled all the same

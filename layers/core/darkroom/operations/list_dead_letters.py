@@ -225,7 +225,7 @@ def look_up(ports: Ports, group: Group) -> Case:
             verdict = Verdict.REJECTED
         else:
             verdict = Verdict.BATCH if group.batch is not None else verdict_of(message, image)
-    except UnreadableRow as error:
+    except UnreadableRow as error:  # guard: unreadable-dead-letter-isolated
         image, verdict, problem = None, Verdict.UNREADABLE_ROW, str(error)
     if message is not None and message.tenant_id == NOBODY and image is not None:
         message = message.model_copy(update={"tenant_id": image.tenant_id})
@@ -298,6 +298,7 @@ def work_through(
                     remove(group)
             else:
                 if taken.complete:
+                    # guard: dead-letters-replay-lost-answer
                     return not asked_again  # then some may be hidden, and show in the next look
             # The rest of this handful is taken again; what was seen of it stays hidden meanwhile.
             unseen = [letter for group in groups if group.key not in seen for letter in group.letters]

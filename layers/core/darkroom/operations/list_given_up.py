@@ -62,7 +62,7 @@ def list_given_up(ports: Ports, *, ahead_seconds: int, limit: int) -> GivenUp:
 
 def coming_case(image: Image) -> Case | None:
     """The given-up image as the case that its dead letter will be; None if it has one, or gets none."""
-    if image.dead_letter is not DeadLetterState.OWED:
+    if image.dead_letter is not DeadLetterState.OWED:  # guard: dlq-list-owed-letters
         return None
     message = message_for(image)
     return Case(

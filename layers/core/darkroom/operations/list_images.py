@@ -47,22 +47,23 @@ def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
             listed = ports.images.newest(tenant_id, after=seen, limit=wanted)
             rows = ports.images.get_all([cursor.image_id for cursor in listed.cursors])
         except Retryable as error:
-            if look == 0:
+            if look == 0:  # guard: list-first-look-failure, list-short-page-over-error
                 raise
             # After the last row that was judged, not after what the index has listed since.
+            # guard: list-unjudged-not-skipped
             return Page(images=tuple(found), next=seen, cut_short_by=error, unreadable=tuple(unreadable))
         for cursor in listed.cursors:
-            if len(found) == query.limit:
+            if len(found) == query.limit:  # guard: list-full-page-ends
                 return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))
             row = rows.get(cursor.image_id)
-            if isinstance(row, UnreadableRow):
+            if isinstance(row, UnreadableRow):  # guard: unreadable-left-out-of-list
                 unreadable.append(row)
-            elif row is not None and row.tenant_id == tenant_id and query.fits(row):
+            elif row is not None and row.tenant_id == tenant_id and query.fits(row):  # guard: list-row-over-index
                 found.append(row)
             seen = cursor
         seen = listed.next
         if seen is None or len(found) == query.limit:
             break
-        if query.statuses is None and len(listed.cursors) < wanted:
+        if query.statuses is None and len(listed.cursors) < wanted:  # guard: list-deleted-look-bound
             break  # more was deleted here than one look passes over: the client pays for the next one
     return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))

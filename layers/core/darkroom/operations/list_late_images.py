@@ -39,5 +39,6 @@ def list_late_images(ports: Ports) -> Iterator[Image]:
         for entry in entries:
             row = rows.get(entry.image_id)
             # The index is seconds behind: it may list what has ended or waits anew since.
+            # guard: ls-late-current-waits-only
             if isinstance(row, Image) and row.waiting_since == entry.since and not row.status.is_terminal:
                 yield row

@@ -100,7 +100,7 @@ def list_orphans(
     looked at, and how many of them have no row. Raises ValueError for an age under `LEAST_AGE_SECONDS`, and Retryable
     if a store cannot answer for minutes.
     """
-    if older_than_seconds < LEAST_AGE_SECONDS:
+    if older_than_seconds < LEAST_AGE_SECONDS:  # guard: orphans-minimum-age
         raise ValueError(f"an original's row may be on its way for {LEAST_AGE_SECONDS} seconds")
     stored_before = ports.clock() - int(older_than_seconds * 1000)
     looked_at = orphans = size_bytes = young = foreign = 0
@@ -131,6 +131,7 @@ def list_orphans(
         for one in chunk:
             if one.image_id in known:
                 continue
+            # guard: orphans-age-of-every-version
             if max(version.stored_at for version in one.versions) > stored_before:
                 young += 1
                 continue

@@ -84,6 +84,7 @@ def retry_of(image: Image, *, now: Milliseconds) -> Retry | None:
         return None
     is_in_work = image.status is Status.PROCESSING and not lease_lapsed(image, now)
     own = [attempt for attempt in image.attempts if attempt.run == image.run]
+    # guard: dlq-show-running-not-failed
     over = [attempt for attempt in own if not is_in_work or attempt.number != image.attempt]
     if not over:
         return None
@@ -133,8 +134,9 @@ def defects_of(images: Iterable[Image]) -> tuple[Defect, ...]:
 
 def latest_failure(image: Image) -> Cause | None:
     """The exception of the present run's latest attempt that ended with one, if the image is unfinished."""
-    if image.status.is_terminal:
+    if image.status.is_terminal:  # guard: retrying-ended-excluded
         return None
+    # guard: retrying-current-run-only
     own = [attempt.cause for attempt in image.attempts if attempt.run == image.run and attempt.cause is not None]
     return own[-1] if own else None
 

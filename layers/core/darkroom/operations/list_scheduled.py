@@ -37,7 +37,7 @@ class Selection:
 
     def names(self, image_id: str) -> bool:
         """Whether the image may be a selected one, as far as its id says."""
-        return self.image_ids is None or image_id in self.image_ids
+        return self.image_ids is None or image_id in self.image_ids  # guard: day-named-images-only
 
     def covers(self, image: Image | UnreadableRow | None) -> bool:
         """Whether the row, if it exists and is readable, is a selected image that no worker has begun."""
@@ -131,7 +131,7 @@ def list_scheduled(
                 if isinstance(row, UnreadableRow):
                     unreadable += 1
                     continue
-                if row is None or not selection.covers(row) or row.process_at != at:
+                if row is None or not selection.covers(row) or row.process_at != at:  # guard: day-row-over-index
                     continue
                 found.append(row)
             if at <= now:

@@ -65,7 +65,7 @@ class LoadShedder:
             decision = decide(
                 lane=lane,
                 tier=tier,
-                backlog=view.depth.waiting + view.depth.taken + view.accepted,
+                backlog=view.depth.waiting + view.depth.taken + view.accepted,  # guard: load-shedding-own-accepted
                 taken=view.depth.taken,
                 drain=view.drain,
                 begins_in_seconds=0.0 if process_at is None else (process_at - now) / 1000,
@@ -91,19 +91,20 @@ class LoadShedder:
             looked_at=now,
             depth=depth,
             drain=self._drain(lane, now, is_needed=not calm),
+            # guard: load-shedding-unseen-not-calm
             seconds=CALM_SECONDS if calm and depth is not None else look_seconds(lane),
         )
         return view
 
     def _depth(self, lane: Lane) -> QueueDepth | None:
         # A queue is no reason to turn anything away: the row is what is promised.
-        with bookkeeping("lane's depth not read"):
+        with bookkeeping("lane's depth not read"):  # guard: load-shedding-queue-outage
             return self.depths.depth(lane.name)
         return None
 
     def _drain(self, lane: Lane, now: Milliseconds, *, is_needed: bool) -> float:
         read_at, drain = self._drains.get(lane.name, (0, 0.0))
-        if 0 <= now - read_at < CALM_SECONDS * 1000:
+        if 0 <= now - read_at < CALM_SECONDS * 1000:  # guard: load-shedding-future-drain
             return drain
         if not is_needed:
             return lane.drain_floor_per_second

@@ -85,7 +85,7 @@ def create_webhook(
 
     Raises UrlRefused, and Rejected with the code `too_many_webhooks` or `webhook_exists`.
     """
-    ports.check_url(url)
+    ports.check_url(url)  # guard: webhook-url-checked-first
     master = ports.master_secret.current().text.encode()
     for _ in range(TRIES):
         existing = ports.endpoints.of_tenant(tenant_id)
@@ -105,6 +105,7 @@ def create_webhook(
             events=events,
             description=description or None,
             created_at=ports.clock(),
+            # guard: unreadable-endpoint-hourly-look
             due_at=ports.clock() + QUIET_SECONDS * SECOND,  # as every enabled one has it
         )
         if ports.endpoints.create(endpoint):
@@ -159,6 +160,7 @@ def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Chang
     def decide(endpoint: Endpoint) -> Endpoint:
         after = endpoint
         if change.url is not None:
+            # guard: webhook-new-url-no-points
             after = replace(after, url=change.url, quick=0)  # of another receiver nothing is known
         if change.events is not None:
             after = replace(after, events=change.events)
@@ -241,6 +243,7 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
         woken = wake(current, now + LOOK_SECONDS * SECOND, now=now)
         if woken.rests_until is not None:
             woken = replace(woken, rests_until=now, probe=delivery.delivery_id)
+        # guard: webhook-called-tries-resting-host
         return call(woken, delivery.delivery_id, now=now) if is_held(host) else woken
 
     _change(ports, tenant_id, endpoint_id, decide)
@@ -257,11 +260,12 @@ def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id:
     """
     host = _host(ports, tenant_id, endpoint_id)
     delivery = _delivery(ports, endpoint_id, delivery_id)
-    _require_enabled(host[0])
+    _require_enabled(host[0])  # guard: resend-disabled-refused
     now = ports.clock()
 
     def decide(current: Endpoint) -> Endpoint:
         woken = wake(current, now + LOOK_SECONDS * SECOND, now=now)
+        # guard: resend-place-while-resting
         return woken if woken.rests_until is None and not is_held(host) else call(woken, delivery_id, now=now)
 
     # First somebody who looks, then something to find: a crash in between leaves nothing that waits for nobody.

@@ -76,7 +76,7 @@ DELIVERIES_COUNTED = 100
 YEAR = 366 * 24 * 3_600_000
 """A scheduled image waits at most 364 days."""
 
-SKEW = 10_000
+SKEW = 10_000  # guard: top-scheduled-clock-skew
 """How far a function's clock may be ahead of the operator's: an image that was accepted just now is not scheduled."""
 
 MEASURED_SECONDS, SLOW_SECONDS, SAMPLE_SECONDS, BUDGET_SECONDS = 30, 15, 60, 300
@@ -229,7 +229,7 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
             return earlier
         try:
             return Panel(value=read(), read_at=now)
-        except Exception as error:
+        except Exception as error:  # guard: top-part-failure-isolated
             return Panel(value=earlier.value, read_at=earlier.read_at, problem=error)
 
     letters_before = None if before is None else before.dead_letters.value
@@ -282,7 +282,7 @@ def _shards(ports: Ports, *, since: Milliseconds, until: Milliseconds) -> Mappin
 
     def first(lane: str, shard: str) -> Sequence[Waiting]:
         entries = ports.images.waiting(lane, shard, since=since, until=until, page_size=ENTRIES_PER_SHARD)
-        return list(islice(entries, ENTRIES_PER_SHARD))
+        return list(islice(entries, ENTRIES_PER_SHARD))  # guard: top-shard-entries-bound
 
     places = [(lane, shard) for lane in ports.service for shard in DUE_SHARD_NAMES]
     read = ports.at_once([partial(first, *place) for place in places])
@@ -294,6 +294,7 @@ def _shards(ports: Ports, *, since: Milliseconds, until: Milliseconds) -> Mappin
 
 def _unfinished(ports: Ports, now: Milliseconds) -> Unfinished:
     shards = _shards(ports, since=0, until=now + SKEW)
+    # guard: top-lane-rows-bound
     chosen = {lane: longest_waiting(of_lane, ROWS_PER_LANE) for lane, of_lane in shards.items()}
     wanted = [[image_id for _, image_id in entries] for entries in chosen.values()]
     read = ports.at_once([partial(ports.images.get_all, ids) for ids in wanted if ids])

@@ -27,12 +27,13 @@ def pin_overlays(images: Images, recipe: Recipe, tenant_id: str) -> dict[str, So
         try:
             row = images.get(image_id)
         except UnreadableRow as error:
-            if error.tenant_id == tenant_id:
+            if error.tenant_id == tenant_id:  # guard: unreadable-overlay-other-tenant
                 raise
             row = None
+        # guard: overlays-deleted-image, overlays-foreign-image
         if row is None or row.tenant_id != tenant_id or row.is_deleted:
             wrong[image_id] = "no image of yours has this id"
-        elif row.status is not Status.DONE:
+        elif row.status is not Status.DONE:  # guard: overlays-done-images-only
             wrong[image_id] = f"this image is {row.status}: only one that is done can be an overlay"
         else:
             found[image_id] = row.source

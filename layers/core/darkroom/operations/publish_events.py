@@ -49,6 +49,7 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
     for place, change in enumerate(changes):
         try:
             event = event_of(change.before, change.after)
+        # guard: isolated-stream-write-bug
         except Exception as bug:  # of this write alone: no other waits for it
             to_set_aside[place] = f"{type(bug).__name__}: {bug}"
             continue
@@ -56,23 +57,23 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
             events[place] = event
     places = list(events)
     for number, error in ports.topic.publish_all(list(events.values())).items():
-        if isinstance(error, Retryable):
+        if isinstance(error, Retryable):  # guard: events-unretryable-set-aside
             problems[places[number]] = error
         else:
             to_set_aside[places[number]] = str(error)
     noted: dict[int, str] = {}
     for place, reason in sorted(to_set_aside.items()):
-        if place > min(problems, default=place):
+        if place > min(problems, default=place):  # guard: events-single-outage-note
             break  # it is handed over again, too, and again until the outage is over: one note is enough
         try:
             ports.unpublished.put(changes[place].subject, changes[place].version, reason)
             noted[place] = reason
         except Retryable as error:
             problems[place] = error
-    first = min(problems, default=None)
+    first = min(problems, default=None)  # guard: events-first-failure-counts
     return Publishing(
         events={place: event for place, event in events.items() if place not in problems.keys() | to_set_aside.keys()},
         set_aside=noted,
-        begin_again_at=None if first is None else changes[first].place,
+        begin_again_at=None if first is None else changes[first].place,  # guard: events-stream-resume-place
         problem=None if first is None else problems[first],
     )

@@ -40,10 +40,11 @@ class QuotaKeeper:
         now = self.clock()
         read_at, known = self._known.get(tenant_id, (0, NOTHING))
         # If the clock was set back, the sum seems to have been read in the future.
+        # guard: quotas-fresh-read-near-limit, quotas-known-sum-expiry
         if tenant_id in self._known and 0 <= now - read_at < KNOWN_MILLISECONDS and not is_near(quota, known):
             return known
-        with bookkeeping("what a tenant stores not read", tenant_id=tenant_id):
-            used = self.sums.stored(tenant_id).shown
+        with bookkeeping("what a tenant stores not read", tenant_id=tenant_id):  # guard: quotas-unreadable-sum-admits
+            used = self.sums.stored(tenant_id).shown  # guard: quotas-negative-sum-no-credit
             if len(self._known) >= _KNOWN_TENANTS:
                 self._known.clear()
             self._known[tenant_id] = now, used

@@ -21,9 +21,10 @@ def read_delivery(
     Retryable."""
     try:
         return deliveries.get(endpoint_id, delivery_id)
-    except UnreadableRow as error:
+    except UnreadableRow as error:  # guard: unreadable-endpoint-rest-ends
         if error.due_at is not None and error.due_at <= now:
             with suppress(Retryable):  # the next look meets it again
                 due = DueDelivery(error.due_at, delivery_id)
+                # guard: unreadable-delivery-postponed
                 deliveries.postpone(endpoint_id, due, now + POSTPONED_SECONDS * SECOND)
         return error

@@ -60,12 +60,13 @@ def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str, for_h
     the store cannot answer, the URL is returned all the same.
     """
     image = _owned(ports, image_id, tenant_id)
-    if not image.variants:
+    if not image.variants:  # guard: redo-earlier-variants-served
         raise VariantNotReady(image)
     variant = next((variant for variant in image.variants if variant.name == name), None)
     if variant is None:
         raise UnknownVariant(tuple(variant.name for variant in image.variants))
-    if _is_known_to_be_missing(ports, variant):
+    if _is_known_to_be_missing(ports, variant):  # guard: variant-missing-object-no-address
+        # guard: redo-variant-not-ready
         raise VariantMissing(image, variant) if image.status.is_terminal else VariantNotReady(image)
     return ports.outputs.url_of(variant, for_head=for_head)
 
@@ -73,12 +74,14 @@ def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str, for_h
 def _is_known_to_be_missing(ports: Ports, variant: Variant) -> bool:
     try:
         return not ports.outputs.holds(variant)
+    # guard: variant-store-outage-tolerated
     except Retryable:  # nothing is known: the row says that it is there, and the client asks the store itself
         return False
 
 
 def _owned(ports: Ports, image_id: str, tenant_id: str) -> Image:
     image = ports.images.get(image_id) if is_image_id(image_id) else None
+    # guard: erasure-deleted-image-unknown, tenants-read-own-only
     if image is None or image.tenant_id != tenant_id or image.is_deleted:
         raise UnknownImage
     return image

@@ -40,14 +40,14 @@ def redo_image(ports: Ports, image_id: str) -> Image:
         after, _ = open_row(ports, image, why_not=_why_not, opened=lambda row: redo(row, now=now))
         if after is None or after.run == image.run:
             raise NotRedoable(_why_not(after))
-        send_first_message(ports, after)
+        send_first_message(ports, after)  # guard: redo-message-sent
     return after
 
 
 def _why_not(image: Image | None) -> str | None:
     if image is None:
         return "There is no image with this id."
-    if image.is_deleted:
+    if image.is_deleted:  # guard: redo-deleted-refused
         return "Its client has deleted it: there is nothing left to develop."
     if image.status is Status.FAILED:
         return f"It has failed, in run {image.run}: replay it, by `darkroom dlq replay --image {image.image_id}`."

@@ -126,10 +126,11 @@ class _Release:
     @property
     def is_large(self) -> bool:
         """Whether there are so many that they must not all come to their lane at once."""
-        return self.batch.is_release and len(self.batch.entries) >= FULL_SLOT
+        return self.batch.is_release and len(self.batch.entries) >= FULL_SLOT  # guard: release-paced-by-lane
 
     def takes_turns(self, chunk: Sequence[Entry]) -> bool:
         """Whether the images of one chunk follow each other faster than their lane should take them."""
+        # guard: release-spread-without-windows
         return self.is_large and chunk[-1].process_at - chunk[0].process_at < self._length(chunk[0], len(chunk))
 
     def go_on_from_where_another_died(self) -> None:
@@ -161,6 +162,7 @@ class _Release:
             return None
         if self.begins_at is None and self.takes_turns(placeable):
             reserves_at = placeable[0].process_at - WINDOWS_AHEAD_SECONDS * 1000
+            # guard: release-late-reservation
             return _whole_second(reserves_at) if reserves_at > self.ports.clock() else None
         return self._too_far(self._windows(placeable, self.begins_at))
 
@@ -171,7 +173,7 @@ class _Release:
         wanted = self._placeable(awaited)
         begins_at = self.begins_at
         if begins_at is None and wanted and self.takes_turns(self._placeable(chunk)):
-            begins_at = self._take_window(wanted)
+            begins_at = self._take_window(wanted)  # guard: release-window-of-wanted
         windows = self._windows(wanted, begins_at)
         wake_at = self._too_far(windows) if self.batch.is_release else None
         if wake_at is not None:
@@ -185,7 +187,7 @@ class _Release:
         self.stale += len(chunk) - len(awaited) - len(unreadable)
         self.position += len(chunk)
         if self.begins_at is not None and wanted:
-            self.begins_at = windows[-1] + self._length(wanted[-1], 1)
+            self.begins_at = windows[-1] + self._length(wanted[-1], 1)  # guard: release-reserved-stretch-kept
         return None
 
     def _send(self, wanted: Sequence[Entry], windows: Sequence[Milliseconds]) -> None:
@@ -215,16 +217,18 @@ class _Release:
         self.held += len(staying) - len(unheld)
         failed += [(staying[number], error) for number, error in unheld.items()]
         for entry, error in failed:
-            if not isinstance(error, Unplaceable):
+            if not isinstance(error, Unplaceable):  # guard: release-unsent-not-settled
                 # The next attempt begins with this chunk: what was already sent of it is sent twice, and begun once.
                 raise error
             self.skipped[entry.message.image_id] = str(error)
 
     def _placeable(self, entries: Sequence[Entry]) -> list[Entry]:
+        # guard: release-unplaceable-skipped
         return [entry for entry in entries if self._unplaceable_because(entry) is None]
 
     def _unplaceable_because(self, entry: Entry) -> str | None:
         # The images of one hundred wait for its last: an image that a release does not reach must not be that one.
+        # guard: release-beyond-batch-skipped
         if self.batch.is_release and entry.process_at > self.batch.wake_at + LANE_DELAY_SECONDS * 1000:
             return "its time is beyond its batch's"
         return unplaceable_because(entry, self.ports.clock(), self.ports.service)
@@ -240,7 +244,7 @@ class _Release:
             begins_at = self._reserve(wanted[-1], left) - self._length(wanted[0], len(wanted))
             self.begins_at = begins_at
         window = ReleaseWindow(position=self.position, begins_at=begins_at, is_of_all_left=self.begins_at is not None)
-        self.ports.reservations.note_window(self.key, window)
+        self.ports.reservations.note_window(self.key, window)  # guard: release-window-noted-first
         return begins_at
 
     def _reserve(self, first: Entry, count: int) -> Milliseconds:
@@ -277,9 +281,9 @@ def is_awaited(entry: Entry, image: Image | UnreadableRow | None) -> bool:
     """Whether the image, as far as is known, still waits for the time in the entry."""
     message = entry.message
     return (
-        isinstance(image, Image)
+        isinstance(image, Image)  # guard: unreadable-release-skipped
         and image.status is Status.SCHEDULED
-        and (image.run, image.schedule) == (message.run, message.schedule)
+        and (image.run, image.schedule) == (message.run, message.schedule)  # guard: release-current-schedule
     )
 
 

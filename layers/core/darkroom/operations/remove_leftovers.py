@@ -46,13 +46,17 @@ def remove_leftovers(
     each(name, list(removals))
 
     def forget() -> Mapping[str, Exception]:
+        # guard: erasure-sweeper-forgets-work
         ports.memory.forget([key for duty in removals.values() for key in duty.memories])
         return {}
 
     variants, *others = ports.at_once(
         [
+            # guard: sweeper-outputs-removed
             partial(_safely, partial(ports.outputs.remove, list(owners)), list(owners)),
+            # guard: sweeper-original-removed
             partial(_safely, partial(ports.originals.remove, versions), [image_id for image_id, _ in versions]),
+            # guard: upload-removed-with-tombstone
             partial(_safely, partial(ports.uploads.remove, list(removals)), list(removals)),
             partial(_safely, forget, [image_id for image_id, duty in removals.items() if duty.memories]),
         ]
@@ -77,4 +81,4 @@ def _safely(remove: Callable[[], Mapping[str, Exception]], what: Sequence[str]) 
     try:
         return remove()
     except Exception as error:
-        return dict.fromkeys(what, error)
+        return dict.fromkeys(what, error)  # guard: removal-store-isolated

@@ -81,7 +81,7 @@ def remove_orphans(
     operator says that `table_is_whole`, and Retryable if a store cannot answer for minutes: what was removed stays
     removed, and a repetition continues from there.
     """
-    if table_seems_lost(look) and not table_is_whole:
+    if table_seems_lost(look) and not table_is_whole:  # guard: orphans-lost-rows-share
         raise TableSeemsLost
     with ports.audit.action("remove_orphans", table_is_whole=table_is_whole, orphans=len(look.held)) as deeds:
         removal = _remove(ports, look, deeds, on_progress=on_progress)
@@ -101,10 +101,10 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
         if ports.patience.stop():
             return removal(complete=False)
         visible = [one.image_id for one in chunk if not one.is_hidden]
-        markers |= ports.patience(ports.originals.hide, visible)
+        markers |= ports.patience(ports.originals.hide, visible)  # guard: orphans-hidden-first
         on_progress("hiding", min(number * ROWS_AT_ONCE, len(look.held)), len(look.held))
 
-    for waited_seconds in range(HIDDEN_SECONDS if look.held else 0):
+    for waited_seconds in range(HIDDEN_SECONDS if look.held else 0):  # guard: orphans-wait-while-hidden
         if ports.patience.stop():
             return removal(complete=False)
         on_progress("waiting", waited_seconds, HIDDEN_SECONDS)
@@ -114,9 +114,9 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
         if ports.patience.stop():
             return removal(complete=False)
         known = ports.patience(ports.images.known, [one.image_id for one in chunk])
-        gone = [one for one in chunk if one.image_id not in known]
+        gone = [one for one in chunk if one.image_id not in known]  # guard: orphans-second-look
         doomed = [(one.image_id, version.version_id) for one in gone for version in one.versions]
-        for group in (doomed, _markers_on(chunk, markers)):
+        for group in (doomed, _markers_on(chunk, markers)):  # guard: orphans-versions-before-markers
             for some in batched(group, 1000, strict=False):
                 ports.patience(_remove_versions, ports, some)
         for one in gone:

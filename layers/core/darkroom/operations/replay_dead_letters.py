@@ -119,7 +119,7 @@ def _replay(
         image, message = case.image, case.message
         if image is None or message is None:  # such a case is not wanted
             return False
-        deeds.begin(image.image_id)
+        deeds.begin(image.image_id)  # guard: audit-replay-announced
         pace.spend()
         opened.add(image.image_id)
         if message.run >= image.run:
@@ -281,19 +281,19 @@ def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete
     unreadable = sum(case.verdict is Verdict.UNREADABLE for case in cases)
     unknown = sum(case.verdict is Verdict.UNKNOWN for case in cases)
     rows = sum(case.verdict is Verdict.UNREADABLE_ROW for case in cases)
-    if rows:
+    if rows:  # guard: unreadable-blocks-whole-redrive
         raise NotReplayable(
             f"{queue} holds {rows} dead letters of images whose rows a newer version wrote: they would vanish before "
             "anybody can read those rows. Deploy that version again, or leave --all out."
         )
     unsigned = sum(case.message is not None and not all(one.is_signed for one in case.letters) for case in cases)
     rejected = sum(case.verdict is Verdict.REJECTED for case in cases)
-    if rejected:
+    if rejected:  # guard: signatures-rejected-unmoved
         raise NotReplayable(
             f"{queue} holds {rejected} rejected messages, which this stack has not sent: each would be rejected again. "
             "Drop those first (darkroom dlq drop --verdict rejected --force), or leave --all out."
         )
-    if unsigned and queue != UPLOAD:
+    if unsigned and queue != UPLOAD:  # guard: signatures-unsigned-unmoved
         raise NotReplayable(
             f"{queue} holds dead letters of {unsigned} images without a signature, from a version before signatures: "
             "each would be rejected. Leave --all out: one by one, each gets a new, signed message."

@@ -81,7 +81,7 @@ def republish_events(
             if pace is None:
                 continue
             pace.wait()
-            deeds.begin()
+            deeds.begin()  # guard: audit-republish-announced
             problems = ports.topic.publish_all(batch)
             deeds.counts["published"] += len(batch) - len(problems)
             for place, error in problems.items():

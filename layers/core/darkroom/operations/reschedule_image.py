@@ -37,14 +37,15 @@ def reschedule_image(ports: Ports, image_id: str, timetable: Timetable, *, tenan
         raise Rejected("invalid_schedule", "Give a time: process_at with an instant, or delay with a duration.")
     for _ in range(_TRIES):
         image = ports.images.get(image_id) if is_image_id(image_id) else None
-        if image is None or image.tenant_id != tenant_id or image.is_deleted:
+        if image is None or image.tenant_id != tenant_id or image.is_deleted:  # guard: tenants-reschedule-own-only
             raise UnknownImage
         if image.status is not Status.SCHEDULED:
             raise Rejected("not_scheduled", f"Only a scheduled image can be rescheduled. This one is {image.status}.")
         after = rescheduled(image, timetable, now=ports.clock())
+        # guard: load-shedding-reschedule
         ports.load_shedder.require_capacity(image.lane, tier, process_at=after.process_at)
         try:
-            written = ports.images.change(image, after, fence=("version",))
+            written = ports.images.change(image, after, fence=("version",))  # guard: delay-move-version-fence
         except Fenced:
             continue
         enqueue_in_time(ports, written)

@@ -45,20 +45,23 @@ def reschedule_scheduled(
     """
     for _ in range(_TRIES):
         image = ports.images.get(image_id)
+        # guard: day-move-selection-rechecked
         if image is None or image.process_at is None or not selection.covers(image):
             return False
         process_at = later(image.process_at)
-        if process_at in selection.period:
+        if process_at in selection.period:  # guard: day-move-into-period-refused
             raise Rejected(
                 "invalid_schedule", "Its new time is in the period that is being moved: it would be moved again."
             )
-        ports.deeds.begin()
+        ports.deeds.begin()  # guard: audit-reschedule-announced
         now = ports.clock()
         after = rescheduled(image, Timetable(process_at=process_at), now=now)
         look_at = now + LOOK_SECONDS * 1000
         try:
             written = ports.images.change(
-                image, replace(after, due_at=min(look_at, after.due_at or look_at)), fence=("version",)
+                image,
+                replace(after, due_at=min(look_at, after.due_at or look_at)),  # guard: day-dead-mover-due-soon
+                fence=("version",),  # guard: day-move-version-fence
             )
         except Fenced:
             continue

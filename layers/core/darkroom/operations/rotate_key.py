@@ -27,7 +27,7 @@ def rotate_key(ports: Ports, key_id: str, *, overlap_seconds: float) -> tuple[st
     if old is None:
         raise UnknownKey(key_id)
     now = ports.clock()
-    if old.state(now) is not KeyState.ACTIVE:
+    if old.state(now) is not KeyState.ACTIVE:  # guard: key-rotation-of-active-only
         raise KeyNotActive(old)
     if ports.tenants.tenant(old.tenant_id) is None:
         raise UnknownTenant(old.tenant_id)

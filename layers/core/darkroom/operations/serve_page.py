@@ -50,6 +50,6 @@ def serve_page(page: Page, path: str) -> Found:
     if path == ROOT.rstrip("/"):
         raise Elsewhere
     name = path.removeprefix(f"{ROOT}{page.tree}/")
-    if name == path or name not in page.files:
+    if name == path or name not in page.files:  # guard: page-own-version-files
         raise UnknownFile(path)
     return Found(file=page.files[name], is_final=True)

@@ -42,7 +42,7 @@ def stop_releases(
     there."""
     stopped: set[str] = set()
     with ports.audit.action("stop_releases") as deeds:
-        ports.patience(ports.releases.hold_no_more)
+        ports.patience(ports.releases.hold_no_more)  # guard: release-stop-consumer-first
         has_settled = False
         while True:
             waiting = ports.patience(lambda: set(ports.releases.waiting()) - stopped)
@@ -56,7 +56,7 @@ def stop_releases(
             if ports.patience.stop():
                 deeds.interrupt()
                 return Stopped(batches=len(stopped), complete=False)
-            if has_settled and not waiting:
+            if has_settled and not waiting:  # guard: release-stop-awaits-consumer
                 return Stopped(batches=len(stopped), complete=True)
             has_settled = _settle(ports.patience, on_progress)
 

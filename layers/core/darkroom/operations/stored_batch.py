@@ -17,4 +17,4 @@ def stored_batch(holds: Holds, key: str) -> Batch | None:
     try:
         return read()
     except UnreadableBatch:
-        return read()
+        return read()  # guard: release-batch-read-twice

@@ -126,6 +126,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
 def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
     """Answers a repeated request with the image of the first one."""
     check_repeats(image, fingerprint)
+    # guard: accept-no-message-once-claimed, accept-repeat-resends-message
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
         # The earlier request may have ended between its row and its message: that is why clients repeat requests. A
         # second message costs one read of the row; without it the image would wait for the sweeper, which waits for a

@@ -134,11 +134,13 @@ def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
         sweep.unreadable.append(error)
     except Retryable:
         outcome = "unreachable"
+    # guard: webhook-sweep-bug-isolated
     except Exception as error:  # an endpoint that trips a bug must not keep the sweeper from all the others
         outcome = "error"
         sweep.errors[due.endpoint_id] = error
     if outcome in ("unreadable", "error"):
         with bookkeeping("look not postponed", webhook_id=due.endpoint_id):  # the next sweep meets it again
+            # guard: webhook-sweep-bug-postponed
             ports.endpoints.postpone(due, ports.clock() + POSTPONED_SECONDS * SECOND)
     return outcome
 
@@ -153,24 +155,25 @@ def _look_at(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
             return "not_due"
         try:
             return _decide(ports, sweep, host, now)
-        except Fenced:
+        except Fenced:  # guard: webhook-look-decided-again
             continue
     return "fenced"
 
 
 def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseconds) -> str:
     endpoint = host[0]
-    if ports.is_suspended(endpoint.tenant_id):
+    if ports.is_suspended(endpoint.tenant_id):  # guard: webhook-sweep-suspended-unsent
+        # guard: webhook-sweep-suspended-later
         ports.endpoints.change(endpoint, replace(endpoint, due_at=now + SUSPENDED_SECONDS * SECOND))
         return "suspended"
     if endpoint.recovery is not None:
         endpoint = _recover(ports, sweep, endpoint, now)
-    if is_held((endpoint, *host[1:])):
+    if is_held((endpoint, *host[1:])):  # guard: webhook-sweep-skips-held-endpoint
         until = as_seen((endpoint, *host[1:])).rests_until or now
         waits = any(one.due_at <= now for one in ports.deliveries.due(endpoint.endpoint_id, 1))
         ports.endpoints.change(endpoint, hold(endpoint, until, has_waiting=waits, now=now))
         return "resting"
-    if endpoint.rests_until is not None:
+    if endpoint.rests_until is not None:  # guard: webhook-sweep-respects-rest
         return _let_one_try(ports, sweep, endpoint, now)
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
     before = ripe_before((endpoint, *host[1:]), now=now)
@@ -180,13 +183,13 @@ def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseco
         due_at=next_look(endpoint, [one.due_at for one in listed], now=now),
         crowded_at=now if len(ready) > endpoint.limit else endpoint.crowded_at,
     )
-    if has_runways((endpoint, *host[1:])):
+    if has_runways((endpoint, *host[1:])):  # guard: webhook-runway-look-calls
         for delivery_id in ready[: endpoint.limit]:  # so each calls the next: one on a runway would not
             looked_at = call(looked_at, delivery_id, now=now)
     if endpoint.recovery is not None:
         looked_at = replace(looked_at, due_at=now + LOOK_SECONDS * SECOND)
     # Written before anything is sent: what is not sent then is sent by the next look.
-    ports.endpoints.change(endpoint, looked_at)
+    ports.endpoints.change(endpoint, looked_at)  # guard: webhook-look-written-before-send
     if not ready:
         return "quiet"
     return _send(ports, endpoint, ready[: endpoint.limit])
@@ -209,13 +212,14 @@ def _let_one_try(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Millisecon
         ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
         return "quiet"
     ports.endpoints.change(endpoint, replace(endpoint, probe=probe, due_at=now + LOOK_SECONDS * SECOND))
+    # guard: webhook-sweep-sends-oldest
     return _send(ports, endpoint, [probe, *(one for one in ready[:1] if one < probe)])
 
 
 def _still_waits(ports: Ports, sweep: Sweep, endpoint: Endpoint, delivery_id: str, now: Milliseconds) -> bool:
     delivery = read_delivery(ports.deliveries, endpoint.endpoint_id, delivery_id, now=now)
     if isinstance(delivery, UnreadableRow):
-        sweep.unreadable.append(delivery)
+        sweep.unreadable.append(delivery)  # guard: unreadable-delivery-no-probe
         return False
     return delivery is not None and delivery.due_at is not None
 
@@ -242,6 +246,7 @@ def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) 
             sweep.opened.append(delivery.delivery_id)
     after = None if page.next is None else replace(recovery, after=page.next, pages=recovery.pages + 1)
     # The index does not show yet what was opened.
+    # guard: webhook-recovery-looks-again
     return ports.endpoints.change(endpoint, replace(endpoint, recovery=after, woken_at=now))
 
 
@@ -249,15 +254,16 @@ def _reopen(ports: Ports, delivery: Delivery, now: Milliseconds) -> bool:
     """Whether this has opened it: if another write came first, it may have ended, be open, or be blanked."""
     for _ in range(TRIES):
         opened = reopen(delivery, now=now)
+        # guard: webhook-recovery-skips-due
         if opened == delivery:  # it is due anyway
             return False
         try:
             ports.deliveries.change(delivery, opened)
             return True
-        except Fenced as fenced:
+        except Fenced as fenced:  # guard: webhook-recovery-survives-fence
             if fenced.current is None:
                 return False
-            delivery = fenced.current
+            delivery = fenced.current  # guard: webhook-recovery-retries-blanked
     return False
 
 

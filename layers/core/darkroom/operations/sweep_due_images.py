@@ -129,6 +129,7 @@ def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
     again later and does not stop the others; neither does a partition that cannot be listed.
     """
     whole = Sweep()
+    # guard: sweep-kinds-independent
     for sweep in ports.at_once([_Round(ports, kind, out_of_time).sweep for kind in DutyKind]):
         whole.outcomes += sweep.outcomes
         for lane, ended in sweep.ended.items():
@@ -182,6 +183,7 @@ class _Round:
         for lane, end in self._ends:
             sweep.ended[lane] = sweep.ended.get(lane, NO_OUTCOMES) + end
         if undone:
+            # guard: sweep-lateness-reported
             sweep.late_seconds[self._kind] = max(0.0, (self._ports.clock() - min(undone)) / 1000)
         return sweep
 
@@ -193,6 +195,7 @@ class _Round:
             outcomes = dict.fromkeys(due, "no_time") if self._out_of_time() else self._look_at(list(due))
             self._each(
                 lambda image_id, due=due: self._postpone(due[image_id]),  # type: ignore[misc]
+                # guard: sweep-hopeless-row-delay
                 [image_id for image_id, outcome in outcomes.items() if outcome in _LEFT_DUE],
             )
             taken.append({due[image_id]: outcome for image_id, outcome in outcomes.items()})
@@ -200,7 +203,7 @@ class _Round:
 
     def _postpone(self, due: Due) -> None:
         # If even that fails, the next sweep meets it again.
-        with bookkeeping("look not postponed", image_id=due.image_id):
+        with bookkeeping("look not postponed", image_id=due.image_id):  # guard: sweep-postponement-isolated
             self._ports.images.postpone(due, self._ports.clock() + POSTPONED_SECONDS * 1000)
 
     def _each(self, look: Callable[[str], None], image_ids: Sequence[str]) -> None:
@@ -221,8 +224,9 @@ class _Round:
             oldest = list(images.due(partition, now, PARTITION_LIMIT))
             if len(oldest) < PARTITION_LIMIT:
                 return oldest
+            # guard: sweep-latest-also-listed
             return sorted({*oldest, *images.due(partition, now, LATEST_LIMIT, latest_first=True)})
-        except Exception as error:
+        except Exception as error:  # guard: sweep-shard-isolated
             self._sweep.unlisted[partition] = error
             return []
 
@@ -241,7 +245,7 @@ class _Round:
         for_each(self._ports.at_once, learn, parts, threads=THREADS[self._kind])
         of_tenants = defaultdict[str, list[Due]](list)
         for entry in listed:
-            of_tenants[owners.get(entry.image_id, "")].append(entry)
+            of_tenants[owners.get(entry.image_id, "")].append(entry)  # guard: sweep-tenant-turns
         turns = zip_longest(*of_tenants.values())
         return (entry for turn in turns for entry in turn if entry is not None)
 
@@ -258,6 +262,7 @@ class _Round:
             outcomes[image_id] = self._safely(image_id, partial(self._decide, rows.get(image_id), duties))
         removals = {image_id: duty for image_id, (_, duty) in duties.items() if isinstance(duty, Remove)}
         if removals:
+            # guard: sweeper-tombstone-last
             for image_id, failure in remove_leftovers(self._ports, removals, self._each).items():
                 outcomes[image_id] = self._safely(image_id, partial(_raise, failure))
                 del duties[image_id]
@@ -288,6 +293,7 @@ class _Round:
             return self._ports.images.get_all(image_ids)
         except Retryable as error:
             return dict.fromkeys(image_ids, error)
+        # guard: sweeper-bad-row-isolated
         except Exception:  # which of them it is about shows when each is read by itself
             rows: dict[str, Image | Exception] = {}
             for image_id in image_ids:
@@ -360,6 +366,7 @@ class _Round:
             case PlaceDeadLetter(image=after):
                 return self._place_dead_letter(images.change(before, after, fence=DUE_FENCE))
             case Remove(image=after):  # its objects are gone
+                # guard: erasure-sweeper-blanks-deliveries
                 if before.is_deleted and not blank_deliveries(ports.deliveries, before.image_id, now=ports.clock()):
                     return "being_delivered"  # the next sweep looks again
                 images.change(before, after, fence=DUE_FENCE)
@@ -388,11 +395,12 @@ class _Round:
                     later = [message_for(one).model_copy(update={"process_at": one.process_at}) for one, _ in some]
                     failures = ports.hold_queue.put_all(later)
                 else:
+                    # guard: sweeper-lost-message-sent
                     failures = ports.lanes.send_all(way, [(message_for(image), delay) for image, delay in some])
             except Exception as error:
                 failures = dict.fromkeys(range(len(some)), error)
             if len(failures) == len(some) and all(isinstance(failure, Retryable) for failure in failures.values()):
-                self._silent.add(way)
+                self._silent.add(way)  # guard: sweep-silent-queue-once
             for place, failure in failures.items():
                 image = some[place][0]
                 report_failure("message not sent", failure, image_id=image.image_id)
@@ -409,6 +417,7 @@ class _Round:
         return unsent
 
     def _count(self, before: Image, ended: Image) -> None:
+        # guard: sweeper-fetch-failure-counted
         if before.status is Status.FETCHING and ended.status is Status.FAILED:  # its service level has not begun
             end = GIVEN_UP
         else:
@@ -418,8 +427,9 @@ class _Round:
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
         """Expires an image whose upload is not there; if the upload is there, S3's event was lost or is stuck."""
         ports = self._ports
+        # guard: upload-absence-seen-twice, upload-looked-for-before-expiry
         if all(ports.uploads.size_bytes(before.image_id) is None for _ in range(2)):  # no single look ends an image
-            ports.images.change(before, never_came, fence=DUE_FENCE)
+            ports.images.change(before, never_came, fence=DUE_FENCE)  # guard: upload-expiry-fence
             return "expired"
         pushed = ports.images.change(before, came, fence=DUE_FENCE)
         is_sent = send_or_mark_due(ports, pushed, lambda: ports.upload_queue.put(message_for(pushed)))
@@ -430,7 +440,7 @@ class _Round:
         died before it could write that it had."""
         ports = self._ports
         taken, about = self._dead_letters_in(image.lane)
-        letters = about.get((image.image_id, image.run), [])
+        letters = about.get((image.image_id, image.run), [])  # guard: dead-letters-placed-once
         kept = next((letter for letter in letters if letter.explanation is not None), None)
         # The decision depends on what is missing: no dead letter with an explanation yet, and in the last look no other
         # one.
@@ -438,12 +448,13 @@ class _Round:
         if must_see_all and not taken.complete and image.rescues < LOOKS_AT_DEAD_LETTERS:
             return "dead_letter_owed"
         if kept is None and image.dead_letter is DeadLetterState.OWED:
+            # guard: erasure-dead-letter-no-texts
             ports.dead_letters.put(image.lane, message_for(image), without_texts(explanation_of(image)))
         elif kept is None and letters:
             kept = letters[0]
         for letter in letters:
             if letter is not kept:
-                ports.dead_letters.remove(letter)
+                ports.dead_letters.remove(letter)  # guard: dead-letters-sqs-own-removed
         ports.images.change(image, dead_letter_placed(image, now=ports.clock()), fence=DUE_FENCE)
         return "dead_letter_placed"
 
@@ -462,13 +473,14 @@ class _Round:
         dead_letters = self._ports.dead_letters
         taken = dead_letters.take(queue, DEAD_LETTERS_LIMIT)
         # An operator may have taken some, hidden from us, and some may be hidden by a lost answer.
+        # guard: dead-letters-sweep-lost-answer
         are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.letters)
         dead_letters.give_back(taken.letters)
         about = defaultdict[tuple[str, int], list[DeadLetter]](list)
         for letter in taken.letters:
             with suppress(UnreadableMessage):
                 message = read_message(letter.body)
-                about[message.image_id, message.run].append(letter)
+                about[message.image_id, message.run].append(letter)  # guard: dead-letters-own-run
         return replace(taken, complete=are_all), about
 
     def _backlog(self, queue: str) -> int:

@@ -43,8 +43,9 @@ class Held:
     def spare(self, allowance: Allowance, now: Milliseconds) -> int:
         """How many of the tokens may still be used."""
         # If the clock was set back, they seem to have been taken in the future, and could be held for long.
+        # guard: allowances-clock-set-back, allowances-held-token-expiry
         is_fresh = 0 <= now - self.taken_at < HOLD_MILLISECONDS
-        return self.tokens if is_fresh and allowance == self.allowance else 0
+        return self.tokens if is_fresh and allowance == self.allowance else 0  # guard: allowances-change-immediate
 
     def next(self, allowance: Allowance, now: Milliseconds, cost: int) -> Take | None:
         """Takes as many of the tokens; None if there are fewer that may still be used."""
@@ -61,6 +62,7 @@ class Held:
     def wanted(self, allowance: Allowance, now: Milliseconds, cost: int) -> int:
         """How many tokens this process will probably use while it may hold them: as many as in the time before."""
         lately = sum(spent for at, spent in self.requests if 0 <= now - at < HOLD_MILLISECONDS)
+        # guard: allowances-prefetch-by-demand, tokens-block-size-by-burst
         return max(cost, min(cost + lately, max(MAX_BLOCK, allowance.burst // BLOCKS_OF_A_BURST)))
 
     def keep(self, taken: Take, allowance: Allowance, now: Milliseconds, cost: int) -> Take:
@@ -98,12 +100,13 @@ def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cos
         ports.held.clear()
     held = ports.held.setdefault(name, Held())
     taken = held.next(allowance, now, cost)
+    # guard: allowances-held-part-payment
     missing = cost - held.spare(allowance, now)  # what is held pays a part of what costs more
-    if taken is None and held.refuses(allowance, now, missing):
+    if taken is None and held.refuses(allowance, now, missing):  # guard: allowances-empty-bucket-skipped
         return Take(tokens=0, tat=held.stood)
     if taken is None:
         wanted = held.wanted(allowance, now, missing)
-        with bookkeeping("tokens not taken"):
+        with bookkeeping("tokens not taken"):  # guard: allowances-fail-open
             taken = ports.token_buckets.take(name, allowance, now * 1000, wanted, missing)
         if taken is None:
             return None

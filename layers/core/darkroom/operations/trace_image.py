@@ -52,13 +52,13 @@ def trace_image(ports: Ports, image_id: str, *, on_read: Callable[[str, int], No
     def read(source: str, text: str, since: Milliseconds, until: Milliseconds) -> None:
         for line in ports.log_lines.containing(source, text, since=since, until=until):
             is_about_it = line.fields.get("image_id") == image_id or line.fields.get("correlation_id") == text
-            if is_about_it and line not in lines:
+            if is_about_it and line not in lines:  # guard: trace-line-matched-by-fields
                 lines.append(line)
                 on_read(source, len(lines))
 
     since, until = image.created_at - MARGIN_MILLISECONDS, _end_of(image, deliveries, ports.clock())
     for source in ports.log_lines.sources:
-        if source not in READERS and source != API:
+        if source not in READERS and source != API:  # guard: trace-reader-logs-excluded
             on_read(source, len(lines))
             read(source, image_id, since, until)
     for request in requests_in(image, lines):
@@ -87,7 +87,7 @@ def _deliveries_of(ports: Ports, image: Image) -> Iterator[Delivery]:
 
 def _end_of(image: Image, deliveries: list[Delivery], now: Milliseconds) -> Milliseconds:
     """Until when lines about it may have been written."""
-    if any(delivery.due_at is not None for delivery in deliveries):
+    if any(delivery.due_at is not None for delivery in deliveries):  # guard: trace-open-delivery-until-now
         return now + MARGIN_MILLISECONDS
     ends = [image.completed_at, image.deleted_at, *(delivery.ended_at for delivery in deliveries)]
     return min(max(filter(None, ends), default=now) + AFTERWARDS_MILLISECONDS, now + MARGIN_MILLISECONDS)

@@ -161,11 +161,11 @@ def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
     Nothing is claimed that cannot be finished, because that would use up an attempt. If the table cannot answer at the
     claim or at the finish, the delivery is postponed; any other failure is written into the row.
     """
-    if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:
+    if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:  # guard: claim-time-to-finish
         cause = Retryable("too little time is left for another image")
         return _postponed(cause, receive_count=delivery.receive_count, delay_seconds=RETURN_SECONDS)
     try:
-        ports.require_healthy()
+        ports.require_healthy()  # guard: claim-none-during-outage
         return _settle(ports, delivery)
     except Retryable as outage:
         return postponed_by(outage, receive_count=delivery.receive_count, jitter=ports.jitter)
@@ -198,7 +198,7 @@ def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_
         developed = _developed_once(ports, image, marks)
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
-    except NeedsOperator as trouble:
+    except NeedsOperator as trouble:  # guard: original-missing-is-final
         cause = _cause_of(trouble.__cause__ or trouble)
         after = escalate(image, code=trouble.code, message=trouble.message, now=ports.clock(), cause=cause)
         return replace(_finish(ports, image, after, None), cause=trouble)
@@ -210,7 +210,7 @@ def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_
             _variants(developed),
             notices=tuple(developed["notices"]),
             placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
-            attention=developed.get("attention"),
+            attention=developed.get("attention"),  # guard: attention-absent-in-old-results
             now=ports.clock(),
         )
     return _finish(ports, image, after, developed)
@@ -220,14 +220,14 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
     now = ports.clock()
 
     def lease_for(attempt: int) -> Lease:
-        lease_until = delivery.deadline + LEASE_MARGIN_SECONDS * 1000
+        lease_until = delivery.deadline + LEASE_MARGIN_SECONDS * 1000  # guard: claim-lease-outlasts-function
         backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else RetryPolicy().delay_seconds(attempt, unit_random)
         return Lease(
             claimed_by=delivery.receipt,
             request_id=delivery.request_id,
             now=now,
             lease_until=lease_until,
-            not_before=lease_until + backoff_seconds * 1000,
+            not_before=lease_until + backoff_seconds * 1000,  # guard: claim-lost-worker-backoff
             due_at=now + (ports.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
         )
 
@@ -249,6 +249,7 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
             return _early(before, delivery, delay_seconds=seconds_until(process_at, now))
         case GiveUp(image=after) | Expire(image=after) | Redriven(image=after) | Claim(image=after):
             try:
+                # guard: fence-on-claim
                 written = ports.images.change(before, after, fence=("status", "run", "attempt", "schedule"))
             except Fenced as lost:
                 return Finished(image=lost.current, reason="fenced")
@@ -289,7 +290,7 @@ def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
     try:
         developed = ports.once(run_key(image.image_id, image.run), work, is_first=image.attempt == 1)
     except MemoryUnavailable:
-        return work()
+        return work()  # guard: memory-outage-costs-no-attempt
     # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
     # objects.
     return developed if is_new or _is_there(ports, developed) else work()
@@ -298,8 +299,10 @@ def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
 def _is_there(ports: Ports, remembered: dict[str, Any]) -> bool:
     try:
         variants = _variants(remembered)
+    # guard: memory-newer-version-redone
     except (KeyError, TypeError):  # a newer version, since rolled back, has another format
         return False
+    # guard: objects-remembered-outputs-held
     return "notices" in remembered and all(ports.outputs.holds(variant) for variant in variants)
 
 
@@ -326,6 +329,7 @@ def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]
         overlay_of=partial(_overlay, ports, image),
     ) as picture:
         marks.reach("decoded", ports.clock())
+        # guard: worker-put-while-encoding
         variants = ports.at_once([partial(_put, ports, image, encoded, marks) for encoded in picture.variants])
         marks.reach("stored", ports.clock())
         return {
@@ -343,7 +347,7 @@ def _overlay(ports: Ports, image: Image, image_id: str) -> bytes:
     try:
         return _whole(ports, image_id, pinned)
     except OriginalMissing as error:
-        raise Rejected(
+        raise Rejected(  # guard: overlays-missing-rejected
             OVERLAY_MISSING,
             f"The image {image_id}, an overlay of this one, was deleted before this one was developed. "
             "Upload the overlay again, then this photo, with the overlay's new id and a new Idempotency-Key.",
@@ -355,8 +359,8 @@ def _whole(ports: Ports, image_id: str, source: Source) -> bytes:
     try:
         original = ports.originals.get(image_id, source.version_id)
     except OriginalMissing:
-        original = ports.originals.get(image_id, source.version_id)
-    if hashlib.sha256(original).hexdigest() != source.sha256:
+        original = ports.originals.get(image_id, source.version_id)  # guard: objects-missing-second-look
+    if hashlib.sha256(original).hexdigest() != source.sha256:  # guard: objects-checksum-on-read
         raise Retryable(f"the original of {image_id} did not arrive whole")
     return original
 
@@ -369,6 +373,7 @@ def _in_steps(point: FocalPoint) -> dict[str, int]:
 def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Marks) -> Variant:
     rendered = encoded()
     marks.reach("developed", ports.clock())
+    # guard: objects-run-in-output-key
     key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
     sha256 = hashlib.sha256(rendered.body).hexdigest()
     # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
@@ -386,15 +391,16 @@ def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Mar
 
 def _finish(ports: Ports, before: Image, after: Image, developed: dict[str, Any] | None) -> Finished:
     try:
-        written = ports.images.change(before, after)
+        written = ports.images.change(before, after)  # guard: fence-on-terminal-write
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client deleted the image while it was developed: what was written for it is deleted.
+            # guard: withdrawal-outputs-removed
             demand_none(ports.outputs.remove([variant.key for variant in after.variants]))
         return Finished(image=lost.current, reason="fenced")
     except Exception:
-        if developed is not None:
-            with bookkeeping("finished work not kept"):
+        if developed is not None:  # guard: memory-unwritten-end-kept
+            with bookkeeping("finished work not kept"):  # guard: memory-keep-failure-tolerated
                 ports.once.keep(run_key(before.image_id, before.run), developed)
         raise
     return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
@@ -420,19 +426,20 @@ def _failed_attempt(
         )
     )
     try:
-        written = ports.images.change(image, after)
+        written = ports.images.change(image, after)  # guard: fence-on-failed-attempt
     except Fenced as lost:
         return Finished(image=lost.current, reason="fenced")
     except Retryable:
         # The row still says `processing`: a message that came back before another attempt may begin would find nothing
         # to do, so it stays hidden until then.
+        # guard: retry-hidden-until-attempt
         delay_seconds = max(delay_seconds, seconds_until(image.not_before, now) + OWN_MESSAGE_MARGIN_SECONDS)
         returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
         return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
     if gives_up:
         # The sweeper makes sure of the run's one dead letter, so this message may go.
         return Finished(image=written, reason="gave_up", cause=error, waiting_since=image.waiting_since)
-    delay_seconds += OWN_MESSAGE_MARGIN_SECONDS
+    delay_seconds += OWN_MESSAGE_MARGIN_SECONDS  # guard: claim-own-message-after-backoff
     returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
     return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
 
@@ -443,5 +450,5 @@ def _cause_of(error: BaseException) -> Cause:
     return Cause(
         error_type=type(error).__name__,
         message=f"{str(error)[:MESSAGE_CHARACTERS]}{notes}",
-        stack=shortened(stack),
+        stack=shortened(stack),  # guard: fingerprints-stack-shortened
     )

@@ -21,9 +21,10 @@ def wire() -> tuple[Ports, UsagePorts, RateLimitPorts]:
     """The ports of `read_image` and `list_images`, and of `read_usage`, from the function's environment, and those of
     its rate limit."""
     settings = ReadImageSettings.read()
+    # guard: variant-store-timeout-short
     dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
     circuits.of_dynamodb(dynamodb, settings.images_table)
-    circuits.of_s3(s3, settings.outputs_bucket)
+    circuits.of_s3(s3, settings.outputs_bucket)  # guard: variant-store-circuit
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(s3, settings.outputs_bucket),

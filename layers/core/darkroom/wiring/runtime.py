@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 
 from darkroom.aws import clients
-from darkroom.aws.errors import mendable
+from darkroom.aws.errors import mendable  # guard: wiring-own-operation-only
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import AtOnce
 from darkroom.settings import InitialisationSettings
@@ -26,11 +26,11 @@ def _prepare_for_a_snapshot() -> None:
     """
     from snapshot_restore_py import register_after_restore  # noqa: PLC0415 -- Lambda's runtime brings it along
 
-    register_after_restore(random.seed)
-    clients.fetch_credentials_when_used()
+    register_after_restore(random.seed)  # guard: snapshots-random-reseeded
+    clients.fetch_credentials_when_used()  # guard: snapshots-fresh-credentials
 
 
-if InitialisationSettings.read().is_for_a_snapshot:
+if InitialisationSettings.read().is_for_a_snapshot:  # guard: snapshots-only-where-taken
     _prepare_for_a_snapshot()
 
 
@@ -47,7 +47,7 @@ within = clients.within
 @contextmanager
 def answering(seconds: float) -> Iterator[None]:
     """Bounds the total time of all AWS calls for one request, and turns those that are refused into Misconfigured."""
-    with mendable(), clients.within(seconds):
+    with mendable(), clients.within(seconds):  # guard: denied-answered-unavailable
         yield
 
 
@@ -69,6 +69,7 @@ def kept_threads(count: int) -> AtOnce:
 
 
 def _all_of[Result](threads: ThreadPoolExecutor, works: Sequence[Callable[[], Result]]) -> Sequence[Result]:
-    begun = [threads.submit(copy_context().run, work) for work in works]
+    begun = [threads.submit(copy_context().run, work) for work in works]  # guard: deadline-in-parallel-work
+    # guard: threads-failure-waits
     wait(begun)  # for all, also if one fails
     return [work.result() for work in begun]

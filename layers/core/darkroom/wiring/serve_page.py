@@ -43,7 +43,7 @@ def wire() -> Served:
         uploads=bucket_origin(settings.uploads_bucket),
         outputs=bucket_origin(settings.outputs_bucket),
         sign_in=[origin_of_url(url) for url in (settings.jwt_issuer, settings.jwt_sign_in_origin) if url]
-        if access == "jwt"
+        if access == "jwt"  # guard: page-issuer-only-with-tokens
         else [],
     )
 

@@ -40,7 +40,7 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
         from darkroom.egress import read_url  # noqa: PLC0415
         from darkroom.wiring.reach import policy_of  # noqa: PLC0415
 
-        read_url(url, policy_of(settings), max_length=MAX_SOURCE_URL_LENGTH)
+        read_url(url, policy_of(settings), max_length=MAX_SOURCE_URL_LENGTH)  # guard: egress-given-source-url-length
 
     fetch_ports = FetchPorts(
         images=ports.images,

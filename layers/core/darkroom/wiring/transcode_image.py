@@ -50,7 +50,7 @@ def wire() -> tuple[Ports, LaneWorker]:
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
-        outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),
+        outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),  # guard: objects-worker-may-not-list
         once=PowertoolsOnce(dynamodb, settings.idempotency_table),
         at_once=kept_threads(MAX_VARIANTS),
         clock=clock,

@@ -192,6 +192,7 @@ def test_a_local_stack_at_whose_address_nobody_listens_does_not_run() -> None:
     assert len(requests) == 1
 
 
+@pytest.mark.guards("console-not-running-local-only")
 def test_another_address_of_this_machine_at_which_nobody_listens_is_named_and_is_no_local_stack() -> None:
     handle, requests = answers(refused_connection())
     with connect(handle, url="http://127.0.0.1:1") as api, pytest.raises(Unreachable) as error:
@@ -303,6 +304,7 @@ def test_documents_may_have_more_keys_than_are_known() -> None:
         assert api.status(IMAGE_ID).image_id == IMAGE_ID
 
 
+@pytest.mark.guards("console-image-answer-checked", "console-image-id-matches")
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -344,6 +344,7 @@ def test_an_hour_of_a_lane_of_a_tenant_is_withdrawn_alone(run: Run, stack: FakeS
     assert {stack.row(one).status for one in others} == {Status.SCHEDULED}
 
 
+@pytest.mark.guards("day-named-images-only")
 def test_of_a_day_only_the_images_that_are_named_are_moved(run: Run, stack: FakeStack) -> None:
     first, second, third = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z", "2026-12-24T10:00:00Z")
     (elsewhere,) = stack.schedule("2026-12-26T08:00:00Z")
@@ -389,6 +390,7 @@ def test_what_cannot_be_rescheduled_is_told_and_fails_the_command(run: Run, stac
     assert (stack.row(stays).schedule, stack.row(goes).schedule) == (0, 1)
 
 
+@pytest.mark.guards("day-unreadable-row-isolated")
 def test_an_image_whose_row_cannot_be_read_stops_none_of_the_others(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -521,6 +523,7 @@ def test_an_image_is_withdrawn_once_and_unknown_from_then_on(run: Run, api: Fake
     assert [seen.method for seen in api.requests] == ["GET", "DELETE", "GET"]
 
 
+@pytest.mark.guards("day-cancel-id-scheduled-only")
 @pytest.mark.parametrize("status", ["pending", "processing", "done", "failed", "expired"])
 def test_what_is_not_scheduled_is_not_removed(run: Run, api: FakeApi, status: str) -> None:
     image_id = api.put(status)
@@ -577,6 +580,7 @@ def test_an_interruption_ends_it_after_the_image_on_the_way(
     assert "Interrupted, with 2 images left: run the same command again." in result.stderr
 
 
+@pytest.mark.guards("isolated-scheduled-image")
 def test_an_unreadable_row_is_told_of_and_does_not_stop_a_reschedule_of_the_others(run: Run, stack: FakeStack) -> None:
     bad, good = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
     before = stack.row(good)

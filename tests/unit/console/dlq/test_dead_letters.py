@@ -152,6 +152,7 @@ def owed(number: int, **changes: Any) -> Image:
     return replace(given_up(number), dead_letter=DeadLetterState.OWED, due_at=NOW, **changes)
 
 
+@pytest.mark.guards("dlq-list-owed-letters")
 def test_what_was_given_up_is_listed_and_explained_before_the_sweeper_has_placed_its_dead_letter(
     run: Run, stack: FakeStack
 ) -> None:
@@ -180,12 +181,14 @@ def test_what_was_given_up_is_listed_and_explained_before_the_sweeper_has_placed
     assert "still coming" not in run("dlq", "ls").stdout
 
 
+@pytest.mark.guards("dlq-list-each-case-once")
 def test_what_sqs_made_a_dead_letter_of_meanwhile_is_listed_once(run: Run, stack: FakeStack) -> None:
     stack.office.place(owed(1), explained=False)
     listed = run("dlq", "ls").stdout
     assert listed.startswith("1 dead letter") and "still coming" not in listed
 
 
+@pytest.mark.guards("dlq-list-own-fetch-failures")
 def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dead_letter(
     run: Run, stack: FakeStack
 ) -> None:
@@ -206,6 +209,7 @@ def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dea
         assert json.loads(run("dlq", "ls", *others, "--json").stdout)["unfetched"] == []
 
 
+@pytest.mark.guards("dlq-list-hidden-not-none")
 def test_dead_letters_that_another_reader_hides_are_not_said_to_be_none(run: Run, stack: FakeStack) -> None:
     stack.office.place(FAILED)
     stack.office.letters.take("slow", 1)
@@ -414,6 +418,7 @@ def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message
         assert "Still retrying" not in run("dlq", "ls", *others).stdout
 
 
+@pytest.mark.guards("fingerprints-former-name")
 @pytest.mark.parametrize("wanted", ["KeyError@operations/transcode_image.py:_develop", "KeyError@aws/clients.py:timed"])
 def test_one_defect_is_replayed_by_its_fingerprint_or_by_that_of_an_earlier_version(
     run: Run, stack: FakeStack, wanted: str
@@ -575,6 +580,7 @@ def test_what_follows_the_failed_attempts_is_said(
     assert ("never ended: its worker died" in shown) is (None in causes and not is_in_work)
 
 
+@pytest.mark.guards("dlq-show-running-not-failed")
 def test_an_image_in_its_first_attempt_has_no_failure_to_show(run: Run, stack: FakeStack) -> None:
     row = retried(None, status=Status.PROCESSING, lease_until=NOW + 4_000_000)
     stack.images.rows[row.image_id] = row

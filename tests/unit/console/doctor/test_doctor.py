@@ -131,6 +131,7 @@ def test_json_has_each_check(run: Run, stack: FakeStack) -> None:
     assert checks["api-keys"]["status"] == "not asked" and checks["api-keys"]["not_asked"]
 
 
+@pytest.mark.guards("doctor-unknown-not-sound")
 def test_what_could_not_be_checked_is_said_with_the_reason_and_keeps_no_other_from_being_said(
     run: Run, stack: FakeStack
 ) -> None:
@@ -202,6 +203,7 @@ def test_rows_of_ended_images_are_looked_at_when_told_to(run: Run, stack: FakeSt
     assert result.exit_code == 1 and image_id in result.stdout
 
 
+@pytest.mark.guards("isolated-doctor-check")
 def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     stack: FakeStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,6 +220,8 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     assert "  ✓ senders may only send, on each queue" in told
 
 
+@pytest.mark.guards("isolated-doctor-rows", case="due")
+@pytest.mark.guards("isolated-doctor-unlisted", case="unlisted")
 @pytest.mark.parametrize("read", ["due", "unlisted"])
 def test_a_table_that_does_not_answer_is_no_sound_stack(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch, read: str

@@ -43,6 +43,7 @@ BY_HAND = {
 }
 
 
+@pytest.mark.guards("drift-manual-change-reverted")
 @pytest.mark.parametrize("case", BY_HAND)
 def test_what_was_changed_by_hand_is_never_answered_by_deploying_again(case: str) -> None:
     check, change = BY_HAND[case]
@@ -57,6 +58,7 @@ RESERVED = SOUND.functions["CountUsageFunction"].reserved
 FUNCTION = {"Timeout": 60, "Environment": {"Variables": {"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "counted"}}}
 
 
+@pytest.mark.guards("drift-manual-change-repaired")
 def test_a_variable_that_was_changed_by_hand_is_set_back_by_a_command() -> None:
     facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": RESERVED})
     (drift,) = [one for one in drifts(facts) if one.resource == "CountUsageFunction"]
@@ -104,6 +106,7 @@ def test_two_templates_say_the_same_of_a_resource(
     assert is_written_alike(facts, "SlowQueue")
 
 
+@pytest.mark.guards("drift-checkout-change-deployed")
 def test_a_policy_that_this_checkout_changes_is_deployed() -> None:
     facts = deployed(SOUND, FastQueuePolicy={"PolicyDocument": {"Statement": ["new"]}})
     types = {**facts.types, "FastQueuePolicy": "AWS::SQS::QueuePolicy"}
@@ -113,6 +116,7 @@ def test_a_policy_that_this_checkout_changes_is_deployed() -> None:
     assert advice(check, [Finding(subject="FastQueue", problem="plain http")], facts) == (check.remedy,)
 
 
+@pytest.mark.guards("drift-secret-not-shown")
 def test_what_somebody_put_into_a_variable_is_not_shown_where_it_may_be_a_secret() -> None:
     hand = one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "s3cret", "NEW": "s3cret"})(SOUND)
     facts = deployed(hand, CountUsageFunction=FUNCTION)

@@ -73,6 +73,7 @@ def test_these_may_change_something(name: str) -> None:
     assert not READING.match(name)
 
 
+@pytest.mark.guards("doctor-read-only")
 def test_a_client_that_only_reads_refuses_the_rest_before_it_is_sent() -> None:
     sqs = only_reading(client("sqs"))
     with Stubber(sqs) as stub:

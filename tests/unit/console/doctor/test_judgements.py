@@ -869,6 +869,25 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
 """The check, what is wrong, and what its finding is about and says."""
 
 
+@pytest.mark.guards(
+    "doctor-composite-names-alarm",
+    "doctor-disabled-alarm-actions",
+    "doctor-foreign-alarm-topic",
+    "doctor-non-consumers-only-send",
+    "doctor-plain-http-for-anybody",
+    "doctor-stream-retention",
+    "doctor-visibility-with-window",
+)
+@pytest.mark.guards(
+    "doctor-deleted-subscription",
+    case="dead-letters-are-heard: SNS has deleted the subscription, which nobody had confirmed",
+)
+@pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: no alarm on what a stream gave up")
+@pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: only the sweeper counts")
+@pytest.mark.guards(
+    "doctor-unreserved-concurrency",
+    case="reserved-concurrency: too little of the account is left by other reservations",
+)
 @pytest.mark.parametrize(("name", "case", "change", "subject", "words"), WRONG, ids=[f"{w[0]}: {w[1]}" for w in WRONG])
 def test_what_is_wrong_is_found_without_production(
     name: str, case: str, change: Change, subject: str, words: str
@@ -919,6 +938,7 @@ IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
 ]
 
 
+@pytest.mark.guards("doctor-production-checks")
 @pytest.mark.parametrize(
     ("name", "case", "change", "subject", "words"), IN_PRODUCTION, ids=[f"{w[0]}: {w[1]}" for w in IN_PRODUCTION]
 )
@@ -1037,6 +1057,7 @@ RIGHT: list[tuple[str, str, Change]] = [
 ]
 
 
+@pytest.mark.guards("doctor-new-stack-without-sweep", "doctor-unresolved-not-compared")
 @pytest.mark.parametrize(("name", "case", "change"), RIGHT, ids=[f"{right[0]}: {right[1]}" for right in RIGHT])
 def test_what_is_right_is_not_reported(name: str, case: str, change: Change) -> None:
     assert judge(BY_NAME[name], change(SOUND), production=False).findings == ()
@@ -1052,6 +1073,7 @@ def test_a_check_whose_facts_are_missing_is_unknown_and_says_why() -> None:
     assert judge(BY_NAME["served-first"], facts, production=False).status is Status.SOUND
 
 
+@pytest.mark.guards("doctor-partial-findings-count")
 def test_what_was_found_counts_although_the_rest_is_missing() -> None:
     facts = one("queues", "FastQueue", policy=())(replace(SOUND, topics=Missing("AWS refuses")))
     result = judge(BY_NAME["tls-only"], facts, production=False)

@@ -107,6 +107,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     return fake
 
 
+@pytest.mark.guards("drift-repair-consent")
 def test_without_yes_it_says_what_it_would_set_back_and_changes_nothing(run: Run, stack: FakeStack) -> None:
     result = run("doctor", "--repair")
     assert result.exit_code == 0
@@ -136,6 +137,7 @@ def test_nothing_is_changed_while_the_audit_log_is_silent(run: Run, stack: FakeS
     assert stack.variables[WORKER] == WRONG_BUCKET
 
 
+@pytest.mark.guards("drift-open-drill-excluded")
 @pytest.mark.parametrize("more", [(), ("--yes",)])
 def test_what_an_open_drill_has_changed_is_left_to_its_undo(run: Run, stack: FakeStack, more: tuple[str, ...]) -> None:
     stack.open = OpenDrill(name="overload", token="t", settings=(), began_at=1_000, expires_at=9_000)
@@ -144,6 +146,7 @@ def test_what_an_open_drill_has_changed_is_left_to_its_undo(run: Run, stack: Fak
     assert stack.variables[WORKER] == WRONG_BUCKET
 
 
+@pytest.mark.guards("drift-no-repair-while-deploying")
 def test_nothing_is_changed_during_a_deployment(run: Run, stack: FakeStack) -> None:
     stack.change = lambda facts: replace(facts, status="UPDATE_IN_PROGRESS")
     result = run("doctor", "--repair", "--yes")
@@ -160,6 +163,7 @@ def test_only_the_chosen_resource_is_set_back(run: Run, stack: FakeStack) -> Non
     assert stack.variables[WORKER] == RIGHT_BUCKET
 
 
+@pytest.mark.guards("drift-repair-failure-isolated")
 def test_one_that_is_refused_is_reported_and_keeps_none_of_the_others(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +203,7 @@ FIRING = ["AttemptsFailingAlarm", "ImagesGivenUpAlarm", "ApiErrorsAlarm", "Funct
 """What a wrong bucket in a function's variable rings."""
 
 
+@pytest.mark.guards("drift-manual-change-repaired")
 @pytest.mark.parametrize("alarm", FIRING)
 def test_a_wrong_bucket_is_healed_by_the_runbook_alone(run: Run, stack: FakeStack, alarm: str) -> None:
     sections = runbook_sections()

@@ -99,6 +99,7 @@ def test_only_resources_whose_condition_holds_are_there_and_hashes_are_not_names
     assert lasting_name("Queue0123456789", "AWS::SQS::Queue") == "Queue0123456789"
 
 
+@pytest.mark.guards("doctor-hidden-parameter", case="True")
 @pytest.mark.parametrize("is_there", [True, False])
 def test_what_depends_on_a_parameter_that_is_not_shown_is_as_in_the_stack(is_there: bool) -> None:
     hidden = Values(
@@ -114,6 +115,7 @@ def test_a_path_leads_into_a_value() -> None:
     assert at({"a": UNKNOWN}, "a.b") is UNKNOWN
 
 
+@pytest.mark.guards("doctor-list-parts-matched-once", case="expected6-actual6-False")
 @pytest.mark.parametrize(
     ("expected", "actual", "agreed"),
     [

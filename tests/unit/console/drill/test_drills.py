@@ -97,12 +97,14 @@ def check(drill: Drill, environment: str, *, access: str = "keys", yes: bool = F
     work.check_allowed(stack, drill, in_production=yes)
 
 
+@pytest.mark.guards("drill-production-consent")
 def test_production_needs_consent_to_every_drill() -> None:
     for drill in DRILLS.values():
         with pytest.raises(ApiError):
             check(drill, "prod")
 
 
+@pytest.mark.guards("drill-harmful-not-in-production")
 def test_consent_does_not_cover_what_would_harm_everybody() -> None:
     for drill in DRILLS.values():
         if drill.where is Where.ANYWHERE:
@@ -175,6 +177,7 @@ def test_a_page_for_what_only_warns_is_not() -> None:
     ]
 
 
+@pytest.mark.guards("drill-unexpected-alarm-fails")
 def test_an_alarm_that_the_drill_does_not_name_is_not() -> None:
     assert judged(DRILLS["sweeper-off"], more="ApiErrorsAlarm") == ["ApiErrorsAlarm fired too"]
 

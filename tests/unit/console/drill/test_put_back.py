@@ -56,12 +56,14 @@ def test_putting_back_twice_is_putting_back_once() -> None:
     assert switch.written == [True]
 
 
+@pytest.mark.guards("drill-foreign-change-kept")
 def test_what_somebody_else_has_set_stays() -> None:
     switch = Switch("elsewhere")
     assert back(switch) == (Back.CHANGED, "elsewhere")
     assert not switch.written
 
 
+@pytest.mark.guards("drill-restore-read-back")
 def test_a_switch_that_does_not_move_is_told() -> None:
     with pytest.raises(Stubborn, match="Lane is False and not True"):
         back(Switch(False, is_stubborn=True))

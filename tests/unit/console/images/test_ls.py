@@ -74,6 +74,7 @@ def test_images_of_all_tenants_are_listed_newest_first(run: Run, stack: FakeStac
     assert listed(run, "--tenant", "acme") == [second]
 
 
+@pytest.mark.guards("ls-since-bound")
 def test_what_is_older_or_deleted_is_left_out(run: Run, stack: FakeStack) -> None:
     new = stack.put(1, hours_ago=1)
     old = stack.put(2, hours_ago=3)

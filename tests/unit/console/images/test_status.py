@@ -116,6 +116,7 @@ def test_a_stack_that_is_not_there_is_told_with_the_way_to_start_it(run: Run, mo
     assert "error: The local stack is not running. Start it with: make run" in result.stderr
 
 
+@pytest.mark.guards("console-not-running-local-only")
 def test_an_address_of_this_machine_that_nobody_serves_is_told_as_it_was_given(run: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"

@@ -101,6 +101,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.guards("logs-client-address-hidden")
 def test_a_request_is_its_route_and_its_status_and_nobody_is_shown_who_asked() -> None:
     told = "GET /images/{id}  503  correlation_id=JKJ=  tenant=shop  latency_ms=3  bytes=9"
     assert line(REFUSED, "api") == f"ERROR   {told}"

@@ -102,6 +102,7 @@ def test_lines_are_chosen_by_a_text_and_a_level(run: Run, stack: FakeStack) -> N
     assert [one["filterPattern"] for one in asked] == ['{ $.status = "5*" }', '"a \\"b\\""']
 
 
+@pytest.mark.guards("logs-follow-overlap")
 def test_following_shows_what_comes_once_also_if_it_comes_late_until_it_is_interrupted(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,6 +199,7 @@ def test_the_list_above_has_every_action(fresh: FakeStack) -> None:
     assert set(ACTIONS) == set(Actions(its)._actions)
 
 
+@pytest.mark.guards("operate-read-only-by-default")
 @pytest.mark.parametrize("action", ACTIONS)
 def test_nothing_is_done_by_a_page_that_only_reads_and_it_says_how_it_could(fresh: FakeStack, action: str) -> None:
     fresh.world.give_up(1)
@@ -217,6 +218,7 @@ def test_a_page_that_only_reads_is_told_so_over_http_and_may_ask_what_would_be(r
     assert reading.act("replay", dry_run=True).status_code == 200
 
 
+@pytest.mark.guards("operate-unknown-fields")
 @pytest.mark.parametrize(
     "body",
     [

@@ -64,6 +64,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         yield served
 
 
+@pytest.mark.guards("operate-opener-without-token")
 def test_the_opener_gets_no_secret_but_a_file_that_its_owner_alone_can_read(tmp_path: Path) -> None:
     record, opener, home = tmp_path / "record.json", tmp_path / "opener", tmp_path / "home"
     home.mkdir()
@@ -106,6 +107,7 @@ def test_the_opener_gets_no_secret_but_a_file_that_its_owner_alone_can_read(tmp_
     assert list(home.iterdir()) == [], "nothing is left of it"
 
 
+@pytest.mark.guards("operate-entrance-code", "operate-entrance-single-use")
 def test_a_code_opens_once_and_a_wrong_one_takes_nothing_away(served: Served) -> None:
     with served.entrance.file(served.port) as file, client() as browser:
         address = led_to(file.read_text())
@@ -118,6 +120,7 @@ def test_a_code_opens_once_and_a_wrong_one_takes_nothing_away(served: Served) ->
     assert sum(TOKEN in answer.text for answer in answers) == 1
 
 
+@pytest.mark.guards("operate-entrance-link-only")
 @pytest.mark.parametrize("mode", ["no-cors", "cors", "navigate"])
 def test_a_website_gets_nothing_of_the_entrance_but_may_lead_to_it(served: Served, mode: str) -> None:
     foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": "iframe"}
@@ -132,6 +135,7 @@ def test_a_website_gets_nothing_of_the_entrance_but_may_lead_to_it(served: Serve
         assert browser.get(f"http://127.0.0.1:{served.port}/app/", headers=led).status_code == 403
 
 
+@pytest.mark.guards("operate-entrance-file-private")
 def test_the_file_is_made_elsewhere_if_there_is_no_home_and_is_gone_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

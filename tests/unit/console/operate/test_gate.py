@@ -22,6 +22,7 @@ from tests.unit.console.operate.conftest import TOKEN, FakeStack, Served, servin
 EVERYTHING = pytest.mark.parametrize("path", ["/", "/app/", "/app/x/main.js", "/operate/api/overview", "/nothing"])
 
 
+@pytest.mark.guards("operate-own-host-only")
 @EVERYTHING
 @pytest.mark.parametrize(
     "host", ["attacker.example", "attacker.example:{port}", "127.0.0.1", "127.0.0.1:1", "[::1]:{port}", "127.1:{port}"]
@@ -31,6 +32,7 @@ def test_a_name_that_leads_to_this_machine_is_refused(reading: Served, path: str
     assert (answer.status_code, answer.json()["code"]) == (403, "another_website")
 
 
+@pytest.mark.guards("operate-links-refused")
 @EVERYTHING
 @pytest.mark.parametrize(
     "headers",
@@ -73,6 +75,7 @@ def test_the_page_of_this_run_is_served_under_both_names(reading: Served, name: 
     assert reading.client.get("/operate/api/overview", headers=headers).status_code == 200
 
 
+@pytest.mark.guards("operate-read-token", "operate-request-token")
 @pytest.mark.parametrize("path", ["overview", "failures", "tenants", "nothing"])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 @pytest.mark.parametrize(
@@ -123,6 +126,7 @@ def test_every_answer_forbids_what_the_page_does_not_need(reading: Served, path:
         assert "server" not in answer.headers
 
 
+@pytest.mark.guards("operate-settings-escaped")
 def test_the_page_is_told_what_it_serves_and_nothing_can_leave_its_attribute(tmp_path: Path) -> None:
     stack = FakeStack(name='"><script>alert(1)</script>{tree}{settings}')
     with serving(stack, write_page(tmp_path / "web"), is_writable=False) as served:
@@ -165,6 +169,7 @@ def test_the_root_leads_to_the_page(reading: Served) -> None:
         assert answer.is_redirect and answer.headers["location"].endswith("/app/")
 
 
+@pytest.mark.guards("operate-path-confinement")
 @pytest.mark.parametrize(
     "path",
     ["../secret.js", "..%2fsecret.js", "%2e%2e/secret.js", "parts/../../secret.js", "/etc/passwd", "none.js", "parts"],
@@ -182,6 +187,7 @@ def test_a_file_of_a_folder_of_the_page_is_served(reading: Served) -> None:
     assert reading.client.get("/app/x/parts/table.js").text == "export const two = 2;\n"
 
 
+@pytest.mark.guards("operate-body-size-bound")
 def test_a_body_is_read_no_further_than_an_action_may_be_long(writing: Served) -> None:
     sent = 0
 

@@ -94,6 +94,7 @@ def test_what_takes_longer_says_how_far_it_is(running: Running, long: Long) -> N
     assert running.documents() == [seen]
 
 
+@pytest.mark.guards("operate-answer-told-once")
 def test_its_answer_is_told_once(running: Running, long: Long) -> None:
     run = begun(running, long)
     long.may_end.set()
@@ -104,6 +105,7 @@ def test_its_answer_is_told_once(running: Running, long: Long) -> None:
     assert running.documents() == []
 
 
+@pytest.mark.guards("operate-stop-per-action")
 def test_it_is_stopped_as_by_the_first_interrupt_of_a_command_and_no_other_is(running: Running, long: Long) -> None:
     other = Long()
     other_run, run = running.begin("drill", other), running.begin("replay", long)
@@ -114,6 +116,7 @@ def test_it_is_stopped_as_by_the_first_interrupt_of_a_command_and_no_other_is(ru
     other.may_end.set()
 
 
+@pytest.mark.guards("operate-actions-bound")
 def test_no_more_are_under_way_than_may_be(running: Running, long: Long) -> None:
     for _ in range(MOST_RUNS):
         running.begin("redo", long)
@@ -127,6 +130,7 @@ def test_no_more_are_under_way_than_may_be(running: Running, long: Long) -> None
     assert len(running.documents()) <= 2 * MOST_RUNS
 
 
+@pytest.mark.guards("operate-shutdown-stop")
 def test_the_end_of_the_server_stops_them_and_waits_for_their_ends(running: Running, long: Long) -> None:
     begun(running, long)
     told: list[str] = []
@@ -188,6 +192,7 @@ def test_a_drill_says_first_what_it_would_break() -> None:
     assert "Do it:  ./darkroom drill lane-stopped --stack shop --region eu-west-1" in says
 
 
+@pytest.mark.guards("operate-production-consent")
 def test_a_drill_on_a_production_stack_is_not_run_unless_that_is_said() -> None:
     with pytest.raises(ApiError, match="is a production stack"):
         act(FakeStack(), "drill", drill="lane-stopped")
@@ -203,6 +208,7 @@ def test_an_unknown_drill_names_those_that_there_are() -> None:
         act(FakeStack(), "drill", drill="lane-on-fire", dry_run=True)
 
 
+@pytest.mark.guards("operate-stop-per-action")
 def test_a_drill_runs_as_the_command_does_and_is_stopped_as_by_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     stack: Any = FakeStack()
     broken: list[str] = []

@@ -32,6 +32,7 @@ def test_without_an_address_it_is_the_stack_that_runs_here(stack: Path) -> None:
     assert (target.url, target.api_key, target.options) == ("http://127.0.0.1:4000", None, "")
 
 
+@pytest.mark.guards("console-local-stack-recorded")
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
@@ -48,6 +49,7 @@ def test_the_local_stack_is_known_by_the_address_that_it_has_recorded(
     assert resolve(url, None, False, environment=environment(stack)).is_local_stack is expected
 
 
+@pytest.mark.guards("console-local-stack-recorded")
 def test_where_no_local_stack_has_recorded_its_address_no_address_is_its(tmp_path: Path) -> None:
     assert not resolve("http://127.0.0.1:4000", None, False, environment=environment(tmp_path)).is_local_stack
 

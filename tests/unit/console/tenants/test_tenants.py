@@ -377,6 +377,7 @@ def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None
     assert acme.tenants.tenants["acme"].state is TenantState.ACTIVE
 
 
+@pytest.mark.guards("erasure-tenant-token-buckets", "erasure-tenant-usage", "tenant-erasure-own-keys-only")
 def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme", "--yes")
     assert result.exit_code == 0, result.stderr
@@ -394,6 +395,7 @@ def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme
         assert store in result.stdout
 
 
+@pytest.mark.guards("erasure-unlisted-images")
 def test_images_of_before_that_no_list_shows_are_erased_too(run: Run, acme: FakeStack) -> None:
     acme.images.of_before = {row.image_id for row in [*of(acme, "acme")[:7], *of(acme, "other")[:1]]}
     assert run("tenants", "erase", "acme", "--yes").exit_code == 0
@@ -407,6 +409,7 @@ def test_the_removals_are_spread_so_that_the_sweeper_keeps_time_for_others(run: 
     assert due[-1] - due[0] == 29 * 1000 // REMOVALS_PER_SECOND or due[-1] >= acme.now - 1000
 
 
+@pytest.mark.guards("tenant-erasure-resumed-waits", "tenant-erasure-suspends-first")
 @pytest.mark.parametrize("before", [TenantState.ACTIVE, TenantState.SUSPENDED])  # as an interrupted erasure leaves it
 def test_what_was_accepted_until_no_request_was_authorized_any_more_is_erased_too(
     run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch, before: TenantState
@@ -427,6 +430,7 @@ def test_what_was_accepted_until_no_request_was_authorized_any_more_is_erased_to
     assert all(row.is_deleted for row in of(acme, "acme"))
 
 
+@pytest.mark.guards("tenant-erasure-no-row-left")
 def test_a_row_of_a_newer_version_is_left_and_the_tenant_stays_suspended(run: Run, acme: FakeStack) -> None:
     strange = of(acme, "acme")[3].image_id
     acme.images.unreadable[strange] = acme.images.rows.pop(strange)
@@ -439,6 +443,7 @@ def test_a_row_of_a_newer_version_is_left_and_the_tenant_stays_suspended(run: Ru
     assert sum(row.is_deleted for row in of(acme, "acme")) == 29
 
 
+@pytest.mark.guards("tenant-erasure-deliveries-once")
 def test_tenants_that_are_erased_together_need_one_reading_of_all_deliveries_and_one_wait(
     run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -465,6 +470,9 @@ def test_tenants_that_are_erased_together_need_one_reading_of_all_deliveries_and
     assert (acme.deliveries.scans, len(reads), sum(wait >= 60 for wait in waits)) == (1, 1, 1)
 
 
+@pytest.mark.guards(
+    "tenant-erasure-no-row-left", "tenant-erasure-unreadable-isolated", "tenant-erasure-unsuspended-spared"
+)
 @pytest.mark.parametrize("what", ["an image", "the tenant", "a name that is none"])
 def test_what_cannot_be_erased_of_one_tenant_keeps_no_other_from_being_erased(
     run: Run, acme: FakeStack, what: str
@@ -498,6 +506,7 @@ def test_what_cannot_be_erased_of_one_tenant_keeps_no_other_from_being_erased(
     }[what] in told
 
 
+@pytest.mark.guards("tenant-erasure-interrupt-no-forget")
 def test_an_interrupted_erasure_of_tenants_says_what_is_done_and_is_finished_by_another(
     run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -519,6 +528,7 @@ def test_an_interrupted_erasure_of_tenants_says_what_is_done_and_is_finished_by_
     assert not (acme.tenants.tenants or acme.tenants.keys or acme.deliveries.rows)
 
 
+@pytest.mark.guards("tenant-erasure-batch-bound")
 def test_more_tenants_than_one_reading_compares_are_refused(run: Run, acme: FakeStack) -> None:
     names = [f"t{number}" for number in range(101)]
     assert run("tenants", "erase", *names[:100]).exit_code == 0
@@ -547,6 +557,7 @@ def test_a_tenant_of_tokens_that_has_only_webhooks_or_usage_is_erased_too(run: R
     assert "There is nothing of acme" in run("tenants", "erase", "acme", "--yes").stderr
 
 
+@pytest.mark.guards("erasure-usage-after-last-events")
 def test_usage_is_forgotten_when_the_events_of_the_last_images_are_counted(
     run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

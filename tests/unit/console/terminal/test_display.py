@@ -67,6 +67,7 @@ def test_a_document_for_programs_is_ascii(capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(shown) == {"message": "a\x1b[2J\x9b\u202eé"}
 
 
+@pytest.mark.guards("operate-listener-per-thread")
 def test_who_listens_gets_what_its_own_thread_shows_and_the_terminal_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

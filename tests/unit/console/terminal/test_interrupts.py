@@ -10,6 +10,7 @@ import pytest
 from console.terminal.interrupts import LEAVING, Ending, Interrupted, Interrupts, ended_by
 
 
+@pytest.mark.guards("operate-main-thread-signals")
 def test_a_command_that_runs_in_another_thread_leaves_the_signals_alone() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, *LEAVING)]
 

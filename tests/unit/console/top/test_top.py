@@ -449,6 +449,7 @@ def test_a_little_burn_is_not_shown_as_none() -> None:
     assert [pages._burn(burn, 6).plain for burn in (0, 0.04, 0.05, 1.24)] == ["-", "<0.1×", "0.1×", "1.2×"]
 
 
+@pytest.mark.guards("dlq-list-owed-letters")
 def test_what_was_given_up_is_among_the_dead_letters_before_the_sweeper_has_placed_its_own(stack: FakeStack) -> None:
     row = replace(given_up(1), dead_letter=DeadLetterState.OWED, due_at=stack.world.now)
     stack.world.images.rows[row.image_id] = row

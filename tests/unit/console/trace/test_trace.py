@@ -136,6 +136,7 @@ def test_short_lives_are_drawn_true_to_scale() -> None:
     assert not axis.is_cut
 
 
+@pytest.mark.guards("trace-axis-long-wait-capped")
 def test_a_wait_of_days_leaves_room_for_what_took_milliseconds() -> None:
     day = 86_400_000
     steps = [step(0, 50), step(50, day), *(step(day + number * 40, day + number * 40 + 40) for number in range(9))]

@@ -49,6 +49,7 @@ def test_who_looks_sees_everything_once_on_standard_output(
     assert image_id not in result.stderr
 
 
+@pytest.mark.guards("bodies-no-file-as-text")
 @pytest.mark.parametrize("name", ["a.txt", "a.json", "a.xml", "a.js", "a"])
 def test_a_file_is_never_sent_as_text(run: Run, api: FakeApi, name: str) -> None:
     photos(name)

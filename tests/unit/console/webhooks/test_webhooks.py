@@ -286,6 +286,7 @@ def test_a_list_that_goes_on_says_how_to_see_the_rest(run: Run, world: WebhooksW
     assert "Older ones" not in rest
 
 
+@pytest.mark.guards("console-empty-page-continues")
 def test_a_page_without_what_is_asked_for_is_not_the_end(
     run: Run, api: FakeApi, world: WebhooksWorld, added: Endpoint
 ) -> None:
@@ -330,6 +331,7 @@ def test_a_delivery_is_sent_again_by_its_id(run: Run, world: WebhooksWorld, adde
     assert len(world.receiver.requests) == 2
 
 
+@pytest.mark.guards("resend-id-format")
 def test_a_text_that_is_no_deliverys_id_is_not_sent(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
     result = run("webhooks", "resend", added.endpoint_id, "../ping")
     assert (result.exit_code, result.stdout, world.receiver.requests) == (2, "", [])
@@ -392,6 +394,7 @@ def test_a_recovery_of_the_future_is_refused_in_the_apis_words(run: Run, world: 
     assert "since is an instant in the past" in result.stderr
 
 
+@pytest.mark.guards("console-webhook-rotation-consent")
 def test_a_secret_is_replaced_only_with_yes(run: Run, api: FakeApi, world: WebhooksWorld, added: Endpoint) -> None:
     result = run("webhooks", "rotate", added.endpoint_id)
     assert result.exit_code == 0
@@ -410,6 +413,7 @@ def test_too_many_secrets_are_refused_in_the_apis_words(run: Run, world: Webhook
     assert f"{MAX_SECRETS} secrets of this webhook sign at present" in results[-1].stderr
 
 
+@pytest.mark.guards("console-webhook-removal-consent")
 def test_a_webhook_is_removed_only_with_yes(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
     result = run("webhooks", "rm", added.endpoint_id)
     assert f"{added.endpoint_id} ({URL}) would be deleted" in result.stdout and "--yes" in result.stdout
@@ -471,6 +475,9 @@ def test_a_cursor_that_makes_no_sense_is_refused_in_the_apis_words(
     assert "cursor" in result.stderr
 
 
+@pytest.mark.guards("console-webhook-id-matches", case="changes0-an invalid id")
+@pytest.mark.guards("console-webhook-answer-checked", case="changes1-id: ")
+@pytest.mark.guards("console-webhook-answer-checked", case="changes2-enabled: ")
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -490,6 +497,7 @@ def test_a_server_is_not_believed_that_answers_something_else(
     assert f"({problem}" in result.stderr and "Is this the address of a Darkroom API?" in result.stderr
 
 
+@pytest.mark.guards("console-delivery-cursor-checked")
 def test_a_server_is_not_believed_whose_list_goes_on_where_no_list_can(
     run: Run, api: FakeApi, world: WebhooksWorld, added: Endpoint
 ) -> None:

@@ -31,7 +31,7 @@ def composed(timeline: Timeline, limits: Limits) -> Iterator[Image.Image]:
             _draw(frame, canvas, box, limits)
         yield canvas
         if before is not None:
-            canvas.paste(before, box)
+            canvas.paste(before, box)  # guard: animation-covered-area-restored
         elif box and frame.disposal == "background":
             canvas.paste((0,) * len(canvas.getbands()), box)
 
@@ -54,7 +54,7 @@ def _draw(frame: Frame, canvas: Image.Image, box: _Box, limits: Limits) -> None:
         image = original.opened(1)
         if image.format == "ushort":
             image = (image >> 8).cast("uchar")
-        covers = frame.replaces or not image.hasalpha()
+        covers = frame.replaces or not image.hasalpha()  # guard: animation-replace-not-blended
         picture = _for_canvas(image, canvas.mode)
     # A damaged file's picture may be another size than its structure says.
     picture = picture.crop((0, 0, box[2] - box[0], box[3] - box[1]))

@@ -57,6 +57,6 @@ class Timeline:
 
 def shown[Time: (int, Fraction)](milliseconds: Time) -> Time:
     """How long browsers show a frame that says `milliseconds`, and animations here do."""
-    if milliseconds <= _FLASH_MILLISECONDS:
+    if milliseconds <= _FLASH_MILLISECONDS:  # guard: animation-flash-duration
         return type(milliseconds)(_INSTEAD_MILLISECONDS)
     return min(milliseconds, type(milliseconds)(MAX_FRAME_MILLISECONDS))

@@ -26,6 +26,7 @@ def gif_timeline(body: bytes, most: int) -> Timeline:
     plays = 1
     flags, delay, transparent = 0, 0, 0
     for kind, start, end in gif_blocks(body):
+        # guard: animation-gif-frame-truncated
         if end > len(body) and (kind == IMAGE or body[start + 1] == GRAPHIC_CONTROL):
             raise truncated()
         if kind == EXTENSION:
@@ -34,7 +35,7 @@ def gif_timeline(body: bytes, most: int) -> Timeline:
             elif body[start + 1] == 0xFF and body[start + 2 : start + 16] in _LOOPS:
                 # It counts how often the animation is repeated after the first time.
                 (repeated,) = struct.unpack_from("<H", body, start + 16)
-                plays = min(repeated + 1, MAX_PLAYS) if repeated else 0
+                plays = min(repeated + 1, MAX_PLAYS) if repeated else 0  # guard: animation-gif-repeat-count
         elif kind == IMAGE:
             left, top, width, height = struct.unpack_from("<HHHH", body, start + 1)
             control = b"!\xf9\x04\x01\0\0%c\0" % transparent if flags & 1 else b""

@@ -29,7 +29,7 @@ def png_timeline(body: bytes, most: int) -> Timeline:
         if name == b"IEND" or found.is_read or found.count > most:
             ended = True
             break
-    if not ended and found.count < found.claimed:
+    if not ended and found.count < found.claimed:  # guard: animation-apng-frames-missing
         raise truncated()
     shared = shared_chunks(body)
     pictures = [found.frame(index, (width, height)) for index in range(min(found.count, most))]

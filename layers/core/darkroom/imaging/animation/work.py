@@ -53,7 +53,7 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
     areas = [max(canvas, frame.width * frame.height) for frame in timeline.frames]
     moves = any(spec.animation == "keep" for spec, _ in jobs)
     largest = max(areas) if moves else canvas
-    if largest > MAX_CANVAS_PIXELS:
+    if largest > MAX_CANVAS_PIXELS:  # guard: animation-canvas-size-bound
         raise _too_large(
             f"The animation has frames of {largest / 1e6:.1f} megapixels; at most {MAX_CANVAS_PIXELS / 1e6:.1f} are "
             "developed as an animation or a poster. Send a smaller one"
@@ -69,17 +69,18 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
                 )
             share = _SHARE_OF_FINE if spec.effort == "small" or spec.quality == 100 else _SHARE_OF_WEBP
             share += _SHARE_OF_FILTER * ((spec.blur is not None) + (spec.sharpen is not None))
-            share += WORK_OF_OVERLAY * spec.covered
+            share += WORK_OF_OVERLAY * spec.covered  # guard: overlays-counted-per-frame
             work += frames * max(width * height, _LEAST_PIXELS) * share
         else:
             work += spec.work_of(width, height)
     share_of_edits = bool(recipe.regions or recipe.trim) * _SHARE_OF_PASS + len(recipe.regions) * _SHARE_OF_REGION
     reading = [
+        # guard: animation-lossless-work-by-bytes
         max(area * (_SHARE_OF_SOURCE + share_of_edits), frame.lossless_bytes * _SHARE_OF_LOSSLESS_BYTE)
         for area, frame in zip(areas, timeline.frames, strict=True)
     ]
     work += moves * sum(reading)
-    if moves and work > MAX_WORK_PIXELS:
+    if moves and work > MAX_WORK_PIXELS:  # guard: animation-total-work-bound
         raise _too_large(
             f"The animation has {frames} frames of {timeline.width}×{timeline.height} pixels, and its variants take "
             f"{work / 1e6:.1f} megapixels of work; at most {MAX_WORK_PIXELS / 1e6:.1f} are allowed. Ask for fewer or "
@@ -88,7 +89,7 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
     affordable = 0
     for area, share in zip(areas, reading, strict=True):
         work += share
-        if affordable and (work > MAX_WORK_PIXELS or area > MAX_CANVAS_PIXELS):
+        if affordable and (work > MAX_WORK_PIXELS or area > MAX_CANVAS_PIXELS):  # guard: animation-poster-work-bound
             break
         affordable += 1
     return affordable

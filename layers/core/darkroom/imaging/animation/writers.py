@@ -66,7 +66,7 @@ class _WebpWriter:
         self._encoder.add(None, self._end, False, self._quality, 100, 0)
         body = bytearray(self._encoder.assemble(b"", self._exif, self._xmp))
         # What no frame's rectangle covers is transparent too, which libwebp does not count.
-        if self._is_clear and body[12:16] == b"VP8X":
+        if self._is_clear and body[12:16] == b"VP8X":  # guard: animation-webp-alpha-flag
             body[20] |= WEBP_ALPHA
         return bytes(body)
 
@@ -111,7 +111,7 @@ class _GifWriter:
             self._frame = frame
         elif _changed(self._frame, frame) is not None:
             uncovered = ImageChops.subtract(self._frame.getchannel("A"), frame.getchannel("A"))
-            leaves = uncovered.getbbox() is not None
+            leaves = uncovered.getbbox() is not None  # guard: animation-gif-uncover-disposal
             self._write(self._frame, leaves=leaves)
             self._under, self._frame = None if leaves else self._frame, frame
         self._end += milliseconds
@@ -160,13 +160,13 @@ def _encoded(frame: Image.Image, box: _Box, *, hundredths: int, disposal: int) -
     alpha = part.getchannel("A")
     options: dict[str, Any] = {"duration": 10 * hundredths, "disposal": disposal, "include_color_table": True}
     # Browsers clear any frame that leaves, libvips and Pillow only one that has a transparent colour.
-    if alpha.getextrema() == (255, 255) and disposal != _LEAVES:
+    if alpha.getextrema() == (255, 255) and disposal != _LEAVES:  # guard: animation-gif-leaving-frame-clear
         return GifImagePlugin.getdata(_indexed(part.convert("RGB"), _COLOURS), box[:2], **options)
     colours = Image.new("RGB", part.size, _visible_colour(part, alpha))
     colours.paste(part.convert("RGB"), mask=alpha)
     indexed = _indexed(colours, _COLOURS - 1)
     palette = indexed.getpalette() or []
-    clear = len(palette) // 3
+    clear = len(palette) // 3  # guard: animation-gif-transparent-index
     indexed.putpalette([*palette, 0, 0, 0])
     indexed.paste(clear, mask=ImageChops.invert(alpha))
     return GifImagePlugin.getdata(indexed, box[:2], transparency=clear, **options)

@@ -64,7 +64,7 @@ class FrameChunks:
     @property
     def count(self) -> int:
         """How many frames there are, of those that are claimed."""
-        return min(self.claimed, len(self._controls))
+        return min(self.claimed, len(self._controls))  # guard: animation-apng-unclaimed-frames
 
     @property
     def is_read(self) -> bool:
@@ -90,9 +90,10 @@ def shared_chunks(body: bytes) -> dict[bytes, bytes]:
     """The chunks that every frame needs. Decoders ignore those that come after the first picture."""
     found: dict[bytes, bytes] = {}
     for name, at, length in chunks(body, 8, ">I4s", trailer=4):
-        if name == b"IDAT":
+        if name == b"IDAT":  # guard: animation-apng-shared-chunk-order
             break
         if name in _SHARED_BYTES:
+            # guard: animation-apng-shared-chunk-once, animation-apng-shared-chunk-size
             if name in found or length > _SHARED_BYTES[name]:
                 raise undecodable(f"its {name.decode()} chunk is too long, or one of two")
             found[name] = body[at : at + length]

@@ -71,7 +71,7 @@ class _Tables:
             index, essential = association & ~_ESSENTIAL, association & _ESSENTIAL
             if index == 0:
                 continue
-            if self.properties[index - 1][0] in _PROPERTIES:
+            if self.properties[index - 1][0] in _PROPERTIES:  # guard: heic-needed-properties-only
                 yield index - 1, essential
             elif essential:  # who does not understand it must not show the picture
                 raise _unsupported()
@@ -93,7 +93,7 @@ def _picture_alone(tables: _Tables) -> bytes:
     picture = _with_tiles(tables, tables.primary)
     alpha = _alpha_of(tables, picture)
     numbers = {item: at for at, item in enumerate([*picture, *alpha], start=1)}
-    if len(numbers) < len(picture) + len(alpha):
+    if len(numbers) < len(picture) + len(alpha):  # guard: heic-alpha-not-itself
         raise _unsupported()
     links = [(b"dimg", item, tables.tiles_of(item)) for item in numbers if tables.kinds[item] == b"grid"]
     if alpha:
@@ -155,6 +155,7 @@ def _with_tiles(tables: _Tables, item: int) -> list[int]:
     if tables.kinds[item] == b"hvc1":
         return [item]
     tiles = list(dict.fromkeys(tables.tiles_of(item)))
+    # guard: heic-coded-or-grid
     if tables.kinds[item] != b"grid" or any(tables.kinds[tile] != b"hvc1" for tile in tiles):
         raise _unsupported()
     return [item, *tiles]
@@ -171,7 +172,7 @@ def _alpha_of(tables: _Tables, picture: list[int]) -> list[int]:
         return []
     alpha = _with_tiles(tables, min(found))
     sizes = {tables.first(item, b"ispe") for item in (tables.primary, alpha[0])}
-    if len(found) > 1 or tables.primary not in found[alpha[0]] or len(sizes) > 1:
+    if len(found) > 1 or tables.primary not in found[alpha[0]] or len(sizes) > 1:  # guard: heic-single-alpha-same-size
         raise _unsupported()
     return alpha
 
@@ -233,6 +234,6 @@ def _spans(tables: _Tables, items: Mapping[int, int]) -> dict[int, list[tuple[in
         found[item] = [(first + offset, length) for offset, length in places]
         if any(start + length > end for start, length in found[item]):
             raise truncated()
-        if sum(length for _, length in places) > len(tables.heic):
+        if sum(length for _, length in places) > len(tables.heic):  # guard: heic-bytes-without-repeats
             raise undecodable("parts of it are there several times")
     return found

@@ -67,7 +67,7 @@ def item_places(body: bytes, at: int) -> Iterator[tuple[int, int, list[tuple[int
         base, at = number(body, at + 2, base_bytes)  # after the number of the file that has the data: this one
         extents, at = number(body, at, 2)
         walked += extents
-        if walked > MAX_PIECES:
+        if walked > MAX_PIECES:  # guard: rights-empty-extents-counted
             raise ValueError("it has too many extents")
         places = []
         for _ in range(extents):

@@ -79,6 +79,7 @@ def jpeg_header(body: bytes) -> Header:
             parts.append(metadata.take(marker, bytes(data)))
     if scan_from is not None:
         parts.append(view[scan_from:])
+    # guard: engine-progressive-scans-complete
     if frame is None or scans == 0 or (buffered and not complete and not frame.is_received):
         raise truncated()
     # An end marker may have been cut in two.
@@ -136,7 +137,7 @@ def segments(body: bytes) -> Iterator[tuple[int, int, int]]:
             return
         at = found.start()
         marker = body[at + 1]
-        if marker == _SOI:
+        if marker == _SOI:  # guard: engine-nested-jpeg-refused
             raise undecodable("another JPEG begins before it ends")
         if marker in _STANDALONE or marker == _EOI:
             yield marker, at, at + 2

@@ -48,10 +48,10 @@ def png_header(body: bytes) -> Header:
     else:
         parts.append(view[kept_from:])
     goes_on = not complete and at + length + 12 <= len(body)  # with more frames than were walked
-    if frames.claimed and not frames.count and not complete:
+    if frames.claimed and not frames.count and not complete:  # guard: animation-apng-no-first-frame
         raise truncated()  # the frames may be what is missing, and what is there none of them
     size, offset, frame = (width, height), (0, 0), None
-    if frames.hides_default or goes_on:
+    if frames.hides_default or goes_on:  # guard: animation-apng-default-image
         control, picture = frames.frame(0, size)
         size = frame = control.width, control.height
         offset = control.left, control.top
@@ -66,7 +66,7 @@ def png_header(body: bytes) -> Header:
         parts=tuple(parts),
         offset=offset,
         frame=frame,
-        frames=max(1, frames.count if complete else frames.claimed),
+        frames=max(1, frames.count if complete else frames.claimed),  # guard: animation-apng-cut-not-still
         # An interlaced picture comes in seven passes over the whole, which libspng keeps in memory and which take twice
         # as long; others stream row by row.
         decoder_bytes=pixels * max(4, pixel_bytes) if interlaced else 0,

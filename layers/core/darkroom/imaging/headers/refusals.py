@@ -35,5 +35,5 @@ def walked[Piece](pieces: Iterator[Piece], *, has_enough: Callable[[], bool]) ->
     try:
         yield from pieces
     except InPieces:
-        if not has_enough():
+        if not has_enough():  # guard: animation-still-pieces-tolerated
             raise

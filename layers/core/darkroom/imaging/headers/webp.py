@@ -45,7 +45,7 @@ def webp_header(body: bytes) -> Header:
             canvas = (uint24(body, at + 4) + 1, uint24(body, at + 7) + 1)
         elif name == b"ICCP" and length <= MAX_PROFILE_BYTES:
             profile = body[at : at + length]
-        elif name == b"EXIF" and orientation is None:
+        elif name == b"EXIF" and orientation is None:  # guard: engine-webp-first-exif
             orientation = orientation_in(body[at : at + length].removeprefix(b"Exif\0\0"))
         elif name == b"ANMF":
             frames += 1
@@ -78,7 +78,7 @@ def webp_header(body: bytes) -> Header:
         parts=picture.parts,
         offset=offset,
         frame=picture.size,
-        frames=max(1, frames + (frames > 0 and lacks_frames(body))),
+        frames=max(1, frames + (frames > 0 and lacks_frames(body))),  # guard: animation-webp-cut-not-still
         decoder_bytes=width * height * bytes_per_pixel,
         shrinks=shrinks,
         shrinks_to_fit=shrinks_to_fit,
@@ -107,6 +107,7 @@ def lacks_frames(body: bytes) -> bool:
             announced = body[at] & sum(_METADATA.values())
         announced &= ~_METADATA.get(name, 0)
     begun = body[after : after + 4]
+    # guard: animation-webp-cut-in-metadata
     return (begun != b"" and b"ANMF".startswith(begun)) or (end - after >= _LEAST_FRAME_BYTES and not announced)
 
 
@@ -138,7 +139,7 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
     alpha: memoryview | None = None
     view = memoryview(body)
     for name, at, length in chunks(body, start, "<4sI", trailer=0):
-        if end is not None and at + length > end:
+        if end is not None and at + length > end:  # guard: animation-webp-picture-in-frame
             return None
         chunk, whole = view[at - 8 : at + length + length % 2], at + length <= len(body)
         padding = b"\0" if whole and at + length + length % 2 > len(body) else b""

@@ -28,7 +28,7 @@ def rights_in_exif(exif: bytes) -> tuple[Rights, bool]:
                     whole = False
                 else:
                     values[entry.tag] = value
-    except struct.error:
+    except struct.error:  # guard: rights-exif-damage-partial
         whole = False
     artist = values.get(_ARTIST, b"").partition(b"\0")[0]
     # The photographer's notice, then, after a zero byte, the editor's.

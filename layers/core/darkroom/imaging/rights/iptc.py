@@ -73,9 +73,9 @@ def _datasets(iim: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
             return
         record, number, length = struct.unpack_from(">BBH", iim, at + 1)
         at += 5
-        if length & _EXTENDED:
+        if length & _EXTENDED:  # guard: rights-iptc-extended-dataset
             size = length & ~_EXTENDED
-            if size > _MAX_LENGTH_BYTES:
+            if size > _MAX_LENGTH_BYTES:  # guard: rights-iptc-length-bound
                 raise ValueError("a dataset has too long a length")
             length = int.from_bytes(iim[at : at + size])
             at += size

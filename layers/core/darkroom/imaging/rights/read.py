@@ -43,7 +43,7 @@ def read_rights(original: bytes) -> Found:
     def tried[T](kind: str, read: Callable[[], T], otherwise: T) -> T:
         try:
             return read()
-        except _BROKEN:
+        except _BROKEN:  # guard: rights-damage-tolerated
             notices.append(unreadable(kind))
             return otherwise
 

@@ -44,7 +44,7 @@ class Rights:
 
 def plain(text: str) -> str:
     """A text on one line, without control characters and without marks that reorder what is shown."""
-    return _DROPPED.sub("", _LINE_BREAKS.sub(" ", text[:_LONGEST_TEXT])).strip()
+    return _DROPPED.sub("", _LINE_BREAKS.sub(" ", text[:_LONGEST_TEXT])).strip()  # guard: rights-control-characters
 
 
 def decoded(text: bytes) -> str:
@@ -63,7 +63,7 @@ def decoded(text: bytes) -> str:
         whole = text[: error.start].decode()
         if error.reason == "unexpected end of data" and not whole.isascii():
             return whole
-        return text.decode("cp1252", "ignore")
+        return text.decode("cp1252", "ignore")  # guard: rights-encoding-fallback
 
 
 def bounded(rights: Rights) -> tuple[Rights, bool]:
@@ -79,7 +79,7 @@ def bounded(rights: Rights) -> tuple[Rights, bool]:
         fitting = []
         for text in texts[:MAX_CREATORS]:
             short = _url(text, room) if name.endswith(("_url", "_statement")) else _beginning(text, room)
-            room -= _size(short)
+            room -= _size(short)  # guard: rights-total-size-bound
             fitting.append(short)
         kept[name] = tuple(filter(None, fitting)) if isinstance(value, tuple) else fitting[0]
     within = replace(rights, **kept)  # type: ignore[arg-type]  # each value has the type that it had
@@ -91,6 +91,7 @@ def _size(text: str) -> int:
 
 
 def _url(text: str, room: int) -> str:
+    # guard: rights-safe-link-url
     return text if len(text) <= MAX_CHARACTERS and _size(text) <= room and _URL.fullmatch(text) else ""
 
 

@@ -26,7 +26,7 @@ class Carriers:
         """Whether they take at most a quarter of a file's ceiling. The least that they take, half a KB, then leaves
         more than any encoder's smallest file has."""
         size_bytes = len(self.xmp) + len(self.exif) + len(self.resources)
-        return ceiling_bytes is None or 4 * size_bytes <= ceiling_bytes
+        return ceiling_bytes is None or 4 * size_bytes <= ceiling_bytes  # guard: rights-share-of-ceiling
 
     def in_jpeg(self, jpeg: bytes) -> bytes:
         """The file with them: after JFIF's segment, which must come first, in the order that cameras write."""

@@ -38,7 +38,7 @@ _VALUE = f"{_RDF} value"
 _PLACES = frozenset(
     (*array, *qualified)
     for array in ((), *((f"{_RDF} {kind}", f"{_RDF} li") for kind in ("Seq", "Bag", "Alt")))
-    for qualified in ((), (_VALUE,), (_DESCRIPTION, _VALUE))
+    for qualified in ((), (_VALUE,), (_DESCRIPTION, _VALUE))  # guard: rights-xmp-qualified-value
 )
 """Where a property has its value: in itself or in an array's item, and there beside qualifiers if it has any (ISO
 16684-1, 7.8)."""
@@ -51,13 +51,13 @@ def rights_in_xmp(packet: bytes) -> Rights:
 
     A document type is refused as soon as it begins. Without one there are no entities but XML's own five.
     """
-    if len(packet) > MAX_XMP_BYTES:
+    if len(packet) > MAX_XMP_BYTES:  # guard: rights-xmp-size-bound
         raise ValueError("it is too large")
     found = _Found()
     # The encoding is given, not believed: XMP in files is in UTF-8, and Python would look any other up by its name.
     parser = expat.ParserCreate("utf-8", " ")
     parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartDoctypeDeclHandler = _refuse  # guard: rights-xmp-doctype-refused
     parser.EntityDeclHandler = _refuse
     parser.StartElementHandler = found.start
     parser.EndElementHandler = found.end
@@ -127,6 +127,7 @@ class _Found:
         """The field whose value the current element is, if it is one: in other places the same names mean other
         things, such as the picture's that was made into this one."""
         match self._below_rdf():
+            # guard: rights-own-properties-only
             case [description, name, *place] if description == _DESCRIPTION and tuple(place) in _PLACES:
                 return _PROPERTIES.get(name)
             case [description, name, *_, last] if (
