@@ -4,7 +4,7 @@
     python -m proof.webhooks --replay "resting: throttled at 9; dies before at 12"
 
 The operations are the real ones, over the fakes of their ports, in virtual time. The points are the calls that the code
-makes when it runs: nobody lists them. Pairs are sampled: only those whose first fault is at each 40th call, from a
+makes when it runs: nobody lists them. Pairs are sampled: only those whose first fault is at each 100th call, from a
 random one (LONG=1, or --every 1: all of them). Then Hypothesis generates histories until the time is over. Prints a
 table, and the story of each broken promise. Exits with 1 if a promise was broken, a call was not struck or something
 never happened.
@@ -32,7 +32,7 @@ from proof.webhooks.generated import COUNTS, LOOKS, OUTCOMES, RULES
 from proof.webhooks.histories import HISTORIES, Findings, strike
 from proof.webhooks.histories import play as play_struck
 
-_EVERY = 40
+_EVERY = 100
 """Without LONG=1 the first fault of a pair is at every Nth call."""
 
 _SECONDS, _LONG_SECONDS = 60, 600
