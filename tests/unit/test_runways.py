@@ -20,6 +20,7 @@ from darkroom.domain.endpoint import (
     RUNWAYS,
     Endpoint,
     Flight,
+    call,
     runway_of,
 )
 from darkroom.domain.endpoint_ids import place_of
@@ -203,6 +204,29 @@ def test_a_delivery_that_was_lost_on_its_runway_is_sent_after_a_minute() -> None
     assert world.deliver(message).outcome == "leased"
     world.run_for(3 * LOOK_SECONDS)
     assert [row.status for row in world.rows(endpoint)] == [DeliveryStatus.DELIVERED]
+
+
+@pytest.mark.guards("webhook-runway-held-not-called", case="1")
+@pytest.mark.guards("webhook-runway-held-others-later", case="2")
+@pytest.mark.parametrize(("lost", "most"), [(1, 5), (2, 2 * FLIGHT_SECONDS)], ids=["1", "2"])
+def test_those_that_were_lost_on_runways_do_not_call_one_another_until_their_time_is_over(lost: int, most: int) -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(*(event(number) for number in range(lost)))
+    until = world.now + FLIGHT_SECONDS * 1000
+    for message in world.take():
+        flight = Flight(delivery_id=message.delivery_id, claimed_by="somebody who died", until=until)
+        assert world.deliveries.take_place(endpoint.endpoint_id, flight, now=world.now, most=1) == "taken"
+        row = world.endpoint(endpoint)
+        world.endpoints.change(row, call(row, message.delivery_id, now=world.now))
+        world.delivery_queue.send(message)
+    outcomes: list[str] = []
+    while (messages := world.take()) and len(outcomes) < 20:
+        outcomes += [world.deliver(message).outcome for message in messages]
+    assert outcomes == ["leased"] * lost, "they call none that could do nothing either, or only after a second"
+    outcomes += world.run_for(FLIGHT_SECONDS + LOOK_SECONDS)
+    assert len(outcomes) <= most
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 def test_an_outage_at_the_end_of_a_claim_keeps_the_delivery_from_runways_for_a_minute() -> None:

@@ -163,7 +163,8 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         # guard: webhook-second-worker-place-freed
         landed = change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
         # One on a runway calls nobody when it ends, but if it has made the endpoint narrow.
-        met = () if landed is None or not landed.is_wide else _call_next(ports, (landed, *others), message)
+        is_wide = landed is not None and landed.is_wide
+        met = _call_next(ports, (landed, *others), message, held=delivery.delivery_id) if landed and is_wide else ()
         return Delivered(outcome="leased", unreadable=met)
     answer = ports.receiver.post(
         flying.url, headers=_headers(flying, sending, master, ports.clock()), body=_bytes(sending)
@@ -435,10 +436,17 @@ def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
             ports.delivery_queue.send(message_for(delivery), delay_seconds=delay_seconds)
 
 
-def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage) -> Sequence[UnreadableRow]:
+def _call_next(
+    ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage, *, held: str | None = None
+) -> Sequence[UnreadableRow]:
     """Sends messages for deliveries that wait for their turn at any of the host's endpoints, as far as there is room,
     to those first that have the fewest on their way; returns what it could not read. It saves time, and the sweeper
-    would do it too: so a failure is none of the delivery that has ended, which `message` names."""
+    would do it too: so a failure is none of the delivery that has ended, which `message` names.
+
+    `held` is a delivery that another worker has on a runway, perhaps one that died. Its row does not show that, and
+    others may be held as well: if they were called at once, they would call one another again and again until their
+    places are free. So it is not called, and the others are called a second later.
+    """
     met: list[UnreadableRow] = []
     now = ports.clock()
     if scout_of(host) is not None:
@@ -457,10 +465,13 @@ def _call_next(ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage)
             due = _due(ports, endpoint, but=flying, before=ripe_before(host, now=ports.clock()))
             # Not the first of them: several that end at the same time would all call the same ones.
             mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
-            waiting = _those_that_wait(ports, endpoint, mixed, NEXT_READ if is_wide else here, met)
+            # guard: webhook-runway-held-not-called
+            free = [one for one in mixed if one != held]
+            waiting = _those_that_wait(ports, endpoint, free, NEXT_READ if is_wide else here, met)
             room -= min(here, len(waiting))
             if waiting:
-                _call(ports, endpoint, waiting, is_wide=is_wide)
+                # guard: webhook-runway-held-others-later
+                _call(ports, endpoint, waiting, is_wide=is_wide, delay_seconds=0 if held is None else 1)
             elif not flying:
                 # The index may not show yet who had to wait, or still show who has ended.
                 seconds = (now - endpoint.crowded_at) // SECOND
@@ -514,7 +525,9 @@ def _those_that_wait(
     return waiting
 
 
-def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery], *, is_wide: bool = False) -> None:
+def _call(
+    ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery], *, is_wide: bool = False, delay_seconds: int = 0
+) -> None:
     """Keeps places for these deliveries, as far as there is room, and sends messages for those that have one. To a wide
     endpoint the others are sent as well: these take runways, and when they end they call nobody."""
     called: list[Delivery] = []
@@ -532,4 +545,4 @@ def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery], *, is_w
 
     change_endpoint(ports.endpoints, endpoint, decide)
     for delivery in called:
-        ports.delivery_queue.send(message_for(delivery))
+        ports.delivery_queue.send(message_for(delivery), delay_seconds=delay_seconds)
