@@ -119,7 +119,7 @@ fuzz: setup ## Damaged and hostile files through the engine, with limited memory
 fuzz-api: setup ## Requests of every kind to the API; compares each answer with openapi.json (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz_api
 
-prove: setup ## The proof in 20 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
+prove: setup ## The proof in 25 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
 	@exec $(DEV)/python -m proof $(PART)
 
 # ── Showing it ────────────────────────────────────────────────────────────────────────────────────────────────────

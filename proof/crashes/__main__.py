@@ -5,7 +5,7 @@
     python -m proof.crashes --replay "good: throttled at 9; dies before at 12"
 
 The handlers, the adapters and Powertools are the real ones, over moto, in virtual time. The points are the attempts
-that the code makes when it runs: nobody lists them. Pairs are sampled: only those whose first fault is at each 60th
+that the code makes when it runs: nobody lists them. Pairs are sampled: only those whose first fault is at each 100th
 attempt, from a random one (LONG=1, or --every 1: all of them). Prints a table, and the whole story of each broken
 promise. Exits with 1 if a promise was broken or a point was not struck.
 """
@@ -38,7 +38,7 @@ in the same way. With LONG=1 the singles strike the system as it is deployed."""
 FEWER = Scale(shards=2, attempts=AS_DEPLOYED.attempts)
 """For singles without LONG=1: more than one of the sweeper's shards, which are all alike."""
 
-_EVERY = 60
+_EVERY = 100
 """Without LONG=1 the first fault of a pair is at every Nth point."""
 
 _SHOWN = 5
