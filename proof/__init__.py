@@ -2,6 +2,6 @@
 
 import logging
 
-# In the worlds of the proof bookkeeping fails thousands of times, and each time is a warning. That is no result: without
-# a handler Python would print them all between the results.
+# In the worlds of the proof bookkeeping fails thousands of times, and each time is a warning. That is no result:
+# without a handler Python would print them all between the results.
 logging.getLogger("darkroom").addHandler(logging.NullHandler())
