@@ -212,10 +212,9 @@ def test_a_queue_without_messages_is_measured_no_more_after_six_hours_until_it_i
 ) -> None:
     empty, full = queue(emulator), queue(emulator)
     full.send("one")
-    move(file, IDLE_SECONDS)
-    moved = datetime.now(UTC) + timedelta(seconds=IDLE_SECONDS)
 
-    def data(of: Queue) -> list[dict[str, Any]]:
+    def data(of: Queue, seconds_ahead: int = IDLE_SECONDS) -> list[dict[str, Any]]:
+        moved = datetime.now(UTC) + timedelta(seconds=seconds_ahead)
         found: list[dict[str, Any]] = emulator.client("cloudwatch").get_metric_statistics(
             Namespace="AWS/SQS",
             MetricName="ApproximateNumberOfMessagesVisible",
@@ -227,6 +226,8 @@ def test_a_queue_without_messages_is_measured_no_more_after_six_hours_until_it_i
         )["Datapoints"]
         return found
 
+    wait_until(lambda: data(empty, 0), "a new queue is measured")
+    move(file, IDLE_SECONDS)
     wait_until(lambda: data(full), "a queue with a message is measured")
     assert data(empty) == []
     empty.counts()
