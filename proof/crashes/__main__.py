@@ -214,6 +214,8 @@ def _percent(total: Sum) -> float:
     offered = total.findings.offered[total.faults]
     if total.faults == 1 and offered != strikes_at(total.points):
         return 0.0  # a share was not finished
+    if not offered:
+        return 100.0  # the history is over before the first point of the sample
     return 100 * total.findings.struck[total.faults] / offered
 
 

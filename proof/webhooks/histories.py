@@ -464,12 +464,13 @@ def play(name: str, strikes: Mapping[int, Mode]) -> tuple[Model, Violation | Non
 
 def strike(name: str, *, faults: int, every: int = 1, first: int = 0) -> Findings:
     """Strikes every call of the history in every way; with two faults, every call after that, too, where the first is
-    at each `every`th call from `first` on."""
+    at each `every`th call from `first` on, or from one of the first calls if there are fewer."""
     findings = Findings()
     undisturbed, violation = play(name, {})
     findings.points = list(undisturbed.surroundings.calls)
     findings.violations += [] if violation is None else [violation]
-    points = range(len(findings.points)) if faults == 1 else range(first % every, len(findings.points), every)
+    calls = len(findings.points)
+    points = range(calls) if faults == 1 else range(first % min(every, calls), calls, every)
     for point, mode in product(points, MODES):
         if faults == 1:
             _strike(findings, name, {point: mode})
