@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 
 TIMEOUT_SECONDS = 300
 
@@ -110,6 +111,8 @@ def _run(arguments: list[str]) -> None:
 
         # The plugins are already imported, and need no rewritten assertions.
         status = pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments])
+    except BaseException:  # what pytest itself raises: nobody else would say it
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

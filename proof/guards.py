@@ -210,8 +210,10 @@ class Copy:
         report = self.folder / "build" / "removal.xml"
         report.unlink(missing_ok=True)
         before = self._said.stat().st_size
-        # Only whether a test fails matters here: explaining why may take minutes, if what differs is long.
-        arguments = ["-q", "--tb=line", "--assert=plain", f"--junit-xml={report}", *tests]
+        # Only whether a test fails matters here: explaining why may take minutes, if what differs is long. In pytest's
+        # usual folder of temporary files, another process of pytest may remove a link between its look and ours.
+        ours = [f"--junit-xml={report}", f"--basetemp={self.folder / 'build' / 't'}"]
+        arguments = ["-q", "--tb=line", "--assert=plain", *ours, *tests]
         asked, answered = cast(IO[str], self._server.stdin), cast(IO[str], self._server.stdout)
         asked.write(json.dumps([keeps_bytecode, arguments]) + "\n")
         asked.flush()

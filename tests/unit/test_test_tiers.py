@@ -56,6 +56,19 @@ def test_a_tier_that_failed_runs_again(here: Path) -> None:
     assert [run(COUNTED, Form.SHORT).failed for _ in range(2)] == [1, 1]
 
 
+def test_the_temporary_files_of_a_tier_are_its_own_and_go_with_it(here: Path) -> None:
+    tests = here / "tests" / "paths"
+    tests.mkdir(parents=True)
+    (tests / "test_paths.py").write_text(
+        "import pathlib\ndef test_it(tmp_path):\n    pathlib.Path('seen').open('a').write(f'{tmp_path}\\n')\n"
+    )
+    for _ in range(2):
+        assert run(Tier(name="paths", budget_seconds=60, workers=0), Form.SHORT).passed == 1
+    first, second = (Path(line) for line in (here / "seen").read_text().splitlines())
+    assert first != second
+    assert not first.parents[1].exists() and not second.parents[1].exists()
+
+
 def test_what_failed_and_why_is_said_at_the_end(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

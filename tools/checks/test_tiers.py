@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
@@ -210,17 +211,18 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
     report = REPORTS / f"tests-{tier.name}.xml"
     report.unlink(missing_ok=True)
     started = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command_of(tier, form, report)],
-        cwd=ROOT,
-        stdout=output,
-        stderr=None if output is None else subprocess.STDOUT,
-    )
-    try:
-        _, status, used = os.wait4(process.pid, 0)
-    except BaseException:  # as subprocess.run does it
-        process.kill()
-        raise
+    with tempfile.TemporaryDirectory(prefix=f"darkroom-{tier.name}-", ignore_cleanup_errors=True) as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command_of(tier, form, report, Path(folder) / "t")],
+            cwd=ROOT,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+        )
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:  # as subprocess.run does it
+            process.kill()
+            raise
     exit_status = process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - started
     passed, failed, skipped = counts(report)
@@ -260,11 +262,22 @@ def what_is_missing(tier: Tier) -> str:
     return ""
 
 
-def command_of(tier: Tier, form: Form, report: Path) -> list[str]:
-    """The module that runs the tier, and its arguments."""
+def command_of(tier: Tier, form: Form, report: Path, temporary: Path) -> list[str]:
+    """The module that runs the tier, and its arguments.
+
+    Its tests write to the folder `temporary`: processes of pytest that end at the same time disturb each other in the
+    one that they share by default (its `cleanup_dead_symlinks` raises if another process was faster).
+    """
     if tier.command:
         return [*tier.command, f"--junit-xml={report}"]
-    command = ["pytest", f"tests/{tier.name}", "-q", f"--junit-xml={report}", "--durations=5"]
+    command = [
+        "pytest",
+        f"tests/{tier.name}",
+        "-q",
+        f"--junit-xml={report}",
+        f"--basetemp={temporary}",
+        "--durations=5",
+    ]
     if tier.workers:
         command += [f"--numprocesses={tier.workers}", "--dist", *tier.distribution]
     if form is not Form.SHORT:
