@@ -111,7 +111,7 @@ def _run(arguments: list[str]) -> None:
 
         # The plugins are already imported, and need no rewritten assertions.
         status = pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments])
-    except BaseException:  # what pytest itself raises: nobody else would say it
+    except BaseException:  # pytest's own failure, which os._exit would hide
         traceback.print_exc()
     finally:
         sys.stdout.flush()

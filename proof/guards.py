@@ -210,10 +210,11 @@ class Copy:
         report = self.folder / "build" / "removal.xml"
         report.unlink(missing_ok=True)
         before = self._said.stat().st_size
-        # Only whether a test fails matters here: explaining why may take minutes, if what differs is long. In pytest's
-        # usual folder of temporary files, another process of pytest may remove a link between its look and ours.
-        ours = [f"--junit-xml={report}", f"--basetemp={self.folder / 'build' / 't'}"]
-        arguments = ["-q", "--tb=line", "--assert=plain", *ours, *tests]
+        # Processes of pytest that end at the same time disturb each other in the folder that they share by default.
+        # Ours is beside the copy: tools that look for their settings in the folders above must not find the copy's.
+        files = [f"--junit-xml={report}", f"--basetemp={self.folder}-t"]
+        # Only whether a test fails matters here: explaining why may take minutes, if what differs is long.
+        arguments = ["-q", "--tb=line", "--assert=plain", *files, *tests]
         asked, answered = cast(IO[str], self._server.stdin), cast(IO[str], self._server.stdout)
         asked.write(json.dumps([keeps_bytecode, arguments]) + "\n")
         asked.flush()

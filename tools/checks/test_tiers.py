@@ -223,8 +223,8 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
         except BaseException:  # as subprocess.run does it
             process.kill()
             raise
+        seconds = time.monotonic() - started
     exit_status = process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.monotonic() - started
     passed, failed, skipped = counts(report)
     if exit_status == 5 and note:  # pytest collected no tests
         exit_status = 0
