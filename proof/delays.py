@@ -68,7 +68,6 @@ from proof.fakes.stores import (
     FakeUploads,
     FakeWakeUps,
 )
-from proof.fakes.webhooks import FakeDeliveries
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
 """Forty days before the end of 2026, so that the end of the year and, with 364 days, every DST change are included."""
@@ -708,7 +707,6 @@ class Simulation:
             originals=FakeOriginals(),
             outputs=FakeOutputs(),
             memory=FakeOnce(),
-            deliveries=FakeDeliveries(),
             lanes=self.lanes,
             hold_queue=self.hold_queue,
             upload_queue=FakeUploadQueue(),

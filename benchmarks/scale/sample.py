@@ -17,8 +17,7 @@ from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.stores import UNIT_BYTES, item_size
 from darkroom.aws.images_table import to_item
 from darkroom.domain.image import Image
-from darkroom.domain.lanes import LANES
-from darkroom.domain.recipes import Effort
+from darkroom.domain.lanes import LANES, Effort
 from darkroom.imaging import developing
 from darkroom.operations import transcode_image
 from proof.fakes.engine import already

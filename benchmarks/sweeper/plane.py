@@ -15,9 +15,8 @@ from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes,
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
-from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES, USUAL_PHOTO_SECONDS
+from darkroom.domain.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
 from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.count_outcomes import Ports as OutcomePorts
 from darkroom.operations.measure_lanes import Ports as MeasurePorts

@@ -10,8 +10,9 @@ from benchmarks.virtual.virtual_time import START
 from darkroom.domain.base32 import digits_of
 from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.endpoint_ids import RANDOM_BYTES, endpoint_id_from
-from darkroom.domain.event import Event, event_of
+from darkroom.domain.event import Event
 from darkroom.domain.image import Image, Status
+from darkroom.domain.row_events import event_of
 from darkroom.http.examples import done
 
 ENDPOINTS_OF_TENANTS = (10, 10, *[2] * 10, *[1] * 10)

@@ -15,12 +15,13 @@ from darkroom.http.announcements import read_announcement
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import upload_document
+from darkroom.http.image_responses import headers_of_accepted
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
 from darkroom.http.requests import correlation_id_of, idempotency_key_of, json_body
-from darkroom.http.responses import headers_of_accepted, json_response
+from darkroom.http.responses import json_response
 from darkroom.http.router import AnswerMetrics, Response, Router
-from darkroom.http.routes import POST_UPLOAD
+from darkroom.http.upload_routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.begin_upload import wire

@@ -9,10 +9,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
+from darkroom.http.image_routes import DELETE_IMAGE
 from darkroom.http.protection import protected
 from darkroom.http.responses import NOT_STORED
 from darkroom.http.router import AnswerMetrics, Response
-from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
 from darkroom.telemetry import entry_point, logger
 from darkroom.wiring.delete_image import wire

@@ -17,13 +17,16 @@ from darkroom.domain.rate_limits import Policy, cost_of
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import retry_after_seconds
+from darkroom.http.image_responses import image_response, page_response
+from darkroom.http.image_routes import GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.http.list_queries import read_list_query
+from darkroom.http.openapi_route import GET_OPENAPI
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
-from darkroom.http.responses import NOT_STORED, image_response, json_response, page_response
+from darkroom.http.responses import NOT_STORED, json_response
 from darkroom.http.router import Response, Router
-from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_USAGE, GET_VARIANT, LIST_IMAGES
 from darkroom.http.usage import usage_document
+from darkroom.http.usage_routes import GET_USAGE
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
 from darkroom.operations.read_usage import read_usage

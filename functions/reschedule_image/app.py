@@ -14,7 +14,7 @@ from darkroom.http.protection import protected
 from darkroom.http.requests import json_body
 from darkroom.http.responses import json_response
 from darkroom.http.router import AnswerMetrics, Response
-from darkroom.http.routes import PATCH_IMAGE
+from darkroom.http.schedule_routes import PATCH_IMAGE
 from darkroom.http.timetables import read_reschedule
 from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.telemetry import entry_point, logger

@@ -14,8 +14,10 @@ from darkroom.domain.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import status_document
+from darkroom.http.fetch_routes import POST_IMAGE
 from darkroom.http.fetches import read_fetch
 from darkroom.http.forms import file_in_form, is_form
+from darkroom.http.image_responses import headers_of_accepted
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
 from darkroom.http.requests import (
@@ -26,9 +28,8 @@ from darkroom.http.requests import (
     raw_body,
     refuse_damaged_file,
 )
-from darkroom.http.responses import headers_of_accepted, json_response
+from darkroom.http.responses import json_response
 from darkroom.http.router import AnswerMetrics, Response, Router
-from darkroom.http.routes import POST_IMAGE
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.begin_fetch import Wanted, begin_fetch
 from darkroom.operations.submit_image import Accepted, Upload, submit_image

@@ -15,12 +15,13 @@ from PIL import Image as Picture
 
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
-from darkroom.domain.event import EventType, events_of, read_event
+from darkroom.domain.event import EventType, read_event
 from darkroom.domain.image import UNKNOWN_SOURCE, Image, Source, Status, run_key
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.rejection import read_rejected_message
-from darkroom.domain.stored import stored_by
+from darkroom.domain.row_events import events_of
+from darkroom.domain.stored_by import stored_by
 from darkroom.domain.tenants import Caller, Tier
 from darkroom.domain.transitions import accept
 from darkroom.domain.upload_notification import read_dead_letter

@@ -513,7 +513,7 @@ class World:
 
     def _without_versions(self, text: str) -> str:
         """The same with events named by what happened. Their versions count writes, which nothing else depends on."""
-        from darkroom.domain.event import events_of  # noqa: PLC0415 - any process's copy: it is stateless
+        from darkroom.domain.row_events import events_of  # noqa: PLC0415 - any process's copy: it is stateless
 
         for image in self.rows().values():
             for event in events_of(image):

@@ -21,11 +21,13 @@ from darkroom.operations.begin_fetch import Ports as BeginFetchPorts
 from darkroom.operations.begin_fetch import Wanted, begin_fetch
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.begin_upload import Ports as BeginPorts
+from darkroom.operations.blank_deliveries import blank_deliveries
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.estimate import Estimator
 from darkroom.operations.fetch_original import Fetching, fetch_original
 from darkroom.operations.fetch_original import Ports as FetchPorts
+from darkroom.operations.find_recipient import has_recipient
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.measure_lanes import Measures, measure_lanes
 from darkroom.operations.measure_lanes import Ports as MeasurePorts
@@ -106,6 +108,14 @@ class World:
     def memory(self) -> Any:
         """What is remembered of finished work."""
         return self.once
+
+    @property
+    def cleanups(self) -> Any:
+        """What the webhooks have the sweeper do for a deleted image."""
+        return (lambda image_id: blank_deliveries(self.deliveries, image_id, now=self.now),)
+
+    def has_recipient(self, tenant_id: str, endpoint_id: str) -> bool:
+        return has_recipient(self.endpoints, tenant_id, endpoint_id)
 
     @property
     def deeds(self) -> Any:

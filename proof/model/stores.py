@@ -12,13 +12,14 @@ from typing import Any, Literal
 from darkroom.aws.signing import MessageSigner
 from darkroom.domain.claim import Lease
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import event_of, events_of
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
+from darkroom.domain.row_events import event_of, events_of
 from darkroom.domain.signature import Received
-from darkroom.domain.stored import NOTHING, Stored, stored_by
+from darkroom.domain.stored import NOTHING, Stored
+from darkroom.domain.stored_by import stored_by
 from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 from proof.fakes.messages import SIGNER, signature_in

@@ -14,7 +14,7 @@ from checks.expand_template import expanded_template, raw_template
 from checks.report import ROOT
 from darkroom.http.problems import PROBLEMS
 from darkroom.http.route import EVERYWHERE, NOWHERE
-from darkroom.http.route_table import ROUTES
+from darkroom.http.routes import ROUTES
 from darkroom.settings import Access
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws

@@ -30,21 +30,21 @@ from console.terminal import display
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable, to_item
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.row_changes import read_changes
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.audit import State
 from darkroom.domain.due import look_at_due
 from darkroom.domain.endpoint import DisabledBy, Endpoint
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import event_of
 from darkroom.domain.image import Image, Source, Status, Variant, list_shard_of
 from darkroom.domain.lanes import LANES
+from darkroom.domain.row_events import event_of
 from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.domain.trace import LogLine
 from darkroom.domain.transitions import await_upload, delete
 from darkroom.operations.audit_trail import Trail
 from darkroom.operations.patience import Patience
+from darkroom.wiring.publish_events import read_changes
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.rows import accepted_image

@@ -17,7 +17,7 @@ from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.delivery import delivery_id_of, new_delivery
 from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import Tenant, TenantState, Tier
-from darkroom.http import route_table as described
+from darkroom.http import routes as described
 from darkroom.operations.create_key import Ports, create_key
 from darkroom.operations.take_token import MAX_BLOCK
 from proof.fakes.audit import trail_of

@@ -37,7 +37,6 @@ from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import lease
 from proof.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
-from proof.fakes.webhooks import FakeDeliveries
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
 
@@ -135,7 +134,6 @@ class Night:
             originals=FakeOriginals(),
             outputs=FakeOutputs(),
             memory=FakeOnce(),
-            deliveries=FakeDeliveries(),
             lanes=self.lanes,
             hold_queue=FakeHoldQueue(),
             upload_queue=FakeUploadQueue(),

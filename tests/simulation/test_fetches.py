@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.fetch import MAX_FETCH_CLAIMS, Unfetched
+from darkroom.domain.fetch import Unfetched
 from darkroom.domain.image import Image, Status, message_for
+from darkroom.domain.transitions import MAX_FETCH_CLAIMS
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
 from proof.fakes import FakeImages, World

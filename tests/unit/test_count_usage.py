@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, EventType, body_of, event_of, events_of
+from darkroom.domain.event import Event, EventType, body_of
 from darkroom.domain.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
-from darkroom.domain.stored import Stored, stored_by
+from darkroom.domain.row_events import event_of, events_of
+from darkroom.domain.stored import Stored
+from darkroom.domain.stored_by import stored_by
 from darkroom.domain.transitions import arrive, await_upload, complete, delete, redo, reject, replay
 from darkroom.domain.usage import (
     COUNTED_DAYS,

@@ -7,7 +7,7 @@ from typing import Any
 from checks.expand_template import without_loops
 from checks.report import ROOT
 from darkroom.domain.tenants import Tier
-from darkroom.http.route_table import ROUTES
+from darkroom.http.routes import ROUTES
 
 EDGE = without_loops(ROOT / "edge.yaml")
 ACL: dict[str, Any] = EDGE["Resources"]["WebAcl"]["Properties"]

@@ -16,20 +16,11 @@ from checks.event_patterns import passes
 from checks.expand_template import resources
 from darkroom.aws.images_table import to_item
 from darkroom.domain.claim import claim
-from darkroom.domain.event import (
-    MEANINGS,
-    Event,
-    EventType,
-    Heard,
-    UnreadableEvent,
-    body_of,
-    event_of,
-    events_of,
-    without_details,
-)
+from darkroom.domain.event import MEANINGS, Event, EventType, Heard, UnreadableEvent, body_of, without_details
 from darkroom.domain.event import read_event as read
 from darkroom.domain.image import Image, Source, Status, Variant, message_for
 from darkroom.domain.instants import rfc3339
+from darkroom.domain.row_events import event_of, events_of
 from darkroom.domain.transitions import (
     REMEMBERED_ENDS,
     TransitionRefused,

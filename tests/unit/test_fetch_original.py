@@ -9,15 +9,17 @@ import pytest
 
 from darkroom.domain.dead_letter import Verdict, verdict_of, why_not_replayable
 from darkroom.domain.errors import Rejected, Retryable, TurnedAway
-from darkroom.domain.event import EventType, event_of, events_of
-from darkroom.domain.fetch import MAX_FETCH_CLAIMS, MAX_FETCHES, Unfetched
+from darkroom.domain.event import EventType
+from darkroom.domain.fetch import MAX_FETCHES, Unfetched
 from darkroom.domain.fingerprint import fingerprint
 from darkroom.domain.image import Image, Provenance, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES
+from darkroom.domain.row_events import event_of, events_of
 from darkroom.domain.schedule import Timetable
 from darkroom.domain.service_level import GIVEN_UP
 from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import MAX_FETCH_CLAIMS
 from darkroom.http.fetches import InvalidFetch, read_fetch
 from darkroom.http.written_orders import MAX_ORDER_BYTES
 from darkroom.operations.fetch_original import Fetching

@@ -9,8 +9,8 @@ import pytest
 from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.endpoint_ids import endpoint_id_from
 from darkroom.domain.errors import Rejected
-from darkroom.domain.event import events_of
 from darkroom.domain.image import Image
+from darkroom.domain.row_events import events_of
 from darkroom.domain.transitions import delete
 from proof.fakes import World
 from proof.fakes.pictures import jpeg

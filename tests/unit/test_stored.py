@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.event import event_of, events_of
 from darkroom.domain.fetch import await_fetch
 from darkroom.domain.image import Image, Variant
-from darkroom.domain.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near, stored_by
+from darkroom.domain.row_events import event_of, events_of
+from darkroom.domain.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
+from darkroom.domain.stored_by import stored_by
 from darkroom.domain.tenants import UNLIMITED, Quota
 from darkroom.domain.transitions import await_upload, complete, delete, expire, never_came, redo, reject
 from tests.unit.test_event import NOW, SOURCE, accepted, claimed, done

@@ -15,10 +15,11 @@ from console.terminal.at_once import at_once
 from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS, behind
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import body_of, events_of
+from darkroom.domain.event import body_of
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
+from darkroom.domain.row_events import events_of
 from darkroom.domain.transitions import delete
 from darkroom.operations import sweep_due_images as operation
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_images

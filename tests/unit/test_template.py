@@ -28,10 +28,9 @@ from console.doctor.template import Values
 from darkroom.aws.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.aws.usage_table import PARTS
 from darkroom.domain.event import EventType
-from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.hold import RELEASE
 from darkroom.domain.image import DUE_SHARDS, LIST_SHARDS, Image
-from darkroom.domain.lanes import FAST, LANE_DELAY_SECONDS, LANES, Lane
+from darkroom.domain.lanes import FAST, FETCH_WORKERS, LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
@@ -39,7 +38,7 @@ from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
 from darkroom.domain.upload_notification import upload_key
 from darkroom.egress import Policy
 from darkroom.http.problems import PROBLEMS
-from darkroom.http.route_table import ROUTES
+from darkroom.http.routes import ROUTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
 from darkroom.wiring.reach import policy_of
 

@@ -16,9 +16,9 @@ import pytest
 from darkroom.domain.dead_letter import explanation_in
 from darkroom.domain.errors import NeedsOperator, Retryable
 from darkroom.domain.image import DeadLetterState, Status, message_for
-from darkroom.domain.lanes import LANES, SLOW, Lane
+from darkroom.domain.lanes import LANES, SLOW, Effort, Lane
 from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Effort, Recipe
+from darkroom.domain.recipes import Recipe
 from darkroom.http.timetables import read_timetable
 from darkroom.imaging import Developing, developing
 from darkroom.operations.transcode_image import Early, Finished, Postponed, TryAgain

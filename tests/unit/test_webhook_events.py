@@ -26,8 +26,9 @@ from darkroom.domain.endpoint import (
     succeed,
     wake,
 )
-from darkroom.domain.event import Event, EventType, body_of, event_of, events_of
+from darkroom.domain.event import Event, EventType, body_of
 from darkroom.domain.instants import rfc3339
+from darkroom.domain.row_events import event_of, events_of
 from proof.fakes.webhooks import FakeEndpoints
 
 NOW = 1_795_251_600_000

@@ -49,6 +49,19 @@ type AtOnce = Callable[[Sequence[Callable[[], Any]]], Sequence[Any]]
 waits for the others and raises the failure of the first in the given order."""
 
 
+type Cleanup = Callable[[str], bool]
+"""Takes what a part keeps of a deleted image, by its id, out of what that part keeps; returns whether that was all.
+Raises Retryable, and UnreadableRow if this version cannot read some of it."""
+
+type HasRecipient = Callable[[str, str], bool]
+"""Whether that tenant has a recipient of that id that can be told of an image. Raises Retryable."""
+
+
+def no_recipient(tenant_id: str, recipient_id: str) -> bool:
+    """The answer of a stack in which nobody can be told."""
+    return False
+
+
 class Fenced(Exception):
     """A conditional write lost its race: the row is not the one that it was decided on. `current` is the current
     row."""
@@ -260,7 +273,15 @@ class DayOfUsage(NamedTuple):
     usage: Usage
 
 
-class UsageCounts(Protocol):
+class StoredSums(Protocol):
+    """What tenants store."""
+
+    def stored(self, tenant_id: str) -> Stored:
+        """The sum of what was counted of the tenant, perhaps seconds out of date; below zero if more of it has been
+        deleted since the counting began than was accepted. Raises Retryable if the table cannot answer."""
+
+
+class UsageCounts(StoredSums, Protocol):
     """What tenants used, and what they store. Every method raises Retryable if the tables cannot answer."""
 
     def add(self, counts: Sequence[Count]) -> Sequence[Count]:
@@ -273,10 +294,6 @@ class UsageCounts(Protocol):
 
     def days_of(self, tenant_id: str, *, since: str, until: str) -> Iterator[DayOfUsage | UnreadableRow]:
         """The same of one tenant, the oldest first."""
-
-    def stored(self, tenant_id: str) -> Stored:
-        """The sum of what was counted of the tenant, perhaps seconds out of date; below zero if more of it has been
-        deleted since the counting began than was accepted."""
 
     def all_stored(self) -> Mapping[str, Stored]:
         """The sums of all tenants that have one, by tenant: for operators."""

@@ -10,8 +10,9 @@ import pytest
 
 from darkroom.domain.delivery import PING
 from darkroom.domain.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
-from darkroom.domain.event import Event, EventType, body_of, event_of, events_of, without_stored
+from darkroom.domain.event import Event, EventType, body_of, without_stored
 from darkroom.domain.image import Image
+from darkroom.domain.row_events import event_of, events_of
 from darkroom.domain.transitions import complete, delete, expire, redo, reject
 from darkroom.http.payloads import PAYLOADS
 from darkroom.operations.manage_webhooks import ping_webhook

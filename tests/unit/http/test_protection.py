@@ -12,11 +12,12 @@ from darkroom.domain.rate_limits import Policy
 from darkroom.domain.tenants import Allowance, Caller, Tier
 from darkroom.http import protection
 from darkroom.http.api import handles
+from darkroom.http.fetch_routes import POST_IMAGE
+from darkroom.http.openapi_route import GET_OPENAPI
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
-from darkroom.http.route_table import ROUTES
 from darkroom.http.router import Response, Router
-from darkroom.http.routes import GET_OPENAPI, POST_IMAGE
+from darkroom.http.routes import ROUTES
 from darkroom.operations.take_token import Ports
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets

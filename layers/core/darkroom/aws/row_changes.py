@@ -3,31 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from darkroom.aws.endpoints_table import ENDPOINTS
-from darkroom.aws.images_table import from_item
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.image import Image
 from darkroom.ports import RowChange, UnreadableRow
 
+if TYPE_CHECKING:
+    from darkroom.domain.endpoint import Endpoint
+    from darkroom.domain.image import Image
 
-def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
+
+type Readers = Mapping[str, Callable[[Any], Image | Endpoint]]
+"""What reads a table's items, by the attribute with the id of what they are about."""
+
+
+def changes_in(event: Mapping[str, Any], readers: Readers) -> list[RowChange]:
     """The writes in a stream's event, in their order. Raises ValueError for anything else, so that no write is taken
     for told."""
     try:
-        return [_change_of(record["dynamodb"]) for record in event["Records"]]
+        return [_change_of(record["dynamodb"], readers) for record in event["Records"]]
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"the function handles events of a table's stream only, this one lacks: {error}") from error
 
 
-def _change_of(written: Mapping[str, Any]) -> RowChange:
+def _change_of(written: Mapping[str, Any], readers: Readers) -> RowChange:
     old: Any = written.get("OldImage")
     new: Any = written.get("NewImage")
     version = "" if new is None else str(new.get("version", {}).get("N", ""))
     try:
-        before, after = _row(old), _row(new)
+        before, after = _row(old, readers), _row(new, readers)
         unreadable = None
     except UnreadableRow as error:
         before = after = None
@@ -53,7 +57,7 @@ def _text_of(keys: Mapping[str, Mapping[str, Any]]) -> str:
     return "/".join(str(value) for key in keys.values() for value in key.values())
 
 
-def _row(item: Any) -> Image | Endpoint | None:
+def _row(item: Any, readers: Readers) -> Image | Endpoint | None:
     if item is None:
         return None
-    return from_item(item) if _id_of(item) == "image_id" else ENDPOINTS.row_of(item)
+    return readers[_id_of(item)](item)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.fetch import FETCH_DRAIN_FLOOR_PER_SECOND, MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     DeadLetterState,
@@ -19,9 +18,16 @@ from darkroom.domain.image import (
     run_key,
 )
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import Lane
+from darkroom.domain.lanes import FETCH_DRAIN_FLOOR_PER_SECOND, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
-from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS, expire, give_up, never_came
+from darkroom.domain.transitions import (
+    MAX_FETCH_CLAIMS,
+    SWEEP_INTERVAL_SECONDS,
+    expire,
+    give_up,
+    give_up_fetch,
+    never_came,
+)
 
 MAX_PAUSE_SECONDS = 3600
 """The longest pause between two looks at one image."""

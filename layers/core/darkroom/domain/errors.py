@@ -96,6 +96,9 @@ OVERLAY_UNDECODABLE = "overlay_undecodable"
 NEVER_UPLOADED = "never_uploaded"
 """The `error.code` of an image whose upload was announced and never came."""
 
+FETCH_FAILED = "fetch_failed"
+"""The `error.code` of an image whose fetching failed on our side, or for a reason that may pass."""
+
 
 def demand_none(failures: Mapping[Any, Exception]) -> None:
     """Raises the first of the failures, if there are any."""

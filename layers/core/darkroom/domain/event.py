@@ -1,5 +1,4 @@
-"""The events: what the world is told about an image or a webhook, derived from two versions of its row and from
-nothing else."""
+"""The events: what the world is told about an image, derived from two versions of its row and from nothing else."""
 
 from __future__ import annotations
 
@@ -9,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, RunEnd, Status
 from darkroom.domain.instants import Milliseconds, from_rfc3339, rfc3339
-from darkroom.domain.paths import deliveries_path, image_path, status_path, variant_path, webhook_path
-from darkroom.domain.stored import NOTHING, Stored, stored_by, variant_bytes
+from darkroom.domain.paths import image_path, status_path, variant_path
+from darkroom.domain.stored import NOTHING, Stored
+from darkroom.domain.stored_by import stored_by, variant_bytes
 
 
 class EventType(StrEnum):
@@ -78,19 +77,9 @@ class Event:
         return f"{self.subject}-{self.sequence}"
 
 
-def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> Event | None:
-    """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
-    for one that is gone."""
-    match before, after:
-        case Image() | None, Image():
-            return _event_of_image(before, after)
-        case Endpoint(), Endpoint():
-            return _event_of_endpoint(before, after)
-        case _:
-            return None
-
-
-def _event_of_image(before: Image | None, after: Image) -> Event | None:
+def event_of_image(before: Image | None, after: Image) -> Event | None:
+    """What one write of an image's row has to tell: at most one event, most writes none. `before` is None for a new
+    row."""
     if before is not None and before.is_deleted:
         return None
     if before is None and after.version != 1:  # guard: restore-without-event
@@ -116,28 +105,12 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
     return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD, Status.FETCHING) else None
 
 
-def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:
-    if before.is_enabled and not after.is_enabled:  # guard: events-endpoint-disabling-once
-        return _disabled(after)
-    if before.warned_at is None and after.warned_at is not None:  # guard: events-endpoint-warning-once
-        return _failing(after)
-    return None
-
-
-def events_of(row: Image | Endpoint) -> Iterator[Event]:
+def events_of_image(image: Image) -> Iterator[Event]:
     """All events that the row still tells, oldest first, with the ids that they were first published with.
 
-    Those of an image's earlier runs come without their details, and so do those of a tombstone: the row has no others.
-    An image's row that was written by a version without events tells none of that time, and an endpoint's none of the
-    time before it was enabled or recovered.
+    Those of earlier runs come without their details, and so do those of a tombstone: the row has no others. A row that
+    was written by a version without events tells none of that time.
     """
-    if isinstance(row, Image):
-        yield from _events_of_image(row)
-    else:
-        yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
-
-
-def _events_of_image(image: Image) -> Iterator[Event]:
     if image.accepted_version is not None and image.accepted_at is not None:
         stored = Stored(size_bytes=image.source.size_bytes, images=int(image.has_original))
         yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at, stored=stored)
@@ -160,50 +133,6 @@ def _stored_by_its_end(image: Image) -> Stored:
     )
     # guard: quotas-repeated-event-bound
     return Stored(size_bytes=variant_bytes(image) if image.status is Status.DONE and is_first else 0)
-
-
-def _failing(endpoint: Endpoint) -> Event | None:
-    return _of_endpoint(endpoint, EventType.WEBHOOK_FAILING, version=endpoint.warned_version, time=endpoint.warned_at)
-
-
-def _disabled(endpoint: Endpoint) -> Event | None:
-    return _of_endpoint(
-        endpoint,
-        EventType.WEBHOOK_DISABLED,
-        version=endpoint.disabled_version,
-        time=endpoint.disabled_at,
-        details={"disabled_by": endpoint.disabled_by},
-    )
-
-
-def _of_endpoint(
-    endpoint: Endpoint,
-    kind: EventType,
-    *,
-    version: int | None,
-    time: Milliseconds | None,
-    details: Mapping[str, Any] | None = None,
-) -> Event | None:
-    if version is None or time is None:
-        return None
-    return Event(
-        type=kind,
-        subject=endpoint.endpoint_id,
-        tenant_id=endpoint.tenant_id,
-        sequence=version,
-        time=time,
-        # Its URL may hold a secret of its owner, and every webhook of the tenant may get this.
-        data={
-            "id": endpoint.endpoint_id,
-            "tenant_id": endpoint.tenant_id,
-            "failing_since": None if endpoint.failing_since is None else rfc3339(endpoint.failing_since),
-            **(details or {}),
-            "links": {
-                "self": webhook_path(endpoint.endpoint_id),
-                "deliveries": deliveries_path(endpoint.endpoint_id),
-            },
-        },
-    )
 
 
 def _event(

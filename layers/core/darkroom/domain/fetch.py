@@ -10,10 +10,10 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from darkroom.domain.claim import REMEMBERED_ATTEMPTS, Claim, Expire, Lease, NothingToDo
+from darkroom.domain.errors import FETCH_FAILED
 from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     Cause,
-    Failure,
     Image,
     Provenance,
     Source,
@@ -26,7 +26,16 @@ from darkroom.domain.message import Message
 from darkroom.domain.order import Order, fingerprint_of
 from darkroom.domain.retry import FETCHES
 from darkroom.domain.schedule import AT_ONCE, Timetable
-from darkroom.domain.transitions import arrive, before_expiry, ended_attempts, expire, reject, transition
+from darkroom.domain.transitions import (
+    MAX_FETCH_CLAIMS,
+    arrive,
+    before_expiry,
+    ended_attempts,
+    expire,
+    fail_fetch,
+    reject,
+    transition,
+)
 
 MAX_SOURCE_URL_LENGTH = 8192
 """Characters of a source's URL: a presigned one has a session token of some thousand, and a server takes about as many
@@ -34,19 +43,6 @@ in a request's first line."""
 
 MAX_FETCHES = 5
 """How often a source is asked that does not answer, or not well."""
-
-MAX_FETCH_CLAIMS = 10
-"""How often fetching is begun at all, over an hour and a half: workers that die, bugs and stores that do not answer are
-not the source's fault."""
-
-FETCH_SECONDS = 60
-"""The time of one attempt, from the first name that is resolved to the last byte, with all redirects."""
-
-FETCH_WORKERS = 10
-"""The most workers of the fetch queue: `MaximumConcurrency` of its event source."""
-
-FETCH_DRAIN_FLOOR_PER_SECOND = FETCH_WORKERS / FETCH_SECONDS
-"""The rate of messages that they keep even if no source answers in time."""
 
 LEASE_SECONDS = 120
 """How long one attempt may have its image: its function runs 90 seconds at most."""
@@ -58,7 +54,7 @@ FIRST_LOOK_SECONDS = 120
 """When the sweeper first looks at an image that is to be fetched at once."""
 
 REFUSED, NOT_FOUND, TOO_LARGE = "fetch_refused", "fetch_not_found", "fetch_too_large"
-TIMEOUT, FAILED = "fetch_timeout", "fetch_failed"
+TIMEOUT, FAILED = "fetch_timeout", FETCH_FAILED
 _OF_THE_SOURCE = frozenset({REFUSED, NOT_FOUND, TOO_LARGE, TIMEOUT, FAILED})
 
 
@@ -170,11 +166,11 @@ def not_fetched(image: Image, why: Unfetched, *, unit_random: float, now: Millis
         return reject(image, code=why.code, message=why.message, now=now)
     if why.retry_after_seconds > LONGEST_RETRY_AFTER_SECONDS:  # guard: fetch-longest-retry-after
         message = f"{why.message} The server asks to come back in more than an hour: send the URL again then."
-        return _fail(image, why.code, message, now=now)
+        return fail_fetch(image, why.code, message, now=now)
     # guard: fetch-tries-of-source-only
     asked = 1 + sum(one.cause is not None and one.cause.error_type in _OF_THE_SOURCE for one in image.attempts)
     if asked >= MAX_FETCHES:
-        return _fail(image, why.code, f"{why.message} It was tried {asked} times.", now=now)
+        return fail_fetch(image, why.code, f"{why.message} It was tried {asked} times.", now=now)
     delay_seconds = max(FETCHES.delay_seconds(asked, unit_random), why.retry_after_seconds)
     cause = Cause(error_type=why.code, message=why.message, stack="")
     return fetch_later(image, delay_seconds=delay_seconds, cause=cause, now=now)
@@ -195,12 +191,6 @@ def fetch_later(image: Image, *, delay_seconds: int, cause: Cause, now: Millisec
     )
 
 
-def give_up_fetch(image: Image, *, now: Milliseconds) -> Image:
-    """The image that was begun too often, because workers died, met a bug or could not store it: `failed`."""
-    message = "It could not be fetched because of a fault on our side. Send the URL again, with a new Idempotency-Key."
-    return _fail(image, FAILED, message, now=now)
-
-
 def is_given_up_fetch(image: Image) -> bool:
     """Whether it was begun too often and given up, as long as its row is looked at once more: it has no dead letter,
     because its URL is forgotten and no replay could fetch it."""
@@ -208,13 +198,3 @@ def is_given_up_fetch(image: Image) -> bool:
     # guard: dlq-list-own-fetch-failures
     is_ours = failure is not None and failure.code == FAILED and image.attempt >= MAX_FETCH_CLAIMS
     return is_ours and image.status is Status.FAILED and image.source == UNKNOWN_SOURCE and not image.is_deleted
-
-
-def _fail(image: Image, code: str, message: str, *, now: Milliseconds) -> Image:
-    return transition(
-        image,
-        Status.FAILED,
-        error=Failure(code=code, message=message, retryable=True),
-        completed_at=now,
-        attempts=ended_attempts(image, now, None),
-    )

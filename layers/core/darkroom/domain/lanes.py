@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.tenants import Tier
 
-if TYPE_CHECKING:
-    from darkroom.domain.recipes import Effort
+type Effort = Literal["fast", "balanced", "small"]
+"""How long an encoder may look for a smaller file."""
 
 HOLD, UPLOAD, FETCH, DELIVERY = "hold", "upload", "fetch", "delivery"
 """The queues of images to be held, of notifications of uploads, of images to be fetched and of deliveries to webhooks,
@@ -18,6 +18,16 @@ named like lanes."""
 
 EVENTS = "events"
 """What the topic's messages are signed for: each consumer's queue gets the same ones."""
+
+FETCH_SECONDS = 60
+"""The time of one attempt to fetch an image, from the first name that is resolved to the last byte, with all
+redirects."""
+
+FETCH_WORKERS = 10
+"""The most workers of the fetch queue: `MaximumConcurrency` of its event source."""
+
+FETCH_DRAIN_FLOOR_PER_SECOND = FETCH_WORKERS / FETCH_SECONDS
+"""The rate of messages that they keep even if no source answers in time."""
 
 LANE_DELAY_SECONDS = 900
 """The longest delay of a message in a lane: SQS's DelaySeconds is at most 15 minutes."""

@@ -23,9 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import IMAGE_ID_PATTERN
-
-type Effort = Literal["fast", "balanced", "small"]
-"""How long an encoder may look for a smaller file."""
+from darkroom.domain.lanes import Effort
 
 type OutputFormat = Literal["jpeg", "png", "webp", "avif", "gif"]
 

@@ -1,4 +1,4 @@
-"""What a tenant stores, told by its rows, and whether one more file still fits into its quota."""
+"""What a tenant stores, and whether one more file still fits into its quota."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.image import Image
 from darkroom.domain.sizes import limit_in_words, size_beside, size_in_words
 from darkroom.domain.tenants import UNLIMITED, Quota
 
@@ -49,19 +48,6 @@ class Stored:
 
 
 NOTHING = Stored()
-
-
-def stored_by(image: Image | None) -> Stored:
-    """What is stored for the row: its original and the variants that it names. What was announced or is yet to be
-    fetched is not here, and a tombstone has nothing."""
-    if image is None or not image.has_original:  # guard: quotas-unarrived-not-stored
-        return NOTHING
-    return Stored(size_bytes=image.source.size_bytes + variant_bytes(image), images=1)
-
-
-def variant_bytes(image: Image) -> int:
-    """The bytes of the variants that the row names: after a redo, those of the run before it until others are made."""
-    return sum(variant.size_bytes for variant in image.variants)
 
 
 class QuotaExceeded(Rejected):

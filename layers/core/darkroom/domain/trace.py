@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from darkroom.domain.delivery import Delivery, DeliveryStatus
-from darkroom.domain.event import events_of
 from darkroom.domain.image import Attempt, Image, Status
 from darkroom.domain.instants import Milliseconds, from_rfc3339, timestamp
 from darkroom.domain.marks import MARKS
+from darkroom.domain.row_events import events_of
 
 type Kind = Literal["request", "wait", "attempt", "end", "event", "delivery", "note"]
 type Level = Literal["info", "warning", "error"]

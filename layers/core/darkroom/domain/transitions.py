@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from darkroom.domain.errors import EXPIRED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
+from darkroom.domain.errors import EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     Attempt,
@@ -34,6 +34,10 @@ UPLOAD_SECONDS = 300
 
 ARRIVAL_GRACE_SECONDS = 600
 """How much longer it is awaited: 25 MB at 0.4 Mbit/s take eight minutes, and its notification may take one."""
+
+MAX_FETCH_CLAIMS = 10
+"""How often fetching is begun at all, over an hour and a half: workers that die, bugs and stores that do not answer are
+not the source's fault."""
 
 LEFTOVERS_SECONDS = 600
 """How long after its end an image that was being fetched is looked at for what a worker has left: longer than one
@@ -287,6 +291,23 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
         )
         attempts = ended_attempts(image, now, cause)
     return _failed_with_dead_letter(image, failure, attempts, now)
+
+
+def give_up_fetch(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose fetching was begun too often, because workers died, met a bug or could not store it: `failed`."""
+    message = "It could not be fetched because of a fault on our side. Send the URL again, with a new Idempotency-Key."
+    return fail_fetch(image, FETCH_FAILED, message, now=now)
+
+
+def fail_fetch(image: Image, code: str, message: str, *, now: Milliseconds) -> Image:
+    """The image that cannot be fetched now, and perhaps by a later request: `failed`."""
+    return transition(
+        image,
+        Status.FAILED,
+        error=Failure(code=code, message=message, retryable=True),
+        completed_at=now,
+        attempts=ended_attempts(image, now, None),
+    )
 
 
 def escalate(image: Image, *, code: str, message: str, now: Milliseconds, cause: Cause) -> Image:

@@ -11,7 +11,6 @@ from http import HTTPStatus
 
 from darkroom.domain.fetch import (
     FAILED,
-    FETCH_SECONDS,
     MAX_SOURCE_URL_LENGTH,
     NOT_FOUND,
     REFUSED,
@@ -22,6 +21,7 @@ from darkroom.domain.fetch import (
 )
 from darkroom.domain.image import Provenance
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import FETCH_SECONDS
 from darkroom.domain.sizes import limit_in_words
 from darkroom.egress.connection import Deadline, Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused

@@ -109,7 +109,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 
     @app.no_route
     def _no_route() -> Response:
-        from darkroom.http.route_table import methods_of  # noqa: PLC0415 -- seldom, and it has every route
+        from darkroom.http.routes import methods_of  # noqa: PLC0415 -- seldom, and it has every route
 
         request = app.current_event
         methods = methods_of(request.path)

@@ -7,12 +7,13 @@ from typing import Any
 
 from darkroom.domain.delivery import PING, Answer, Delivery, DeliveryAttempt, DeliveryStatus, new_delivery, record
 from darkroom.domain.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, Secret, disable, fail
-from darkroom.domain.event import Event, EventType, body_of, events_of, without_stored, written_event
+from darkroom.domain.event import Event, EventType, body_of, without_stored, written_event
 from darkroom.domain.image import Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.listing import Cursor
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.row_events import events_of
 from darkroom.domain.transitions import (
     UPLOAD_SECONDS,
     accept,

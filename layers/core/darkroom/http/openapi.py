@@ -22,7 +22,7 @@ from darkroom.http.payloads import PAYLOADS
 from darkroom.http.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.requests import JSON
 from darkroom.http.route import EVERYWHERE, NOWHERE, Answer, Body, Parameter, Route
-from darkroom.http.route_table import ROUTES
+from darkroom.http.routes import ROUTES
 from darkroom.http.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
 

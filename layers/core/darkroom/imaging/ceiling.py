@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyvips
 
-from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.domain.lanes import Effort
+from darkroom.domain.recipes import OutputFormat
 from darkroom.domain.sizes import limit_in_words
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.encode import encode

@@ -17,12 +17,12 @@ import pyvips
 from PIL import Image
 
 from darkroom.domain.errors import OVERLAY_UNDECODABLE, Rejected
+from darkroom.domain.lanes import Effort
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import (
     ATTENTION,
     DEFAULT_QUALITY,
     EDGE,
-    Effort,
     FocalPoint,
     OutputFormat,
     Overlay,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pyvips
 from PIL import Image, ImageChops
 
-from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.domain.lanes import Effort
+from darkroom.domain.recipes import OutputFormat
 from darkroom.imaging.strips import strips
 
 if TYPE_CHECKING:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from darkroom.domain.lanes import DELIVERY, EVENTS
-from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.domain.signature import Mistrust, NotVerified, Received, is_from_before, read_signature
 from darkroom.ports import RejectedMessages, Secret
+
+_GROUP_IN: Mapping[str, tuple[str, ...]] = {
+    EVENTS: ("data", "tenant_id"),  # guard: signatures-event-group
+    DELIVERY: ("endpoint_id",),  # guard: signatures-endpoint-group
+}
+"""Where a message's body has its group, by the name of its queue; elsewhere it is the tenant at its top."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,18 +120,9 @@ def _is_from_before(message_keys: Secret, received: Received) -> bool:
 
 def _group_in(queue: str, body: str) -> str:
     """The group that our code gives a message to that queue with this body."""
-    # Imported where such messages come: the lanes' workers would load the webhooks and all about events for nothing.
-    if queue == EVENTS:  # guard: signatures-event-group
-        from darkroom.domain.event import UnreadableEvent, read_event  # noqa: PLC0415
-
-        with suppress(UnreadableEvent):
-            return read_event(body).tenant_id
-    elif queue == DELIVERY:  # guard: signatures-endpoint-group
-        from darkroom.domain.delivery import UnreadableDeliveryMessage, read_delivery_message  # noqa: PLC0415
-
-        with suppress(UnreadableDeliveryMessage):
-            return read_delivery_message(body).endpoint_id
-    else:
-        with suppress(UnreadableMessage):
-            return read_message(body).tenant_id
+    with suppress(ValueError, LookupError, TypeError, RecursionError):
+        group = json.loads(body)
+        for name in _GROUP_IN.get(queue, ("tenant_id",)):
+            group = group[name]
+        return group if isinstance(group, str) else ""
     return ""

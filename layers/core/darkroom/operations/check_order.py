@@ -16,7 +16,7 @@ from darkroom.domain.transitions import accept
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.pin_overlays import pin_overlays
 from darkroom.operations.quota_keeper import QuotaKeeper
-from darkroom.ports import Endpoints, Images, UnreadableRow
+from darkroom.ports import HasRecipient, Images, no_recipient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class CheckOrderPorts:
     """What checking an order needs; an operation that takes orders adds its own ports."""
 
     images: Images
-    endpoints: Endpoints
+    has_recipient: HasRecipient = no_recipient
     load_shedder: LoadShedder
     quotas: QuotaKeeper
 
@@ -50,7 +50,7 @@ def check_order(
     """
     appointment = appoint(timetable, now=now)
     # guard: webhook-notify-own-tenant
-    if order.notify is not None and not _is_there(ports.endpoints, tenant_id, order.notify):
+    if order.notify is not None and not ports.has_recipient(tenant_id, order.notify):
         raise unknown_notify()
     ports.quotas.require_room(tenant_id, quota, size_bytes=size_bytes)  # guard: quotas-room-required
     lane = lane_for(tier).name  # guard: tenants-upload-tier-lane
@@ -68,11 +68,3 @@ def check_order(
         notify=order.notify,
         overlays=pin_overlays(ports.images, order.recipe, tenant_id),
     )
-
-
-def _is_there(endpoints: Endpoints, tenant_id: str, endpoint_id: str) -> bool:
-    try:
-        return endpoints.get(tenant_id, endpoint_id) is not None
-    # guard: unreadable-webhook-may-be-named
-    except UnreadableRow:  # it hears of the image from a version that can read it
-        return True

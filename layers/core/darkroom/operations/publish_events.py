@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, event_of
+from darkroom.domain.event import Event
+from darkroom.domain.row_events import event_of
 from darkroom.ports import RowChange, Topic, Unpublished
 
 

@@ -8,7 +8,7 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
 from darkroom.domain.tenants import NO_QUOTA, Quota
-from darkroom.ports import Clock, UsageCounts
+from darkroom.ports import Clock, StoredSums
 
 KNOWN_MILLISECONDS = 10_000
 """How long a process relies on a tenant's sum that is far from its quota: a busy tenant costs one read in this time."""
@@ -24,7 +24,7 @@ class QuotaKeeper:
     developed goes beyond the quota. A sum that cannot be read stops nobody.
     """
 
-    sums: UsageCounts
+    sums: StoredSums
     clock: Clock
     _known: dict[str, tuple[Milliseconds, Stored]] = field(default_factory=dict)
 

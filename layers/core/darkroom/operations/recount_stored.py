@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from darkroom.domain.stored import NOTHING, Stored, stored_by
+from darkroom.domain.stored import NOTHING, Stored
+from darkroom.domain.stored_by import stored_by
 from darkroom.operations.audit_trail import Trail
 from darkroom.ports import Images, UnreadableRow, UsageCounts
 

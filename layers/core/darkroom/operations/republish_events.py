@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import batched, chain
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, events_of
+from darkroom.domain.event import Event
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.row_events import events_of
 from darkroom.operations.audit_trail import Trail
 from darkroom.operations.pace import Pace
 from darkroom.ports import Endpoints, Images, Topic, UnreadableRow

@@ -30,14 +30,13 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FETCH, LANE_DELAY_SECONDS, Lane
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.domain.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
-from darkroom.operations.blank_deliveries import blank_deliveries
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, mark_due, seconds_until, send_or_mark_due
 from darkroom.operations.for_each import for_each
 from darkroom.operations.remove_leftovers import RemovalPorts, remove_leftovers
 from darkroom.ports import (
+    Cleanup,
     DeadLetter,
     DeadLetters,
-    Deliveries,
     Due,
     Fenced,
     FetchQueue,
@@ -112,14 +111,14 @@ class Sweep:
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts, RemovalPorts):
     """What a sweep needs besides the ports of sending messages and removing objects, and each lane's deployed
-    configuration."""
+    configuration. `cleanups` are those of the parts that are deployed."""
 
-    deliveries: Deliveries
     upload_queue: UploadQueue
     fetch_queue: FetchQueue
     reservations: Reservations
     dead_letters: DeadLetters
     service: Mapping[str, Lane]
+    cleanups: Sequence[Cleanup] = ()
 
 
 def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
@@ -367,7 +366,7 @@ class _Round:
                 return self._place_dead_letter(images.change(before, after, fence=DUE_FENCE))
             case Remove(image=after):  # its objects are gone
                 # guard: erasure-sweeper-blanks-deliveries
-                if before.is_deleted and not blank_deliveries(ports.deliveries, before.image_id, now=ports.clock()):
+                if before.is_deleted and not all(cleanup(before.image_id) for cleanup in ports.cleanups):
                     return "being_delivered"  # the next sweep looks again
                 images.change(before, after, fence=DUE_FENCE)
                 return "removed"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from darkroom.domain.delivery import Delivery, delivery_id_of
 from darkroom.domain.errors import UnknownImage
-from darkroom.domain.event import events_of
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.row_events import events_of
 from darkroom.domain.trace import API, ROUTES, LogLine, Trace, requests_in, trace_of
 from darkroom.ports import Clock, Deliveries, Endpoints, Images, LogLines, UnreadableRow
 

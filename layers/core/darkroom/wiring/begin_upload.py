@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from darkroom.aws import circuits, clients
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OutputsBucket
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.begin_upload import Ports
+from darkroom.operations.find_recipient import has_recipient
 from darkroom.settings import BeginUploadSettings
 from darkroom.wiring.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.runtime import clock, randomness
@@ -19,7 +22,7 @@ def wire() -> tuple[Ports, Edge]:
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
-        endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
+        has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
         quotas=quota_keeper_of(settings, dynamodb),

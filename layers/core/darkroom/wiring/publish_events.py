@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from darkroom.aws import clients
+from darkroom.aws.endpoints_table import ENDPOINTS
 from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
-from darkroom.aws.row_changes import read_changes
+from darkroom.aws.images_table import from_item
+from darkroom.aws.row_changes import changes_in
 from darkroom.operations.publish_events import Ports
 from darkroom.ports import RowChange
 from darkroom.settings import PublishEventsSettings
 from darkroom.wiring.message_keys import message_keys_of, signer_of
+
+
+def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
+    """The writes of images and endpoints in a stream's event, as `changes_in` reads them."""
+    return changes_in(event, {"image_id": from_item, "endpoint_id": ENDPOINTS.row_of})
 
 
 def wire() -> tuple[Ports, Callable[[Mapping[str, Any]], list[RowChange]]]:

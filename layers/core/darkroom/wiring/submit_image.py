@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from darkroom.aws import circuits, clients
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
@@ -9,6 +11,7 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
 from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.operations.begin_fetch import Ports as FetchPorts
+from darkroom.operations.find_recipient import has_recipient
 from darkroom.operations.submit_image import Ports
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
@@ -24,7 +27,7 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
-        endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
+        has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
@@ -44,7 +47,7 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
 
     fetch_ports = FetchPorts(
         images=ports.images,
-        endpoints=ports.endpoints,
+        has_recipient=ports.has_recipient,
         lanes=ports.lanes,
         fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
         load_shedder=ports.load_shedder,

@@ -13,6 +13,7 @@ from darkroom.aws.outcomes_table import OutcomesTable
 from darkroom.aws.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.aws.uploads import UploadsBucket
+from darkroom.operations.blank_deliveries import blank_deliveries
 from darkroom.operations.count_outcomes import Ports as OutcomePorts
 from darkroom.operations.measure_lanes import Ports as MeasurePorts
 from darkroom.operations.sweep_due_images import Ports
@@ -35,13 +36,13 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     once_client = clients.sqs_client_without_retries()
+    deliveries = DeliveriesTable(dynamodb, settings.deliveries_table)
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         memory=MemoryTable(dynamodb, settings.idempotency_table),
-        deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),
@@ -51,6 +52,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         clock=clock,
         at_once=at_once,
         service=settings.service,
+        cleanups=(lambda image_id: blank_deliveries(deliveries, image_id, now=clock()),),
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
     measuring = MeasurePorts(

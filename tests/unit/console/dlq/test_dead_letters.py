@@ -14,10 +14,11 @@ from console.api.client import ApiError
 from console.dlq import commands as dead_letters
 from console.dlq.commands import _VERDICTS
 from darkroom.domain.dead_letter import Verdict
-from darkroom.domain.fetch import MAX_FETCH_CLAIMS, Unfetched, await_fetch, give_up_fetch, not_fetched
+from darkroom.domain.fetch import Unfetched, await_fetch, not_fetched
 from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.lanes import LANES
+from darkroom.domain.transitions import MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.operations.audit_trail import Trail
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives

@@ -17,7 +17,8 @@ from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
 from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.sizes import size_in_words
-from darkroom.domain.stored import Stored, stored_by
+from darkroom.domain.stored import Stored
+from darkroom.domain.stored_by import stored_by
 from darkroom.domain.tenants import UNLIMITED, Quota, TenantState, Tier
 from darkroom.domain.usage import Usage
 from darkroom.operations.audit_trail import Trail
