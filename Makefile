@@ -125,7 +125,7 @@ prove: setup ## The proof in 25 minutes: crashes at calls and pairs of calls, ra
 # ── Showing it ────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: screenshots
 screenshots: setup ## Take the README's pictures of the page, with Chromium and the local stack: docs/images/page-*.webp
-	@exec $(DEV)/python -m browser.screenshots
+	@exec $(DEV)/python -m proof.page.screenshots
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: check check-types check-rest check-init
@@ -140,8 +140,8 @@ check-rest:
 	$(DEV)/ruff check .
 	$(DEV)/lint-imports --no-cache
 	@mkdir -p build
-	$(DEV)/python -m checks.expand_template > build/template.expanded.json
-	$(DEV)/python -m checks.expand_template template.yaml PublishedVersions > build/template.snapshots.json
+	$(DEV)/python -m repository.expand_template > build/template.expanded.json
+	$(DEV)/python -m repository.expand_template template.yaml PublishedVersions > build/template.snapshots.json
 	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml build/template.expanded.json build/template.snapshots.json edge.yaml
 	@tools/checks/sam_validate.sh
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.costs.others import WAYS
 from benchmarks.forms import FOLDER, IS_SHORT
-from checks.report import ROOT
+from repository.report import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 _TREES = ROOT / "build" / "earlier"
 

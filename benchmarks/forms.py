@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from checks.report import REPORTS
+from repository.report import REPORTS
 
 IS_SHORT = os.environ.get("SHORT") == "1"
 IS_LONG = os.environ.get("LONG") == "1" and not IS_SHORT

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.forms import IS_SHORT
-from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND
+from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND
 from proof.running.serving import serving
 from proof.running.stack import Stack
 from stacks.record import record_file

@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any
 
-from checks.report import REPORTS, ROOT, Goal, write_report
+from repository.report import REPORTS, ROOT, Goal, write_report
 
 PARTS = {
     "crashes": "a process dies, an answer is lost, a call is throttled: at every call, and at pairs of calls",

@@ -24,30 +24,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from checks.report import Goal, write_report
-from darkroom.domain.claim import Claim, Expire, TooEarly, claim
-from darkroom.domain.errors import Rejected, Retryable, Unplaceable
-from darkroom.domain.hold import UnreadableBatch, read_batch, read_batch_dead_letter
-from darkroom.domain.image import Image, due_shard_of, message_for
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import HOLD, LANE_DELAY_SECONDS, LANES
-from darkroom.domain.message import Message, UnreadableMessage
-from darkroom.domain.schedule import Timetable, appoint
-from darkroom.domain.tenants import Tier
-from darkroom.domain.transitions import complete
-from darkroom.operations.delete_image import Ports as DeletePorts
-from darkroom.operations.delete_image import delete_image
-from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time, seconds_until
-from darkroom.operations.hold_images import Ports as HoldPorts
-from darkroom.operations.hold_images import hold_images
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.release_images import Ports as ReleasePorts
-from darkroom.operations.release_images import release_images
-from darkroom.operations.reschedule_image import Ports as ReschedulePorts
-from darkroom.operations.reschedule_image import reschedule_image
-from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweep_due_images import sweep_due_images
-from darkroom.ports import Due
+from darkroom.domain.images.claim import Claim, Expire, TooEarly, claim
+from darkroom.domain.images.image import Image, due_shard_of, message_for
+from darkroom.domain.images.transitions import complete
+from darkroom.domain.kernel.errors import Rejected, Retryable, Unplaceable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import HOLD, LANE_DELAY_SECONDS, LANES
+from darkroom.domain.kernel.message import Message, UnreadableMessage
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.domain.schedules.hold import UnreadableBatch, read_batch, read_batch_dead_letter
+from darkroom.domain.schedules.schedule import Timetable, appoint
+from darkroom.operations.images.delete_image import Ports as DeletePorts
+from darkroom.operations.images.delete_image import delete_image
+from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_time, seconds_until
+from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.operations.schedules.hold_images import Ports as HoldPorts
+from darkroom.operations.schedules.hold_images import hold_images
+from darkroom.operations.schedules.release_images import Ports as ReleasePorts
+from darkroom.operations.schedules.release_images import release_images
+from darkroom.operations.schedules.reschedule_image import Ports as ReschedulePorts
+from darkroom.operations.schedules.reschedule_image import reschedule_image
+from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweeping.sweep_due_images import sweep_due_images
+from darkroom.ports.images import Due
 from proof.fakes.at_once import one_after_another
 from proof.fakes.damage import damaged, flipped
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput
@@ -68,6 +67,7 @@ from proof.fakes.stores import (
     FakeUploads,
     FakeWakeUps,
 )
+from repository.report import Goal, write_report
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
 """Forty days before the end of 2026, so that the end of the year and, with 364 days, every DST change are included."""

@@ -35,8 +35,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
-from checks.report import ROOT, Goal, write_report
 from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
+from repository.report import ROOT, Goal, write_report
 
 GUARDS = Path("tests/guards.toml")
 _CODE = ("functions", "layers", "tools", "statemachines", "template.yaml")

@@ -21,15 +21,15 @@ from typing import Any
 
 import httpx
 
-from checks.report import ROOT, Goal, write_report
-from darkroom.domain.image import Image, Status
-from darkroom.domain.message import Message
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.message import Message
 from proof.running.clock import PATIENCE_SECONDS, TimeTravel, rfc3339
 from proof.running.conditions import INJECTED, configuration, configure
 from proof.running.load import TENANT, Answer, photos, upload
 from proof.running.outcome import Evidence, Outcome, outcome_of, prints_of, settle
 from proof.running.serving import serving
 from proof.running.stack import Stack
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "prove" / "time_travel"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from PIL import Image as Picture
 
-from darkroom.domain.image import Image
+from darkroom.domain.images.image import Image
 
 type Marks = dict[str, bytes]
 

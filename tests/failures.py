@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 
 ANY_FAILURE = pytest.mark.parametrize(
     "failure", [Retryable("no answer"), PermissionError("AccessDenied")], ids=["silent", "denied"]

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from checks.report import ROOT
-from darkroom.domain.webhook_signature import (
+from darkroom.domain.webhooks.webhook_signature import (
     ID_HEADER,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
@@ -21,6 +20,7 @@ from darkroom.domain.webhook_signature import (
     secret_text,
     sign,
 )
+from repository.report import ROOT
 
 type Verify = Callable[[str, Mapping[str, str], bytes], object]
 """Gets a secret, the headers and the body; raises an exception for what it rejects."""

@@ -32,11 +32,11 @@ from PIL import Image
 from benchmarks.earlier import environment_of, tree_of
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.stage import stack_of
-from checks.report import ROOT, Goal, write_report
-from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
+from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
 from embedded_aws import environment
 from embedded_aws.paths import State
 from proof.running.stack import Stack
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "bench-api" / "stack"
 EVENT = ROOT / "events" / "submit_image.json"

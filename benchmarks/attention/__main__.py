@@ -20,12 +20,12 @@ from statistics import fmean, median
 from typing import Any
 
 from benchmarks.forms import FOLDER as REPORTS
-from checks.report import Goal, write_report
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import FocalPoint, Gravity, Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import FocalPoint, Gravity, Recipe, VariantSpec
 from darkroom.imaging import develop
 from darkroom.imaging.decode import open_original
-from darkroom.imaging.geometry import place
+from darkroom.imaging.scaling.geometry import place
+from repository.report import Goal, write_report
 
 FOLDER = Path(__file__).parent
 LIST = FOLDER / "photos.toml"

@@ -29,12 +29,12 @@ from benchmarks.attention.__main__ import photos
 from benchmarks.engine.photos import NoPhotos, free_photos
 from benchmarks.engine.quality import ssimulacra2
 from benchmarks.forms import FOLDER, IS_SHORT
-from checks.report import Goal, write_report
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import DEFAULT_QUALITY, OutputFormat, Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import DEFAULT_QUALITY, OutputFormat, Recipe, VariantSpec
 from darkroom.imaging import Rendered, develop
 from darkroom.imaging.best import equal_qualities
 from darkroom.imaging.encode import encode
+from repository.report import Goal, write_report
 
 SIDE = 1024
 FORMATS: tuple[OutputFormat, ...] = ("jpeg", "webp", "avif")

@@ -20,10 +20,10 @@ from benchmarks.forms import FOLDER, by_form
 from benchmarks.local.__main__ import CONCURRENCY, photo
 from benchmarks.local.client import rate
 from benchmarks.stage import stack_of
-from checks.report import ROOT, Goal, write_report
 from console.capacity.plan import Demand, requests_of_status, requests_of_upload, requests_of_worker
 from console.capacity.prices import cost
 from proof.running.stack import Stack
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "bench-calls" / "stack"
 

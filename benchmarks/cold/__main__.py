@@ -40,10 +40,10 @@ from checks.initialise_functions import (
     initialise,
     unpacked_layers,
 )
-from checks.report import ROOT, Goal, write_report
 from embedded_aws.build import build as whole_build
 from embedded_aws.paths import FUNCTION_PYTHON, State
 from embedded_aws.processes import Interrupts
+from repository.report import ROOT, Goal, write_report
 from stacks.clients import of_account
 
 STATE = ROOT / "build" / "bench-cold"

@@ -25,10 +25,10 @@ from benchmarks.local.client import rate
 from benchmarks.scale.sample import sample
 from benchmarks.stage import stack_of
 from checks.idle_cost import LIMIT_DOLLARS, total_dollars
-from checks.report import Goal, write_report
 from console.capacity.bill import EVENTS, METRICS_OF_TRAFFIC, Kept, bill, formula_dollars
 from console.capacity.plan import STATUS_READS
 from proof.running.stack import Stack
+from repository.report import Goal, write_report
 
 CHOICES = {"default": Kept(), "Tracing=Active InvocationLogs=all": Kept(traced=True, logged=True)}
 LOADS, MONTHS = (1_000, 100_000, 10_000_000), (1, 12)

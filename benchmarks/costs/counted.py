@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from checks.expand_template import raw_template
 from console.capacity.plan import TOKEN_WRITES, Demand, requests_of_status, requests_of_upload, requests_of_worker
+from repository.expand_template import raw_template
 
 ENTRY_KILOBYTES = 0.026
 """CloudWatch counts 26 bytes for each entry besides its text

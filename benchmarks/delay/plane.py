@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
-from darkroom.domain.hold import ReleaseWindow
-from darkroom.domain.image import Image
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import HOLD, LANES
-from darkroom.domain.message import Message
-from darkroom.operations.hold_images import Ports as HoldPorts
-from darkroom.operations.hold_images import hold_images
-from darkroom.operations.release_images import Ports as ReleasePorts
-from darkroom.operations.release_images import release_images
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import HOLD, LANES
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.schedules.hold import ReleaseWindow
+from darkroom.operations.schedules.hold_images import Ports as HoldPorts
+from darkroom.operations.schedules.hold_images import hold_images
+from darkroom.operations.schedules.release_images import Ports as ReleasePorts
+from darkroom.operations.schedules.release_images import release_images
 from proof.fakes.messages import KEYS, received
 from proof.fakes.rows import accepted_image
 from proof.fakes.stores import (

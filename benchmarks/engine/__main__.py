@@ -40,7 +40,7 @@ from benchmarks.engine.timing import (
 )
 from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from checks.node_packages import NoNodePackages
-from checks.report import ROOT, write_report
+from repository.report import ROOT, write_report
 
 DESCRIPTION = """\
 Compares the product's transcode engine with its alternatives: CPU time of the whole process for each image, from bytes

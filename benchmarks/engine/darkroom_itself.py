@@ -7,7 +7,7 @@ from typing import Any
 
 import pyvips
 
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 
 

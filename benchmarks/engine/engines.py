@@ -15,7 +15,7 @@ from typing import IO, Any, Self, cast
 from benchmarks.engine.jobs import Job, request_of
 from benchmarks.engine.sources import Source
 from checks import node_packages
-from checks.report import ROOT
+from repository.report import ROOT
 
 SHARP = Path(__file__).parent / "sharp"
 SHARP_INSTALLED = ROOT / ".darkroom" / "bench-sharp"

@@ -11,7 +11,7 @@ from benchmarks.engine.engines import DARKROOM, LEAST, SHARP_CASCADE, SHARP_PER_
 from benchmarks.engine.findings import Findings, Judged
 from benchmarks.engine.ratios import order_effect_percent, ratio_by_order, ratio_of
 from benchmarks.engine.timing import Cell, Timed
-from checks.report import Goal
+from repository.report import Goal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ import pyvips
 from benchmarks.engine import darkroom_itself
 from darkroom.imaging.encode import encode
 from darkroom.imaging.headers import read_header
-from darkroom.imaging.resize import scaled
-from darkroom.imaging.shrinking import shrink_of
+from darkroom.imaging.scaling.resize import scaled
+from darkroom.imaging.scaling.shrinking import shrink_of
 
 
 class _Task(NamedTuple):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 LIST = Path(__file__).with_name("photos.toml")
 FOLDER = ROOT / "build" / "bench" / "photos"

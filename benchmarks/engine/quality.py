@@ -21,7 +21,7 @@ from benchmarks.engine.findings import Judged
 from benchmarks.engine.jobs import ENCODING, Format, Job, fitted_inside, request_of
 from benchmarks.engine.kinds import kind_of
 from benchmarks.engine.sources import Source
-from darkroom.domain.limits import Limits
+from darkroom.domain.images.limits import Limits
 from darkroom.imaging import develop
 
 _SRGB_TRANSFER, _RGB_MATRIX, _BT709_PRIMARIES = 13, 0, 1  # ITU-T H.273, tables 2 to 4: how vszip interprets RGB

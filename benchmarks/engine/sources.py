@@ -20,7 +20,7 @@ from PIL import __version__ as pillow_version
 
 from benchmarks.engine.jobs import ALPHA, J1, J3, J4, PNG, Job
 from benchmarks.forms import IS_SHORT, by_form
-from checks.report import ROOT
+from repository.report import ROOT
 
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 FOLDER = ROOT / "build" / "bench" / by_form(short="short-sources", usual="sources")

@@ -12,7 +12,7 @@ from benchmarks.engine.jobs import ENCODING, J1, J3, J4, PNG
 from benchmarks.engine.memory import LATER, Held
 from benchmarks.engine.ratios import ratio_of
 from benchmarks.engine.timing import Cell, Timed
-from checks.report import Goal
+from repository.report import Goal
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -26,8 +26,8 @@ from benchmarks.forms import FOLDER, by_form
 from benchmarks.load_shedding import burst, neighbours
 from benchmarks.load_shedding.stage import STATE, have_two_workers_a_lane
 from benchmarks.stage import stack_of
-from checks.report import Goal, write_report
-from darkroom.domain.lanes import SLOW
+from darkroom.domain.kernel.lanes import SLOW
+from repository.report import Goal, write_report
 
 PARTS = ("burst", "neighbours")
 

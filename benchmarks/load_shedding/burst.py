@@ -14,11 +14,11 @@ import httpx
 from benchmarks.forms import by_form
 from benchmarks.load_shedding.load import Answer, Client, accepted, shed
 from benchmarks.load_shedding.stage import WORKERS, heavy_work, light_work, now, settled_rows
-from checks.report import Goal
-from darkroom.domain.image import Image, Status
-from darkroom.domain.lanes import FAST
-from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.lanes import FAST
+from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
 from proof.running.stack import Stack
+from repository.report import Goal
 
 TIMES_THE_DRAIN = 10
 HIGHEST_DRAIN = 5.0

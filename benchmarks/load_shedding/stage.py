@@ -11,11 +11,11 @@ from pathlib import Path
 from PIL import Image as Picture
 
 from benchmarks.forms import by_form
-from checks.report import ROOT
-from darkroom.domain.image import Image
-from darkroom.domain.presets import DEFAULT_PRESET
+from darkroom.domain.images.image import Image
+from darkroom.domain.recipes.presets import DEFAULT_PRESET
 from proof.running.conditions import ACCEPTOR, FUNCTIONS, configuration, configure, have_workers
 from proof.running.stack import Stack
+from repository.report import ROOT
 
 STATE = ROOT / "build" / "load_shedding" / "stack"
 WORKERS = 2

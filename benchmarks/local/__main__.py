@@ -29,11 +29,11 @@ from benchmarks.earlier import environment_of, tree_of
 from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.local.client import Client, rate
 from benchmarks.stage import stack_of, unlimited_key
-from checks.report import ROOT, Goal, write_report
 from embedded_aws.paths import State
 from embedded_aws.stack import supervisor
 from proof.running.serving import serving
 from proof.running.stack import Stack
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "bench-local"
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"

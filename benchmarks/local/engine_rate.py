@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from darkroom.domain.lanes import lane_for
-from darkroom.domain.limits import Limits
-from darkroom.domain.presets import DEFAULT_PRESET, preset_named
-from darkroom.domain.tenants import Tier
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.lanes import lane_for
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
 from darkroom.imaging import develop
 
 

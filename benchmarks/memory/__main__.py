@@ -41,15 +41,15 @@ from benchmarks.local.__main__ import PHOTO, photo
 from benchmarks.memory.around import SMALL_SHARE, rounds_of, summary
 from benchmarks.memory.curve import Point, goals_of, table
 from benchmarks.memory.throttle import limited, share_of
-from checks.expand_template import raw_template
-from checks.report import ROOT, Goal, write_report
-from darkroom.aws.images_table import to_item
-from darkroom.domain.lanes import FAST, LANES, SLOW
-from darkroom.domain.signature import SIGNATURE
-from darkroom.domain.tenants import Tier
+from darkroom.aws.images.images_table import to_item
+from darkroom.domain.kernel.lanes import FAST, LANES, SLOW
+from darkroom.domain.kernel.signature import SIGNATURE
+from darkroom.domain.kernel.tenants import Tier
 from proof.fakes import World
 from proof.fakes.messages import received
 from proof.fakes.pictures import jpeg
+from repository.expand_template import raw_template
+from repository.report import ROOT, Goal, write_report
 
 SIZES = by_form(short=(1024,), usual=(512, 1024, 1769, 2048, 3008))
 

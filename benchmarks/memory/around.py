@@ -88,8 +88,8 @@ def main() -> None:
 
     from benchmarks.api import probe  # noqa: PLC0415
     from benchmarks.memory.function import Context, InstantAws  # noqa: PLC0415
-    from darkroom.domain.lanes import LANES  # noqa: PLC0415
-    from darkroom.domain.presets import DEFAULT_PRESET, preset_named  # noqa: PLC0415
+    from darkroom.domain.kernel.lanes import LANES  # noqa: PLC0415
+    from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named  # noqa: PLC0415
     from darkroom.imaging import develop  # noqa: PLC0415
 
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from benchmarks.memory.throttle import share_of
-from checks.report import Goal
 from console.capacity.prices import cost
+from repository.report import Goal
 
 DEAREST = 1.1
 """The most dollars of the deployed size, of the cheapest size's that fits."""

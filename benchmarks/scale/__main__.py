@@ -24,7 +24,7 @@ from benchmarks.forms import FOLDER, by_form
 from benchmarks.scale import loads, saturation, usage
 from benchmarks.scale.sample import sample
 from benchmarks.virtual.latencies import DAYS
-from checks.report import Goal, write_report
+from repository.report import Goal, write_report
 
 
 def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:

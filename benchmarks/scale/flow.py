@@ -15,16 +15,16 @@ from benchmarks.scale.sample import Sample
 from benchmarks.virtual.virtual_time import VirtualTime
 from console.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
 from console.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas
-from darkroom.aws.clients import ATTEMPTS
-from darkroom.domain.errors import TurnedAway
-from darkroom.domain.lanes import Lane, lane_for
-from darkroom.domain.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND
-from darkroom.domain.retry import OUTAGE, RetryPolicy
-from darkroom.domain.tenants import Tier
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.report_throughput import Ports as ReportPorts
-from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
-from darkroom.ports import QueueDepth
+from darkroom.aws.kernel.clients import ATTEMPTS
+from darkroom.domain.images.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND
+from darkroom.domain.kernel.errors import TurnedAway
+from darkroom.domain.kernel.lanes import Lane, lane_for
+from darkroom.domain.kernel.retry import OUTAGE, RetryPolicy
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.operations.images.report_throughput import Ports as ReportPorts
+from darkroom.operations.images.report_throughput import ThroughputCounter, report_throughput
+from darkroom.ports.images import QueueDepth
 from proof.fakes.load_shedding import FakeThroughput
 
 POLLERS_BATCHES_PER_MINUTE = 1000

@@ -9,11 +9,11 @@ from typing import Any
 
 from benchmarks.scale.flow import Deployed, Flow, Phase
 from benchmarks.scale.sample import Sample
-from checks.report import Goal
 from console.capacity.limits import ROW_WRITES, rush
 from console.capacity.plan import MAX_WORKERS, MIN_WORKERS, UTILISATION, VARIANTS, Demand, TooMuch, plan_of
 from console.capacity.quotas import Quotas
-from darkroom.domain.lanes import FAST, LANES, lanes_with
+from darkroom.domain.kernel.lanes import FAST, LANES, lanes_with
+from repository.report import Goal
 
 USUAL = 20.0
 """Uploads per second before a burst: what the default stack's workers do at ease."""

@@ -15,11 +15,11 @@ from unittest.mock import patch
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.stores import UNIT_BYTES, item_size
-from darkroom.aws.images_table import to_item
-from darkroom.domain.image import Image
-from darkroom.domain.lanes import LANES, Effort
+from darkroom.aws.images.images_table import to_item
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.lanes import LANES, Effort
 from darkroom.imaging import developing
-from darkroom.operations import transcode_image
+from darkroom.operations.images import transcode_image
 from proof.fakes.engine import already
 from proof.fakes.pictures import jpeg
 from proof.fakes.world import World

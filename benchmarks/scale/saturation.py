@@ -10,7 +10,7 @@ from benchmarks.scale.loads import sized
 from benchmarks.scale.sample import Sample
 from console.capacity.limits import limits
 from console.capacity.plan import Demand
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 
 RATES = (10.0, 100.0, 1_000.0, 10_000.0)
 

@@ -13,12 +13,12 @@ from botocore.exceptions import ClientError
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
-from checks.expand_template import raw_template
-from darkroom.aws.usage_table import UsageTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, EventType, body_of
-from darkroom.domain.usage import MOST_ITEMS
-from darkroom.operations.count_usage import Ports, count_usage
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.usage.usage import MOST_ITEMS
+from darkroom.operations.usage.count_usage import Ports, count_usage
+from repository.expand_template import raw_template
 
 GOAL_PER_SECOND = 1000
 

@@ -24,7 +24,7 @@ from benchmarks.sweeper.plane import MEGABYTES
 from benchmarks.sweeper.processor_time import measure
 from benchmarks.sweeper.scenarios import after_an_outage, behind_a_pile, idle, steady_removals, working
 from benchmarks.virtual.latencies import DAYS
-from checks.report import Goal, write_report
+from repository.report import Goal, write_report
 
 MEMORIES = (512, 1024, 1769, 2048)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from benchmarks.sweeper.calls import VARIANTS
 from benchmarks.virtual.virtual_time import START
-from darkroom.domain.due import look_at_due
-from darkroom.domain.fetch import FAILED, Unfetched, await_fetch, claim_fetch, fetch_later, fetch_lease
-from darkroom.domain.ids import image_id_from_bits
-from darkroom.domain.image import Cause, Image, Status, Variant, message_for
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
-from darkroom.domain.transitions import await_upload, delete, due_now
+from darkroom.domain.images.image import Cause, Image, Status, Variant, message_for
+from darkroom.domain.images.transitions import await_upload, delete, due_now
+from darkroom.domain.imports.fetch import FAILED, Unfetched, await_fetch, claim_fetch, fetch_later, fetch_lease
+from darkroom.domain.kernel.ids import image_id_from_bits
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.sweeping.due import look_at_due
 from proof.fakes.rows import accepted_image
 
 MINUTE = 60_000

@@ -15,16 +15,16 @@ from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes,
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
-from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
-from darkroom.operations.count_outcomes import Ports as OutcomePorts
-from darkroom.operations.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.measure_lanes import measure_lanes
-from darkroom.operations.sweep_due_endpoints import Ports as EndpointsPorts
-from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
-from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweep_due_images import sweep_due_images
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
+from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
+from darkroom.operations.images.count_outcomes import Ports as OutcomePorts
+from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.images.measure_lanes import measure_lanes
+from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweeping.sweep_due_images import sweep_due_images
+from darkroom.operations.webhooks.sweep_due_endpoints import Ports as EndpointsPorts
+from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
 from proof.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from proof.fakes.world import World
 

@@ -19,17 +19,17 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.virtual.virtual_time import START
-from darkroom.aws import clients
-from darkroom.aws.images_table import ImagesTable, to_item
-from darkroom.aws.memory_table import MemoryTable
-from darkroom.aws.objects import OutputsBucket
-from darkroom.aws.queues import LaneQueues
-from darkroom.aws.signing import MessageSigner
-from darkroom.aws.uploads import UploadsBucket
-from darkroom.domain.ids import image_id_from_bits
-from darkroom.domain.image import Image, message_for
-from darkroom.domain.transitions import due_now
-from darkroom.ports import Due
+from darkroom.aws.images.images_table import ImagesTable, to_item
+from darkroom.aws.images.memory_table import MemoryTable
+from darkroom.aws.images.objects import OutputsBucket
+from darkroom.aws.images.queues import LaneQueues
+from darkroom.aws.kernel import clients
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.aws.uploads.uploads import UploadsBucket
+from darkroom.domain.images.image import Image, message_for
+from darkroom.domain.images.transitions import due_now
+from darkroom.domain.kernel.ids import image_id_from_bits
+from darkroom.ports.images import Due
 from proof.fakes.rows import accepted_image
 from proof.fakes.secrets import FakeSecret
 

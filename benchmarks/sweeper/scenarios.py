@@ -14,8 +14,8 @@ from benchmarks.sweeper.plane import MEGABYTES, SWEEP_SECONDS, Plane
 from benchmarks.virtual.latencies import Latency
 from benchmarks.virtual.virtual_time import START
 from console.capacity.prices import cost
-from darkroom.domain.image import Image
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.instants import Milliseconds
 
 type Day = str | Mapping[str, Latency]
 

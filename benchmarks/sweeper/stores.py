@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.virtual.virtual_time import VirtualTime
-from darkroom.domain.image import Image, Status, due_shard_of, waiting_shard_of
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import FETCH_WORKERS
-from darkroom.domain.message import Message
-from darkroom.ports import Due, QueueDepth
+from darkroom.domain.images.image import Image, Status, due_shard_of, waiting_shard_of
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import FETCH_WORKERS
+from darkroom.domain.kernel.message import Message
+from darkroom.ports.images import Due, QueueDepth
 from proof.fakes.stores import FakeFetchQueue, FakeImages, FakeLanes
 
 LAG_MILLISECONDS = 300.0

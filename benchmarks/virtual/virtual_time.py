@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
 
 START: Milliseconds = 1_795_251_600_000
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.webhooks import fan_out, local, neighbours, one_endpoint, rest
-from checks.report import Goal, write_report
+from repository.report import Goal, write_report
 
 SAMPLE = 1000
 """The deliveries of a load that every form plays."""

@@ -11,14 +11,14 @@ from benchmarks.forms import by_form
 from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.load import before_its_end, event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
-from checks.expand_template import raw_template
-from checks.report import Goal
 from console.capacity.prices import cost
-from darkroom.aws.events_topic import SnsTopic
-from darkroom.operations.publish_events import Ports, publish_events
-from darkroom.ports import RowChange
+from darkroom.aws.events.events_topic import SnsTopic
+from darkroom.operations.events.publish_events import Ports, publish_events
+from darkroom.ports.events import RowChange
 from proof.fakes.events import FakeUnpublished
 from proof.fakes.messages import SIGNER
+from repository.expand_template import raw_template
+from repository.report import Goal
 
 SOURCE, TOPIC = "/darkroom/benchmark", "arn:aws:sns:us-east-1:123456789012:events"
 

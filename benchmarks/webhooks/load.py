@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.virtual.virtual_time import START
-from darkroom.domain.base32 import digits_of
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.endpoint_ids import RANDOM_BYTES, endpoint_id_from
-from darkroom.domain.event import Event
-from darkroom.domain.image import Image, Status
-from darkroom.domain.row_events import event_of
+from darkroom.domain.events.event import Event
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.base32 import digits_of
+from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.row_events import event_of
 from darkroom.http.examples import done
 
 ENDPOINTS_OF_TENANTS = (10, 10, *[2] * 10, *[1] * 10)

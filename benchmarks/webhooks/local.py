@@ -19,7 +19,7 @@ from benchmarks.forms import by_form
 from benchmarks.local.__main__ import CONCURRENCY, photo
 from benchmarks.local.client import rate
 from benchmarks.stage import stack_of, unlimited_key
-from checks.report import ROOT, Goal
+from repository.report import ROOT, Goal
 
 STATE = ROOT / "build" / "bench-webhooks" / "stack"
 

@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks.webhooks.load import BURSTING, endpoints, events
 from benchmarks.webhooks.plane import Plane
 from benchmarks.webhooks.receivers import black_hole, ordinary, slow
-from checks.report import Goal
 from console.capacity.prices import cost
+from repository.report import Goal
 
 HOLE, SLOW = 0, 20
 """Which of the endpoints are the bad ones: one of a tenant's ten, and one of another tenant's two."""

@@ -12,8 +12,8 @@ from benchmarks.webhooks.load import BURSTING, endpoints, events
 from benchmarks.webhooks.neighbours import counted, percentile
 from benchmarks.webhooks.plane import Plane
 from benchmarks.webhooks.receivers import Behaviour, black_hole, five_seconds, healthy, ordinary
-from checks.report import Goal
-from darkroom.domain.endpoint import MAX_FLIGHTS
+from darkroom.domain.webhooks.endpoint import MAX_FLIGHTS
+from repository.report import Goal
 
 PER_SECOND = 200.0
 MINUTES = by_form(short=0.25, usual=5.0, long=30.0)

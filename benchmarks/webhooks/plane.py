@@ -13,8 +13,17 @@ from benchmarks.virtual.virtual_time import START, VirtualTime
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
 from benchmarks.webhooks.stores import UNIT_BYTES, Aws, Remote, Rows, reads, writes
-from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, event_id_of, read_delivery_message
-from darkroom.domain.endpoint import (
+from darkroom.domain.events.event import Event, body_of
+from darkroom.domain.kernel.endpoint_ids import place_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.webhooks.delivery import (
+    Answer,
+    DeliveryMessage,
+    DeliveryStatus,
+    event_id_of,
+    read_delivery_message,
+)
+from darkroom.domain.webhooks.endpoint import (
     MAX_FLIGHTS,
     RAMP_SUCCESSES,
     RUNWAY_PLACES,
@@ -24,18 +33,15 @@ from darkroom.domain.endpoint import (
     matches,
     runway_of,
 )
-from darkroom.domain.endpoint_ids import place_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, body_of
-from darkroom.domain.webhook_signature import ID_HEADER
-from darkroom.operations.create_deliveries import Ports as CreatePorts
-from darkroom.operations.create_deliveries import create_deliveries
-from darkroom.operations.deliver_event import Ports as DeliverPorts
-from darkroom.operations.deliver_event import deliver_event
-from darkroom.operations.manage_webhooks import Change, change_webhook
-from darkroom.operations.manage_webhooks import Ports as ManagePorts
-from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
-from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
+from darkroom.domain.webhooks.webhook_signature import ID_HEADER
+from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
+from darkroom.operations.webhooks.create_deliveries import create_deliveries
+from darkroom.operations.webhooks.deliver_event import Ports as DeliverPorts
+from darkroom.operations.webhooks.deliver_event import deliver_event
+from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
+from darkroom.operations.webhooks.manage_webhooks import Ports as ManagePorts
+from darkroom.operations.webhooks.sweep_due_endpoints import Ports as SweepPorts
+from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
 from proof.fakes.at_once import one_after_another
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeImages

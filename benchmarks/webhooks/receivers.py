@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from benchmarks.webhooks.stores import lognormal
-from darkroom.domain.delivery import Answer
+from darkroom.domain.webhooks.delivery import Answer
 
 type Behaviour = Callable[[random.Random, str], tuple[float, Answer]]
 """What a receiver does with the event of that id. The same delivery gets equal chances in each run."""

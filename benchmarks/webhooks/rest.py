@@ -12,8 +12,8 @@ from benchmarks.forms import by_form
 from benchmarks.webhooks.load import endpoints, event, events
 from benchmarks.webhooks.plane import SWEEP_SECONDS, Plane
 from benchmarks.webhooks.receivers import Behaviour, black_hole, broken, ordinary, refusing
-from checks.report import Goal
-from darkroom.domain.delivery import JITTER, MAX_ATTEMPTS, MESSAGE_SECONDS, OVERLOADED_SECONDS, RETRY_SECONDS
+from darkroom.domain.webhooks.delivery import JITTER, MAX_ATTEMPTS, MESSAGE_SECONDS, OVERLOADED_SECONDS, RETRY_SECONDS
+from repository.report import Goal
 
 HOUR = 3600.0
 PER_SECOND = by_form(short=0.5, usual=2.0)

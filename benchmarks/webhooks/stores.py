@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.virtual.virtual_time import VirtualTime
-from darkroom.aws.attributes import to_attributes
-from darkroom.domain.delivery import Delivery
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DueDelivery
+from darkroom.aws.kernel.attributes import to_attributes
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.webhooks.delivery import Delivery
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.ports.webhooks import DueDelivery
 from proof.fakes.webhooks import FakeDeliveries
 
 CALL_MILLISECONDS = {"DynamoDB": (5.0, 20.0), "SQS": (10.0, 40.0)}

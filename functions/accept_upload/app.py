@@ -9,15 +9,15 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.lanes import UPLOAD
-from darkroom.domain.upload_notification import is_of_s3, read_notification, when_notification_returns
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import UPLOAD
+from darkroom.domain.uploads.upload_notification import is_of_s3, read_notification, when_notification_returns
 from darkroom.event_source import Record, read_records, settle_each
-from darkroom.operations.accept_upload import accept_upload
-from darkroom.operations.check_message import check_message
+from darkroom.operations.kernel.check_message import check_message
+from darkroom.operations.uploads.accept_upload import accept_upload
 from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected
-from darkroom.wiring.accept_upload import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.kernel.runtime import within
+from darkroom.wiring.uploads.accept_upload import wire
 
 ports, checking, upload_queue = wire()
 

@@ -7,10 +7,10 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
-from darkroom.operations.archive_dead_letters import archive_dead_letters
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operations.dead_letters.archive_dead_letters import archive_dead_letters
 from darkroom.telemetry import entry_point, logger, metrics
-from darkroom.wiring.archive_dead_letters import wire
+from darkroom.wiring.dead_letters.archive_dead_letters import wire
 
 ports = wire()
 

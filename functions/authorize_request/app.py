@@ -6,11 +6,11 @@ from typing import Any, TypedDict
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.tenants import context_of
-from darkroom.operations.authorize_request import Denied, authorize_request
+from darkroom.domain.kernel.tenants import context_of
+from darkroom.operations.tenants.authorize_request import Denied, authorize_request
 from darkroom.telemetry import entry_point, logger
-from darkroom.wiring.authorize_request import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.kernel.runtime import within
+from darkroom.wiring.tenants.authorize_request import wire
 
 ports = wire()
 

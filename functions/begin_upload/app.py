@@ -8,24 +8,24 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.announcement import Announcement
-from darkroom.domain.errors import Rejected
-from darkroom.domain.rate_limits import Policy, cost_of_file
-from darkroom.http.announcements import read_announcement
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
+from darkroom.domain.uploads.announcement import Announcement
 from darkroom.http.api import create_app, handles
-from darkroom.http.callers import caller_of
-from darkroom.http.documents import upload_document
-from darkroom.http.image_responses import headers_of_accepted
-from darkroom.http.problems import Problem
-from darkroom.http.protection import Price, protected
-from darkroom.http.requests import correlation_id_of, idempotency_key_of, json_body
-from darkroom.http.responses import json_response
-from darkroom.http.router import AnswerMetrics, Response, Router
-from darkroom.http.upload_routes import POST_UPLOAD
-from darkroom.operations.begin_upload import Announced, begin_upload
+from darkroom.http.images.documents import upload_document
+from darkroom.http.images.responses import headers_of_accepted
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.problems import Problem
+from darkroom.http.kernel.requests import correlation_id_of, idempotency_key_of, json_body
+from darkroom.http.kernel.responses import json_response
+from darkroom.http.kernel.router import AnswerMetrics, Response, Router
+from darkroom.http.tenants.protection import Price, protected
+from darkroom.http.uploads.announcements import read_announcement
+from darkroom.http.uploads.routes import POST_UPLOAD
+from darkroom.operations.uploads.begin_upload import Announced, begin_upload
 from darkroom.telemetry import entry_point, logger, metrics
-from darkroom.wiring.begin_upload import wire
-from darkroom.wiring.runtime import answering
+from darkroom.wiring.kernel.runtime import answering
+from darkroom.wiring.uploads.begin_upload import wire
 
 ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))

@@ -7,15 +7,15 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import image_id_in
-from darkroom.domain.lanes import EVENTS
+from darkroom.domain.events.event import image_id_in
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import EVENTS
 from darkroom.event_source import come_back, read_records
-from darkroom.operations.check_message import check_messages
-from darkroom.operations.count_usage import count_usage
+from darkroom.operations.kernel.check_message import check_messages
+from darkroom.operations.usage.count_usage import count_usage
 from darkroom.telemetry import entry_point, logger, metrics, report_rejected
-from darkroom.wiring.count_usage import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.kernel.runtime import within
+from darkroom.wiring.usage.count_usage import wire
 
 ports, checking = wire()
 

@@ -7,15 +7,15 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import image_id_in, image_id_of_event, read_event
-from darkroom.domain.lanes import EVENTS
+from darkroom.domain.events.event import image_id_in, image_id_of_event, read_event
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import EVENTS
 from darkroom.event_source import come_back, read_records
-from darkroom.operations.check_message import check_messages
-from darkroom.operations.create_deliveries import create_deliveries
+from darkroom.operations.kernel.check_message import check_messages
+from darkroom.operations.webhooks.create_deliveries import create_deliveries
 from darkroom.telemetry import entry_point, logger, metrics, report_rejected, report_unreadable
-from darkroom.wiring.create_deliveries import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.kernel.runtime import within
+from darkroom.wiring.webhooks.create_deliveries import wire
 
 ports, checking = wire()
 

@@ -8,15 +8,15 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.http.api import create_app, handles
-from darkroom.http.callers import caller_of
-from darkroom.http.image_routes import DELETE_IMAGE
-from darkroom.http.protection import protected
-from darkroom.http.responses import NOT_STORED
-from darkroom.http.router import AnswerMetrics, Response
-from darkroom.operations.delete_image import delete_image
+from darkroom.http.images.routes import DELETE_IMAGE
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.responses import NOT_STORED
+from darkroom.http.kernel.router import AnswerMetrics, Response
+from darkroom.http.tenants.protection import protected
+from darkroom.operations.images.delete_image import delete_image
 from darkroom.telemetry import entry_point, logger
-from darkroom.wiring.delete_image import wire
-from darkroom.wiring.runtime import answering
+from darkroom.wiring.images.delete_image import wire
+from darkroom.wiring.kernel.runtime import answering
 
 ports, rate_limit = wire()
 app = create_app(within=answering, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))

@@ -9,18 +9,18 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.delivery import Answer, UnreadableDeliveryMessage, event_id_of, read_delivery_message
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import image_id_of_event
-from darkroom.domain.lanes import DELIVERY
-from darkroom.domain.signature import Mistrust, NotVerified
+from darkroom.domain.events.event import image_id_of_event
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import DELIVERY
+from darkroom.domain.kernel.signature import Mistrust, NotVerified
+from darkroom.domain.webhooks.delivery import Answer, UnreadableDeliveryMessage, event_id_of, read_delivery_message
 from darkroom.event_source import Record, come_back, read_records
-from darkroom.operations.check_message import reject_message, verify
-from darkroom.operations.deliver_event import Delivered, deliver_event
-from darkroom.ports import UnreadableRow
+from darkroom.operations.kernel.check_message import reject_message, verify
+from darkroom.operations.webhooks.deliver_event import Delivered, deliver_event
+from darkroom.ports.kernel import UnreadableRow
 from darkroom.telemetry import entry_point, logger, metrics, report_rejected, report_unreadable
-from darkroom.wiring.deliver_event import wire
-from darkroom.wiring.runtime import at_once, within
+from darkroom.wiring.kernel.runtime import at_once, within
+from darkroom.wiring.webhooks.deliver_event import wire
 
 ports, checking = wire()
 

@@ -8,15 +8,15 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.lanes import FETCH
-from darkroom.domain.message import Message, read_message
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import FETCH
+from darkroom.domain.kernel.message import Message, read_message
 from darkroom.event_source import Record, read_records, settle_each
-from darkroom.operations.check_message import check_message
-from darkroom.operations.fetch_original import Fetching, fetch_original
+from darkroom.operations.imports.fetch_original import Fetching, fetch_original
+from darkroom.operations.kernel.check_message import check_message
 from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected
-from darkroom.wiring.fetch_original import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.imports.fetch_original import wire
+from darkroom.wiring.kernel.runtime import within
 
 ports, checking = wire()
 

@@ -8,13 +8,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable, Unplaceable
-from darkroom.domain.hold import UnreadableBatch
-from darkroom.domain.message import UnreadableMessage, read_message
+from darkroom.domain.kernel.errors import Retryable, Unplaceable
+from darkroom.domain.kernel.message import UnreadableMessage, read_message
+from darkroom.domain.schedules.hold import UnreadableBatch
 from darkroom.event_source import come_back, read_records
-from darkroom.operations.hold_images import hold_images
+from darkroom.operations.schedules.hold_images import hold_images
 from darkroom.telemetry import entry_point, logger, metrics, report_rejected
-from darkroom.wiring.hold_images import wire
+from darkroom.wiring.schedules.hold_images import wire
 
 ports = wire()
 

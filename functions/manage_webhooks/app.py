@@ -7,17 +7,17 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.delivery import Delivery, DeliveryQuery
-from darkroom.domain.errors import Rejected
-from darkroom.domain.paths import webhook_path
-from darkroom.domain.rate_limits import Policy, cost_of
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.paths import webhook_path
+from darkroom.domain.tenants.rate_limits import Policy, cost_of
+from darkroom.domain.webhooks.delivery import Delivery, DeliveryQuery
 from darkroom.http.api import create_app, handles
-from darkroom.http.callers import caller_of
-from darkroom.http.protection import Price, protected
-from darkroom.http.requests import json_body
-from darkroom.http.responses import NOT_STORED, json_response
-from darkroom.http.router import Response, Router
-from darkroom.http.webhook_routes import (
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.requests import json_body
+from darkroom.http.kernel.responses import NOT_STORED, json_response
+from darkroom.http.kernel.router import Response, Router
+from darkroom.http.tenants.protection import Price, protected
+from darkroom.http.webhooks.routes import (
     DELETE_WEBHOOK,
     GET_WEBHOOK,
     LIST_DELIVERIES,
@@ -29,7 +29,7 @@ from darkroom.http.webhook_routes import (
     RESEND_DELIVERY,
     ROTATE_SECRET,
 )
-from darkroom.http.webhooks import (
+from darkroom.http.webhooks.webhooks import (
     EVERYTHING,
     delivery_document,
     new_webhook_document,
@@ -39,7 +39,7 @@ from darkroom.http.webhooks import (
     read_webhook_change,
     webhook_document,
 )
-from darkroom.operations.manage_webhooks import (
+from darkroom.operations.webhooks.manage_webhooks import (
     Change,
     change_webhook,
     create_webhook,
@@ -52,10 +52,10 @@ from darkroom.operations.manage_webhooks import (
     resend_delivery,
     rotate_secret,
 )
-from darkroom.ports import UnreadableRow
+from darkroom.ports.kernel import UnreadableRow
 from darkroom.telemetry import entry_point, logger, report_unreadable
-from darkroom.wiring.manage_webhooks import wire
-from darkroom.wiring.runtime import answering
+from darkroom.wiring.kernel.runtime import answering
+from darkroom.wiring.webhooks.manage_webhooks import wire
 
 ports, rate_limit = wire()
 app = create_app(within=answering)

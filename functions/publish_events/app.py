@@ -8,14 +8,14 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Image
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.ids import is_image_id
 from darkroom.event_source import begin_again_at
-from darkroom.operations.publish_events import publish_events
-from darkroom.ports import RowChange
+from darkroom.operations.events.publish_events import publish_events
+from darkroom.ports.events import RowChange
 from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics
-from darkroom.wiring.publish_events import wire
-from darkroom.wiring.runtime import within
+from darkroom.wiring.events.publish_events import wire
+from darkroom.wiring.kernel.runtime import within
 
 ports, read_changes = wire()
 

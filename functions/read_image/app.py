@@ -10,29 +10,35 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.listing import ListQuery
-from darkroom.domain.paths import status_path
-from darkroom.domain.rate_limits import Policy, cost_of
+from darkroom.domain.images.listing import ListQuery
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.paths import status_path
+from darkroom.domain.tenants.rate_limits import Policy, cost_of
 from darkroom.http.api import create_app, handles
-from darkroom.http.callers import caller_of
-from darkroom.http.documents import retry_after_seconds
-from darkroom.http.image_responses import image_response, page_response
-from darkroom.http.image_routes import GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
-from darkroom.http.list_queries import read_list_query
-from darkroom.http.openapi_route import GET_OPENAPI
-from darkroom.http.problems import Problem
-from darkroom.http.protection import Price, protected
-from darkroom.http.responses import NOT_STORED, json_response
-from darkroom.http.router import Response, Router
-from darkroom.http.usage import usage_document
-from darkroom.http.usage_routes import GET_USAGE
-from darkroom.operations.list_images import list_images
-from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
-from darkroom.operations.read_usage import read_usage
+from darkroom.http.images.documents import retry_after_seconds
+from darkroom.http.images.list_queries import read_list_query
+from darkroom.http.images.responses import image_response, page_response
+from darkroom.http.images.routes import GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.openapi_route import GET_OPENAPI
+from darkroom.http.kernel.problems import Problem
+from darkroom.http.kernel.responses import NOT_STORED, json_response
+from darkroom.http.kernel.router import Response, Router
+from darkroom.http.tenants.protection import Price, protected
+from darkroom.http.usage.routes import GET_USAGE
+from darkroom.http.usage.usage import usage_document
+from darkroom.operations.images.list_images import list_images
+from darkroom.operations.images.read_image import (
+    UnknownVariant,
+    VariantMissing,
+    VariantNotReady,
+    read_image,
+    variant_url,
+)
+from darkroom.operations.usage.read_usage import read_usage
 from darkroom.telemetry import entry_point, logger, report_unreadable
-from darkroom.wiring.read_image import wire
-from darkroom.wiring.runtime import answering
+from darkroom.wiring.images.read_image import wire
+from darkroom.wiring.kernel.runtime import answering
 
 ports, usage_ports, rate_limit = wire()
 app = create_app(within=answering)

@@ -8,11 +8,11 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.instants import timestamp
-from darkroom.domain.release_event import ReleaseEvent
-from darkroom.operations.release_images import release_images
+from darkroom.domain.kernel.instants import timestamp
+from darkroom.domain.schedules.release_event import ReleaseEvent
+from darkroom.operations.schedules.release_images import release_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
-from darkroom.wiring.release_images import wire
+from darkroom.wiring.schedules.release_images import wire
 
 ports = wire()
 

@@ -8,18 +8,18 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.http.api import create_app, handles
-from darkroom.http.callers import caller_of
-from darkroom.http.documents import status_document
-from darkroom.http.protection import protected
-from darkroom.http.requests import json_body
-from darkroom.http.responses import json_response
-from darkroom.http.router import AnswerMetrics, Response
-from darkroom.http.schedule_routes import PATCH_IMAGE
-from darkroom.http.timetables import read_reschedule
-from darkroom.operations.reschedule_image import reschedule_image
+from darkroom.http.images.documents import status_document
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.requests import json_body
+from darkroom.http.kernel.responses import json_response
+from darkroom.http.kernel.router import AnswerMetrics, Response
+from darkroom.http.kernel.timetables import read_reschedule
+from darkroom.http.schedules.routes import PATCH_IMAGE
+from darkroom.http.tenants.protection import protected
+from darkroom.operations.schedules.reschedule_image import reschedule_image
 from darkroom.telemetry import entry_point, logger
-from darkroom.wiring.reschedule_image import wire
-from darkroom.wiring.runtime import answering
+from darkroom.wiring.kernel.runtime import answering
+from darkroom.wiring.schedules.reschedule_image import wire
 
 ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(served="ImagesRescheduled", refused="ReschedulesRefused"))

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.http.page import (
+from darkroom.http.page.page import (
     content_security_policy,
     file_answer,
     finished,
@@ -14,9 +14,9 @@ from darkroom.http.page import (
     redirect_to_page,
     unknown_file_answer,
 )
-from darkroom.operations.serve_page import Elsewhere, UnknownFile, serve_page
+from darkroom.operations.page.serve_page import Elsewhere, UnknownFile, serve_page
 from darkroom.telemetry import entry_point
-from darkroom.wiring.serve_page import wire
+from darkroom.wiring.page.serve_page import wire
 
 served = wire()
 policy = content_security_policy(uploads=served.uploads, outputs=served.outputs, sign_in=served.sign_in)

@@ -8,19 +8,18 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.fetch import FetchOrder
-from darkroom.domain.rate_limits import Policy, cost_of_file
+from darkroom.domain.imports.fetch import FetchOrder
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
-from darkroom.http.callers import caller_of
-from darkroom.http.documents import status_document
-from darkroom.http.fetch_routes import POST_IMAGE
-from darkroom.http.fetches import read_fetch
-from darkroom.http.forms import file_in_form, is_form
-from darkroom.http.image_responses import headers_of_accepted
-from darkroom.http.problems import Problem
-from darkroom.http.protection import Price, protected
-from darkroom.http.requests import (
+from darkroom.http.images.documents import status_document
+from darkroom.http.images.responses import headers_of_accepted
+from darkroom.http.imports.fetches import read_fetch
+from darkroom.http.imports.routes import POST_IMAGE
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.forms import file_in_form, is_form
+from darkroom.http.kernel.problems import Problem
+from darkroom.http.kernel.requests import (
     body_bytes,
     correlation_id_of,
     idempotency_key_of,
@@ -28,14 +27,15 @@ from darkroom.http.requests import (
     raw_body,
     refuse_damaged_file,
 )
-from darkroom.http.responses import json_response
-from darkroom.http.router import AnswerMetrics, Response, Router
-from darkroom.http.timetables import read_timetable
-from darkroom.operations.begin_fetch import Wanted, begin_fetch
-from darkroom.operations.submit_image import Accepted, Upload, submit_image
+from darkroom.http.kernel.responses import json_response
+from darkroom.http.kernel.router import AnswerMetrics, Response, Router
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.http.tenants.protection import Price, protected
+from darkroom.operations.images.submit_image import Accepted, Upload, submit_image
+from darkroom.operations.imports.begin_fetch import Wanted, begin_fetch
 from darkroom.telemetry import entry_point, logger, metrics
-from darkroom.wiring.runtime import answering
-from darkroom.wiring.submit_image import wire
+from darkroom.wiring.images.submit_image import wire
+from darkroom.wiring.kernel.runtime import answering
 
 ports, fetch_ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))

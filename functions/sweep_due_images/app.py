@@ -11,18 +11,18 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.due import ENDPOINTS, behind
-from darkroom.domain.errors import Retryable
-from darkroom.domain.service_level import FAST_BURN, SLOW_BURN
-from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
-from darkroom.operations.measure_lanes import Measures, measure_lanes
-from darkroom.operations.sweep_due_endpoints import Sweep as EndpointsSweep
-from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
-from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
+from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.sweeping.due import ENDPOINTS, behind
+from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
+from darkroom.operations.images.measure_lanes import Measures, measure_lanes
+from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
+from darkroom.operations.webhooks.sweep_due_endpoints import Sweep as EndpointsSweep
+from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
-from darkroom.wiring.runtime import at_once, within
-from darkroom.wiring.sweep_due_endpoints import wire as wire_endpoints
-from darkroom.wiring.sweep_due_images import wire, wire_followers
+from darkroom.wiring.kernel.runtime import at_once, within
+from darkroom.wiring.sweeping.sweep_due_images import wire, wire_followers
+from darkroom.wiring.webhooks.sweep_due_endpoints import wire as wire_endpoints
 
 (ports, measuring, outcome_ports), endpoints_ports, followers = wire(), wire_endpoints(), wire_followers()
 outcomes = OutcomeCounter()

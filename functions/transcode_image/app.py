@@ -9,18 +9,17 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit, single_m
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.errors import NeedsOperator, Retryable
-from darkroom.domain.fingerprint import fingerprint
-from darkroom.domain.image import Image
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.marks import Marks
-from darkroom.domain.message import read_message
-from darkroom.domain.service_level import NO_OUTCOMES, SUCCEEDED, Outcomes, end_of, failed_attempt
+from darkroom.domain.images.image import Image
+from darkroom.domain.images.marks import Marks
+from darkroom.domain.images.service_level import NO_OUTCOMES, SUCCEEDED, Outcomes, end_of, failed_attempt
+from darkroom.domain.kernel.errors import NeedsOperator, Retryable
+from darkroom.domain.kernel.fingerprint import fingerprint
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.message import read_message
 from darkroom.event_source import Record, read_records, settle_each
-from darkroom.operations.check_message import check_message
-from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
-from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
-from darkroom.operations.transcode_image import (
+from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
+from darkroom.operations.images.report_throughput import ThroughputCounter, report_throughput
+from darkroom.operations.images.transcode_image import (
     Delivery,
     Early,
     Finished,
@@ -30,9 +29,10 @@ from darkroom.operations.transcode_image import (
     postponed_by,
     transcode_image,
 )
+from darkroom.operations.kernel.check_message import check_message
 from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected
-from darkroom.wiring.runtime import within
-from darkroom.wiring.transcode_image import wire
+from darkroom.wiring.images.transcode_image import wire
+from darkroom.wiring.kernel.runtime import within
 
 ports, worker = wire()
 counter, outcomes = ThroughputCounter(), OutcomeCounter()

@@ -1,4 +1,5 @@
-"""Writes botocore's models of the services that Darkroom calls in the form in which `darkroom.aws.models` loads them.
+"""Writes botocore's models of the services that Darkroom calls in the form in which `darkroom.aws.kernel.models` loads
+them.
 
 botocore has them as compressed JSON with their documentation, whose reading is a tenth of a cold start.
 

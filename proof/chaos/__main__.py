@@ -34,7 +34,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checks.report import ROOT, Goal, write_report
 from proof.chaos.comparison import LATER_SECONDS, SWEEPS_APART_SECONDS, Comparison, compare
 from proof.chaos.machinery import struck
 from proof.chaos.plan import plan_of
@@ -42,6 +41,7 @@ from proof.chaos.rehearsal import Account, Kind, Rehearsal, stage_of
 from proof.running.conditions import have_workers
 from proof.running.serving import serving
 from proof.running.stack import Stack
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "prove" / "chaos"
 

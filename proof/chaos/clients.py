@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from darkroom.domain.ids import image_id_for_key
-from darkroom.domain.lanes import FAST, SLOW
-from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
+from darkroom.domain.kernel.ids import image_id_for_key
+from darkroom.domain.kernel.lanes import FAST, SLOW
+from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
 from proof.chaos.plan import SHORT_DELAY, Sending, Way
 from proof.running.clock import rfc3339
 from proof.running.load import ACCEPTED, CLIENT_PATIENCE_SECONDS, VARIANTS, Photo

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from darkroom.domain.image import Image, Status
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.instants import Milliseconds
 from proof.chaos.poison import DEAD_LETTERS, End, Poison
 
 LATER_SECONDS = 60

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from darkroom.domain.lanes import FAST, SLOW
+from darkroom.domain.kernel.lanes import FAST, SLOW
 from proof.running.conditions import ACCEPTOR, FETCHER, HOLDER, RELEASER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 PHOTOS = 12

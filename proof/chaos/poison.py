@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from darkroom.aws.deliveries_table import DELIVERIES
-from darkroom.aws.endpoints_table import ENDPOINTS
-from darkroom.domain.delivery import new_delivery
-from darkroom.domain.endpoint import Endpoint, EndpointState
-from darkroom.domain.endpoint_ids import RANDOM_BYTES, endpoint_id_from, place_of
-from darkroom.domain.hold import RELEASE, Batch, Entry, batch_key, execution_name
-from darkroom.domain.ids import image_id_from_bits
-from darkroom.domain.image import due_shard_of, waiting_shard_of
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.message import Message
+from darkroom.aws.webhooks.deliveries_table import DELIVERIES
+from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
+from darkroom.domain.images.image import due_shard_of, waiting_shard_of
+from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from, place_of
+from darkroom.domain.kernel.ids import image_id_from_bits
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.schedules.hold import RELEASE, Batch, Entry, batch_key, execution_name
+from darkroom.domain.webhooks.delivery import new_delivery
+from darkroom.domain.webhooks.endpoint import Endpoint, EndpointState
 from proof.running.load import TENANT
 
 LANE_QUEUES = {"fast": "FastQueueUrl", "slow": "SlowQueueUrl"}

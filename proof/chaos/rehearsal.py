@@ -15,13 +15,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from darkroom.aws.dead_letters import EXPLANATION
-from darkroom.aws.images_table import from_item
-from darkroom.aws.objects import original_key
-from darkroom.domain.hold import Entry
-from darkroom.domain.image import TERMINAL, Image, Status, run_key
-from darkroom.domain.message import Message, UnreadableMessage
-from darkroom.domain.upload_notification import read_dead_letter, upload_key
+from darkroom.aws.dead_letters.dead_letters import EXPLANATION
+from darkroom.aws.images.images_table import from_item
+from darkroom.aws.images.objects import original_key
+from darkroom.domain.images.image import TERMINAL, Image, Status, run_key
+from darkroom.domain.kernel.message import Message, UnreadableMessage
+from darkroom.domain.schedules.hold import Entry
+from darkroom.domain.uploads.upload_notification import read_dead_letter, upload_key
 from proof.chaos import comparison
 from proof.chaos.clients import CLIENTS, TENANTS, Client, Told
 from proof.chaos.comparison import Life

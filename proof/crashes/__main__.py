@@ -24,12 +24,12 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from checks.report import Goal, write_report
 from proof.crashes.exploration import Findings, explore, play_struck, prepare, strikes_at
 from proof.crashes.histories import HISTORIES
 from proof.crashes.promises import Harm
 from proof.crashes.scale import AS_DEPLOYED, Scale
 from proof.crashes.wire import Mode, Point
+from repository.report import Goal, write_report
 
 SMALL = Scale(shards=1, attempts=3)
 """For pairs. Two faults cost an image two attempts at most, so the third must succeed; and a sweep queries all shards

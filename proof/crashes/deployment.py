@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checks import event_patterns
-from checks.expand_template import raw_template, resources, with_parameters
-from checks.report import ROOT
+from embedded_aws import event_patterns
+from repository.expand_template import raw_template, resources, with_parameters
+from repository.report import ROOT
 
 _TEMPLATE: dict[str, Any] = raw_template()
 RESOURCES: dict[str, dict[str, Any]] = _TEMPLATE["Resources"]

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from proof.crashes.promises import Broken, Harm
 from proof.fakes.engine import already
 

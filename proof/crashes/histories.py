@@ -13,21 +13,21 @@ from typing import Any
 import boto3
 from PIL import Image as Picture
 
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
-from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
-from darkroom.domain.event import EventType, read_event
-from darkroom.domain.image import UNKNOWN_SOURCE, Image, Source, Status, run_key
-from darkroom.domain.lanes import lane_for
-from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
-from darkroom.domain.rejection import read_rejected_message
-from darkroom.domain.row_events import events_of
-from darkroom.domain.stored_by import stored_by
-from darkroom.domain.tenants import Caller, Tier
-from darkroom.domain.transitions import accept
-from darkroom.domain.upload_notification import read_dead_letter
-from darkroom.operations.list_dead_letters import EVERYTHING
-from darkroom.operations.pace import Pace
-from darkroom.operations.replay_dead_letters import Counts, Ports, replay_dead_letters
+from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
+from darkroom.domain.dead_letters.rejection import read_rejected_message
+from darkroom.domain.events.event import EventType, read_event
+from darkroom.domain.images.image import UNKNOWN_SOURCE, Image, Source, Status, run_key
+from darkroom.domain.images.stored_by import stored_by
+from darkroom.domain.images.transitions import accept
+from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
+from darkroom.domain.kernel.lanes import lane_for
+from darkroom.domain.kernel.tenants import Caller, Tier
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.uploads.upload_notification import read_dead_letter
+from darkroom.domain.webhooks.row_events import events_of
+from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
+from darkroom.operator.dead_letters.replay_dead_letters import Counts, Ports, replay_dead_letters
+from darkroom.operator.kernel.pace import Pace
 from proof.crashes.promises import Broken, Harm, check
 from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
@@ -263,8 +263,8 @@ def redo(world: World, image_id: str) -> None:
 
 
 def _redo(image_id: str) -> None:
-    from darkroom.operations.redo_image import Ports, redo_image  # noqa: PLC0415
-    from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
+    from darkroom.operator.images.redo_image import Ports, redo_image  # noqa: PLC0415
+    from darkroom.wiring.sweeping.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
     of_sweeper, *_ = wire()
     ports = Ports(audit=trail_of(), images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
@@ -272,7 +272,7 @@ def _redo(image_id: str) -> None:
 
 
 def _replay_slow_lane(world: World) -> bool:
-    from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
+    from darkroom.wiring.sweeping.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
     of_sweeper, *_ = wire()
     ports = Ports(

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from botocore.session import get_session
 
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.egress.request import Response
 from proof.fakes.at_once import one_after_another
 
@@ -90,12 +90,12 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
         if spec is None or spec.loader is None:
             raise FileNotFoundError(path)
         # A history is told by its calls in their order, and threads have none. The SDK's models are loaded once.
-        runtime = vars(importlib.import_module("darkroom.wiring.runtime"))
+        runtime = vars(importlib.import_module("darkroom.wiring.kernel.runtime"))
         runtime |= {"at_once": one_after_another, "kept_threads": lambda _: one_after_another}
-        vars(importlib.import_module("darkroom.aws.clients"))["_session"] = _session
+        vars(importlib.import_module("darkroom.aws.kernel.clients"))["_session"] = _session
         vars(importlib.import_module("darkroom.egress.images"))["send"] = _sent
         # In no history is a key replaced, so that nothing depends on when one was read.
-        vars(importlib.import_module("darkroom.aws.secrets"))["REMEMBERED_SECONDS"] = math.inf
+        vars(importlib.import_module("darkroom.aws.kernel.secrets"))["REMEMBERED_SECONDS"] = math.inf
         app = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = app
         spec.loader.exec_module(app)

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
-import darkroom.domain.image
-import darkroom.domain.retry
-from checks.report import ROOT
+import darkroom.domain.images.image
+import darkroom.domain.kernel.retry
+from repository.report import ROOT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,10 @@ class Scale:
         """Within this block, every module that takes these numbers from the domain gets them from here."""
         numbers = {
             "DUE_SHARDS": self.shards,
-            "DUE_SHARD_NAMES": darkroom.domain.image.DUE_SHARD_NAMES[: self.shards],
+            "DUE_SHARD_NAMES": darkroom.domain.images.image.DUE_SHARD_NAMES[: self.shards],
             "DUE_PARTITIONS": {
-                kind: names[: max(1, len(names) * self.shards // darkroom.domain.image.DUE_SHARDS)]
-                for kind, names in darkroom.domain.image.DUE_PARTITIONS.items()
+                kind: names[: max(1, len(names) * self.shards // darkroom.domain.images.image.DUE_SHARDS)]
+                for kind, names in darkroom.domain.images.image.DUE_PARTITIONS.items()
             },
             "MAX_ATTEMPTS": self.attempts,
             "MAX_RECEIVES": self.attempts,
@@ -45,4 +45,4 @@ class Scale:
             yield
 
 
-AS_DEPLOYED = Scale(shards=darkroom.domain.image.DUE_SHARDS, attempts=darkroom.domain.retry.MAX_ATTEMPTS)
+AS_DEPLOYED = Scale(shards=darkroom.domain.images.image.DUE_SHARDS, attempts=darkroom.domain.kernel.retry.MAX_ATTEMPTS)

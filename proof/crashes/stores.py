@@ -15,11 +15,11 @@ from moto.core.serialize import AttributePicker, AttributePickerContext
 from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
-from checks.expand_template import is_optional
-from darkroom.domain.image import VERSION_FIELDS, Status
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.images.image import VERSION_FIELDS, Status
+from darkroom.domain.kernel.instants import Milliseconds
 from proof.crashes import deployment
 from proof.crashes.scale import AS_DEPLOYED, Scale
+from repository.expand_template import is_optional
 
 REGION = "us-east-1"
 

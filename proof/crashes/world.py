@@ -29,10 +29,10 @@ from moto.moto_api._internal import mock_random
 from moto.sqs import models as moto_queues
 from moto.sqs.models import Queue, SQSBackend
 
-from darkroom.domain.image import Image, Status
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.retry import RetryPolicy
-from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Caller, Tier, context_of
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.retry import RetryPolicy
+from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR, Caller, Tier, context_of
 from darkroom.egress.request import Response
 from proof.crashes import deployment, processes
 from proof.crashes.engine import Develop, develop_once
@@ -157,7 +157,7 @@ class World:
         return self.wire.send(event_name, request)
 
     def _stop_before_developing(self, stack: ExitStack) -> None:
-        import darkroom.operations.transcode_image as operation  # noqa: PLC0415 - after the scale has set its numbers
+        import darkroom.operations.images.transcode_image as operation  # noqa: PLC0415 - after the scale has set its numbers
 
         engine: Develop = vars(operation)["developing"]
 
@@ -451,7 +451,7 @@ class World:
 
     def rows(self) -> dict[str, Image]:
         """The images, by their ids."""
-        from darkroom.aws.images_table import from_item  # noqa: PLC0415 - any process's copy: it is stateless
+        from darkroom.aws.images.images_table import from_item  # noqa: PLC0415 - any process's copy: it is stateless
 
         return {image.image_id: image for image in map(from_item, self._items())}
 
@@ -460,7 +460,7 @@ class World:
 
     def plant(self, image: Image) -> None:
         """Puts the image's row into the table as a later version might have written it before a rollback."""
-        from darkroom.aws.images_table import to_item  # noqa: PLC0415 - any process's copy: it is stateless
+        from darkroom.aws.images.images_table import to_item  # noqa: PLC0415 - any process's copy: it is stateless
 
         recipe = json.loads(to_item(image)["recipe"]["S"]) | {"watermark": "x"}
         item = to_item(image) | {"recipe": {"S": json.dumps(recipe)}}
@@ -513,7 +513,7 @@ class World:
 
     def _without_versions(self, text: str) -> str:
         """The same with events named by what happened. Their versions count writes, which nothing else depends on."""
-        from darkroom.domain.row_events import events_of  # noqa: PLC0415 - any process's copy: it is stateless
+        from darkroom.domain.webhooks.row_events import events_of  # noqa: PLC0415 - any process's copy: it is stateless
 
         for image in self.rows().values():
             for event in events_of(image):

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.audit import Entry, Recorded
-from darkroom.domain.errors import Retryable
-from darkroom.domain.instants import Milliseconds
-from darkroom.operations.audit_trail import Deeds, Trail
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.operator.audit import Entry, Recorded
+from darkroom.operator.kernel.audit_trail import Deeds, Trail
 
 ACTOR = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 

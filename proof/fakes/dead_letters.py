@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from darkroom.domain.dead_letter import Redrive, RedriveStatus
-from darkroom.domain.hold import read_batch_dead_letter
-from darkroom.domain.message import read_message
+from darkroom.domain.dead_letters.dead_letter import Redrive, RedriveStatus
+from darkroom.domain.kernel.message import read_message
+from darkroom.domain.schedules.hold import read_batch_dead_letter
 from proof.fakes.stores import FakeDeadLetters, FakeLanes
 
 

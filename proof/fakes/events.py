@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event
-from darkroom.domain.stored import NOTHING, Stored
-from darkroom.domain.usage import Count, Usage
-from darkroom.ports import DayOfUsage, Unpublishable
+from darkroom.domain.events.event import Event
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.stored import NOTHING, Stored
+from darkroom.domain.usage.usage import Count, Usage
+from darkroom.ports.events import Unpublishable
+from darkroom.ports.usage import DayOfUsage
 
 
 @dataclass

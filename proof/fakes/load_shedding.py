@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES, Lane, lanes_with
-from darkroom.domain.load_shedding import NO_WORK, Work
-from darkroom.domain.service_level import NO_OUTCOMES, Outcomes
-from darkroom.domain.tenants import Allowance
-from darkroom.domain.token_bucket import Microseconds, Take, take
-from darkroom.ports import QueueDepth
+from darkroom.domain.images.load_shedding import NO_WORK, Work
+from darkroom.domain.images.service_level import NO_OUTCOMES, Outcomes
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
+from darkroom.domain.kernel.tenants import Allowance
+from darkroom.domain.tenants.token_bucket import Microseconds, Take, take
+from darkroom.ports.images import QueueDepth
 
 
 def lanes_deployed_with(**concurrency: int) -> Mapping[str, Lane]:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.trace import LogLine
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.operator.trace import LogLine
 
 
 @dataclass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.aws.signing import MessageSigner
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.message import Message
-from darkroom.domain.signature import SIGNATURE, Received
-from darkroom.ports import Secret
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.signature import SIGNATURE, Received
+from darkroom.ports.kernel import Secret
 from proof.fakes.secrets import FakeSecret
 
 KEYS = FakeSecret()

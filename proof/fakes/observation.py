@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import DELIVERY, FETCH, HOLD, LANES, UPLOAD
-from darkroom.domain.observation import Alarm, History, Measured, QueueCount
-from darkroom.domain.service_level import Budget
+from darkroom.domain.images.service_level import Budget
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import DELIVERY, FETCH, HOLD, LANES, UPLOAD
+from darkroom.domain.operator.observation import Alarm, History, Measured, QueueCount
 
 EMPTY = QueueCount(waiting=0, in_flight=0, delayed=0)
 

@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.ids import is_image_id
-from darkroom.domain.instants import Milliseconds
-from darkroom.ports import Clock, StoredOriginal, StoredVersion, VersionPage
+from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.ports.images import StoredOriginal, StoredVersion, VersionPage
+from darkroom.ports.kernel import Clock
 
 
 @dataclass

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from darkroom.aws.memory_table import record_id
-from darkroom.domain.claim import Lease
-from darkroom.domain.image import TOMBSTONE_FIELDS, UNKNOWN_SOURCE, Image, Source
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.presets import PRESETS
-from darkroom.domain.transitions import accept
+from darkroom.aws.images.memory_table import record_id
+from darkroom.domain.images.claim import Lease
+from darkroom.domain.images.image import TOMBSTONE_FIELDS, UNKNOWN_SOURCE, Image, Source
+from darkroom.domain.images.transitions import accept
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.recipes.presets import PRESETS
 
 
 def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:

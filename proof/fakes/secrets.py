@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.instants import Milliseconds
-from darkroom.ports import SecretVersion
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.ports.kernel import SecretVersion
 
 LONG_AGO: Milliseconds = 1_763_683_200_000
 

@@ -8,31 +8,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from darkroom.domain.claim import Lease, claim_unseen
-from darkroom.domain.errors import Retryable, Unplaceable
-from darkroom.domain.fetch import NOT_FOUND, TOO_LARGE, Fetched, Unfetched
-from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, UnreadableBatch
-from darkroom.domain.image import VERSION_FIELDS, Image, Provenance, Variant, waiting_shard_of
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
-from darkroom.domain.listing import Cursor
-from darkroom.domain.media_types import SNIFF_BYTES
-from darkroom.domain.message import Message
-from darkroom.domain.rejection import RejectedMessage
-from darkroom.ports import (
-    DeadLetter,
-    Due,
-    Fenced,
-    Listed,
-    OriginalMissing,
-    QueueDepth,
-    StoredOriginal,
-    StoredOutput,
-    Taken,
-    UnreadableRow,
-    UploadForm,
-    Waiting,
-)
+from darkroom.domain.dead_letters.rejection import RejectedMessage
+from darkroom.domain.images.claim import Lease, claim_unseen
+from darkroom.domain.images.image import VERSION_FIELDS, Image, Provenance, Variant, waiting_shard_of
+from darkroom.domain.images.listing import Cursor
+from darkroom.domain.images.media_types import SNIFF_BYTES
+from darkroom.domain.imports.fetch import NOT_FOUND, TOO_LARGE, Fetched, Unfetched
+from darkroom.domain.kernel.errors import Retryable, Unplaceable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.schedules.hold import MAX_BATCH_BYTES, ReleaseWindow, UnreadableBatch
+from darkroom.ports.dead_letters import DeadLetter, Taken
+from darkroom.ports.images import Due, Listed, OriginalMissing, QueueDepth, StoredOriginal, StoredOutput, Waiting
+from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.uploads import UploadForm
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from darkroom.domain.api_keys import ApiKey
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.tenants import Tenant
-from darkroom.ports import UnreadableRow
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.tenants import Tenant
+from darkroom.domain.tenants.api_keys import ApiKey
+from darkroom.ports.kernel import UnreadableRow
 
 
 @dataclass

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
-from darkroom.domain.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, runway_of
-from darkroom.domain.endpoint_ids import place_of
-from darkroom.domain.event import image_id_of_event
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.tenants import MOST_ERASED_AT_ONCE
-from darkroom.ports import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Fenced, Place, UnreadableRow
+from darkroom.domain.events.event import image_id_of_event
+from darkroom.domain.kernel.endpoint_ids import place_of
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.tenants import MOST_ERASED_AT_ONCE
+from darkroom.domain.webhooks.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
+from darkroom.domain.webhooks.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, runway_of
+from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.webhooks import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Place
 
 
 def _read[Row](row: Row | UnreadableRow) -> Row:

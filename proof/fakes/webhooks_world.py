@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from darkroom.domain.delivery import Delivery, DeliveryMessage
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.event import Event, EventType, body_of
-from darkroom.operations import manage_webhooks
-from darkroom.operations.create_deliveries import Created, create_deliveries
-from darkroom.operations.create_deliveries import Ports as CreatePorts
-from darkroom.operations.deliver_event import Delivered, deliver_event
-from darkroom.operations.deliver_event import Ports as DeliverPorts
-from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
-from darkroom.operations.sweep_due_endpoints import Sweep, sweep_due_endpoints
+from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.webhooks.delivery import Delivery, DeliveryMessage
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.operations.webhooks import manage_webhooks
+from darkroom.operations.webhooks.create_deliveries import Created, create_deliveries
+from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
+from darkroom.operations.webhooks.deliver_event import Delivered, deliver_event
+from darkroom.operations.webhooks.deliver_event import Ports as DeliverPorts
+from darkroom.operations.webhooks.sweep_due_endpoints import Ports as SweepPorts
+from darkroom.operations.webhooks.sweep_due_endpoints import Sweep, sweep_due_endpoints
 from proof.fakes.at_once import one_after_another
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeImages

@@ -8,36 +8,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from darkroom.domain.image import Image
-from darkroom.domain.lanes import LANES, Lane
-from darkroom.domain.limits import Limits
-from darkroom.domain.message import Message
-from darkroom.domain.tenants import NO_QUOTA, Tier
-from darkroom.http.announcements import read_announcement
-from darkroom.http.fetches import read_fetch
-from darkroom.operations.accept_upload import Acceptance, accept_upload
-from darkroom.operations.accept_upload import Ports as AcceptPorts
-from darkroom.operations.begin_fetch import Ports as BeginFetchPorts
-from darkroom.operations.begin_fetch import Wanted, begin_fetch
-from darkroom.operations.begin_upload import Announced, Begun, begin_upload
-from darkroom.operations.begin_upload import Ports as BeginPorts
-from darkroom.operations.blank_deliveries import blank_deliveries
-from darkroom.operations.delete_image import Ports as DeletePorts
-from darkroom.operations.delete_image import delete_image
-from darkroom.operations.estimate import Estimator
-from darkroom.operations.fetch_original import Fetching, fetch_original
-from darkroom.operations.fetch_original import Ports as FetchPorts
-from darkroom.operations.find_recipient import has_recipient
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.measure_lanes import Measures, measure_lanes
-from darkroom.operations.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.quota_keeper import QuotaKeeper
-from darkroom.operations.submit_image import Accepted, Upload, submit_image
-from darkroom.operations.submit_image import Ports as SubmitPorts
-from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
-from darkroom.operations.transcode_image import Delivery, Outcome, transcode_image
-from darkroom.operations.transcode_image import Ports as TranscodePorts
+from darkroom.domain.images.image import Image
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.lanes import LANES, Lane
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.tenants import NO_QUOTA, Tier
+from darkroom.http.imports.fetches import read_fetch
+from darkroom.http.uploads.announcements import read_announcement
+from darkroom.operations.images.delete_image import Ports as DeletePorts
+from darkroom.operations.images.delete_image import delete_image
+from darkroom.operations.images.estimate import Estimator
+from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.operations.images.measure_lanes import Measures, measure_lanes
+from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.images.quota_keeper import QuotaKeeper
+from darkroom.operations.images.submit_image import Accepted, Upload, submit_image
+from darkroom.operations.images.submit_image import Ports as SubmitPorts
+from darkroom.operations.images.transcode_image import Delivery, Outcome, transcode_image
+from darkroom.operations.images.transcode_image import Ports as TranscodePorts
+from darkroom.operations.imports.begin_fetch import Ports as BeginFetchPorts
+from darkroom.operations.imports.begin_fetch import Wanted, begin_fetch
+from darkroom.operations.imports.fetch_original import Fetching, fetch_original
+from darkroom.operations.imports.fetch_original import Ports as FetchPorts
+from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
+from darkroom.operations.uploads.accept_upload import Acceptance, accept_upload
+from darkroom.operations.uploads.accept_upload import Ports as AcceptPorts
+from darkroom.operations.uploads.begin_upload import Announced, Begun, begin_upload
+from darkroom.operations.uploads.begin_upload import Ports as BeginPorts
+from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
+from darkroom.operations.webhooks.find_recipient import has_recipient
 from proof.fakes.audit import deeds_of, trail_of
 from proof.fakes.events import FakeUsage
 from proof.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput

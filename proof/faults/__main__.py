@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checks.report import ROOT, Goal, write_report
-from darkroom.domain.errors import INTERNAL, WORKER_LOST
-from darkroom.domain.image import Status
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.errors import INTERNAL, WORKER_LOST
 from proof.faults.bug import ALARMS, Bug, bug
 from proof.faults.disturbance import FaultInjection, fault_injection
 from proof.faults.outage import STORES, Outage, outage
@@ -26,6 +25,7 @@ from proof.faults.scenario import Plan, Scenario, scenario_of
 from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK
 from proof.running.outcome import Outcome
 from proof.running.serving import serving
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "prove" / "stack"
 

@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from typing import Any
 from uuid import uuid4
 
-from darkroom.domain.image import Image, Status
+from darkroom.domain.images.image import Image, Status
 from proof.faults.scenario import MARK, Scenario
 from proof.running.load import Answer, truncated_photo
 from proof.running.outcome import Outcome

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darkroom.domain.message import Message
+from darkroom.domain.kernel.message import Message
 from proof.faults.scenario import Scenario
 from proof.running.kills import killing
 from proof.running.load import TENANT, Answer

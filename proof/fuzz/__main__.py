@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from checks.report import ROOT, Goal, write_report
 from proof.fuzz.attack import (
     CRASH,
     MEMORY_LIMIT,
@@ -40,6 +39,7 @@ from proof.fuzz.hostile import hostile_cases
 from proof.fuzz.photographs import photographs
 from proof.fuzz.verdict import OTHERWISE, problem_of
 from proof.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result
+from repository.report import ROOT, Goal, write_report
 
 OFFENDERS = ROOT / "build" / "fuzz"
 CPU_GOAL_SECONDS = 2.0

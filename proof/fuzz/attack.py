@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from checks.report import ROOT
 from proof.fuzz.hostile import Case, hostile_cases
 from proof.fuzz.mutants import mutant, source_of
 from proof.fuzz.photographs import photographs
 from proof.fuzz.worker import CPU_BACKSTOP_SECONDS, MEGABYTE, NO_MEMORY, Result
+from repository.report import ROOT
 
 MEMORY_LIMIT = 512 * MEGABYTE
 CRASH = "crash"

@@ -8,8 +8,8 @@ import io
 
 from PIL import Image
 
-from checks.report import ROOT
 from proof.fuzz.corpus import saved
+from repository.report import ROOT
 
 _PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 

@@ -22,10 +22,10 @@ from xml.etree import ElementTree
 
 from PIL import Image
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import Limits
-from darkroom.domain.media_types import MEDIA_TYPES
-from darkroom.domain.recipes import FocalPoint, Overlay, Recipe, Region, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.media_types import MEDIA_TYPES
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.recipes import FocalPoint, Overlay, Recipe, Region, VariantSpec
 from darkroom.imaging import Developed, develop
 from proof.fuzz.handmade import jpeg
 from proof.fuzz.hostile import DEVELOPED

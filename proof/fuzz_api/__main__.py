@@ -17,10 +17,10 @@ from typing import Any
 
 import httpx
 
-from checks.report import ROOT, Goal, write_report
 from proof.fuzz_api.attack import Findings, attack
 from proof.running.serving import serving
 from proof.running.stack import Stack
+from repository.report import ROOT, Goal, write_report
 
 STATE = ROOT / "build" / "fuzz-api"
 PATIENCE_SECONDS = 900

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 

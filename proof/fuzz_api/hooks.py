@@ -17,10 +17,10 @@ import schemathesis
 from hypothesis import strategies
 from schemathesis import Case, HookContext, Response
 
-from darkroom.domain.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
-from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH
-from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
-from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
+from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
+from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_json
 from proof.fakes.pictures import encoded, picture
 
 _LONGEST = timedelta(days=364)

@@ -24,11 +24,11 @@ from typing import Any
 from hypothesis import HealthCheck, Verbosity, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from checks.report import Goal, write_report
 from proof.model.histories import COUNTS, RULES, Histories
 from proof.model.processes import MODES
 from proof.model.stores import HARMS, Broken
 from proof.model.world import ENDINGS, Counts
+from repository.report import Goal, write_report
 
 STEPS = 50
 """Steps of a history."""

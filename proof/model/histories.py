@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from darkroom.domain.image import Status, run_key
-from darkroom.domain.message import Message
+from darkroom.domain.images.image import Status, run_key
+from darkroom.domain.kernel.message import Message
 from proof.model.processes import MODES, Call, Fault
 from proof.model.world import (
     ROLES,

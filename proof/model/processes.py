@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from darkroom.domain.errors import Retryable
-from darkroom.ports import Fenced, MemoryUnavailable
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.ports.images import MemoryUnavailable
+from darkroom.ports.kernel import Fenced
 
 type Mode = Literal["dies before", "dies after", "throttled", "answer lost", "applied late"]
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost", "applied late")

@@ -9,18 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from darkroom.aws.signing import MessageSigner
-from darkroom.domain.claim import Lease
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.message import Message, read_message
-from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.signature import Received
-from darkroom.domain.stored import NOTHING, Stored
-from darkroom.domain.stored_by import stored_by
-from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.images.claim import Lease
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.stored_by import stored_by
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS, MAX_RECEIVES
+from darkroom.domain.kernel.signature import Received
+from darkroom.domain.kernel.stored import NOTHING, Stored
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom.ports.dead_letters import DeadLetter, Taken
+from darkroom.ports.images import Due, MemoryUnavailable, StoredOutput
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 from proof.fakes.messages import SIGNER, signature_in
 from proof.fakes.stores import send_each

@@ -13,38 +13,38 @@ from itertools import count
 from typing import Any, Literal, cast
 from unittest.mock import patch
 
-from darkroom.domain.dead_letter import RedriveStatus
-from darkroom.domain.due import MAX_PAUSE_SECONDS
-from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
-from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
-from darkroom.domain.limits import Limits
-from darkroom.domain.listing import ListQuery
-from darkroom.domain.message import Message, read_message
-from darkroom.domain.recipes import Recipe
-from darkroom.domain.rejection import read_rejected_message
-from darkroom.domain.retry import RetryPolicy
+from darkroom.domain.dead_letters.dead_letter import RedriveStatus
+from darkroom.domain.dead_letters.rejection import read_rejected_message
+from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.listing import ListQuery
+from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
+from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.kernel.retry import RetryPolicy
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
-from darkroom.operations.check_message import CheckPorts, check_message
-from darkroom.operations.drop_dead_letters import Ports as DropPorts
-from darkroom.operations.drop_dead_letters import drop_dead_letters
-from darkroom.operations.list_dead_letters import EVERYTHING
-from darkroom.operations.list_images import Ports as ListPorts
-from darkroom.operations.list_images import list_images
-from darkroom.operations.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.measure_lanes import measure_lanes
-from darkroom.operations.pace import Pace
-from darkroom.operations.redo_image import NotRedoable, redo_image
-from darkroom.operations.redo_image import Ports as RedoPorts
-from darkroom.operations.replay_dead_letters import Counts as ReplayCounts
-from darkroom.operations.replay_dead_letters import (
+from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
+from darkroom.operations.images.list_images import Ports as ListPorts
+from darkroom.operations.images.list_images import list_images
+from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.images.measure_lanes import measure_lanes
+from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
+from darkroom.operations.kernel.check_message import CheckPorts, check_message
+from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropPorts
+from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters
+from darkroom.operator.dead_letters.replay_dead_letters import Counts as ReplayCounts
+from darkroom.operator.dead_letters.replay_dead_letters import (
     NotReplayable,
     QueuePorts,
     replay_dead_letters,
     replay_image,
     replay_queue,
 )
-from darkroom.operations.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
-from darkroom.ports import DeadLetter
+from darkroom.operator.images.redo_image import NotRedoable, redo_image
+from darkroom.operator.images.redo_image import Ports as RedoPorts
+from darkroom.operator.kernel.pace import Pace
+from darkroom.ports.dead_letters import DeadLetter
 from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.engine import already
@@ -241,7 +241,7 @@ class Model:
         self._struck_redrives = Struck("redrives", self.redrives, self.surroundings, writes=WRITES["redrives"])
         self.once = ModelOnce(call=lambda name, call: self._call("once", name, call))
         self.worlds: dict[Role, World] = {role: self._world() for role in ROLES}
-        self._patches = patch("darkroom.operations.transcode_image.developing", self._developing)
+        self._patches = patch("darkroom.operations.images.transcode_image.developing", self._developing)
         self._patches.start()
         self._tell_time()
 

@@ -14,25 +14,25 @@ from typing import Any
 
 from PIL import Image as Picture
 
-from checks.report import ROOT
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.images_table import to_item
-from darkroom.aws.objects import CACHE_CONTROL
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.ids import image_id_for_key
-from darkroom.domain.image import Failure, Image, Source, Status, Variant
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.presets import PRESETS
-from darkroom.domain.tenants import Tier
-from darkroom.operations.add_tenant import Ports as TenantPorts
-from darkroom.operations.add_tenant import add_tenant
-from darkroom.operations.create_key import Ports as KeyPorts
-from darkroom.operations.create_key import create_key
+from darkroom.aws.images.images_table import to_item
+from darkroom.aws.images.objects import CACHE_CONTROL
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.images.image import Failure, Image, Source, Status, Variant
+from darkroom.domain.kernel.ids import image_id_for_key
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.domain.recipes.presets import PRESETS
+from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.operator.tenants.add_tenant import Ports as TenantPorts
+from darkroom.operator.tenants.add_tenant import add_tenant
+from darkroom.operator.tenants.create_key import Ports as KeyPorts
+from darkroom.operator.tenants.create_key import create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import encoded
+from repository.report import ROOT
 from stacks.running import LocalStack
 
 THUMBNAIL = (256, 192)

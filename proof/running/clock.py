@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from darkroom.operations.release_images import WINDOWS_AHEAD_SECONDS
+from darkroom.operations.schedules.release_images import WINDOWS_AHEAD_SECONDS
 from proof.running.stack import Stack
 
 PATIENCE_SECONDS = 120

@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 from PIL import Image
 
-from darkroom.domain.ids import image_id_for_key
+from darkroom.domain.kernel.ids import image_id_for_key
 
 CLIENT_PATIENCE_SECONDS = 60.0
 _RETRY_PAUSE_SECONDS = 0.3

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from darkroom.domain.image import DeadLetterState, Image, Status
+from darkroom.domain.images.image import DeadLetterState, Image, Status
 from proof.running.load import Answer
 from proof.running.stack import Stack
 

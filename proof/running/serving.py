@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from checks.report import ROOT
 from embedded_aws.processes import Child
 from proof.running.stack import Stack
+from repository.report import ROOT
 from stacks.record import record_file
 
 _START_SECONDS = 600

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from checks.report import ROOT
-from darkroom.aws.dead_letters import EXPLANATION
-from darkroom.aws.images_table import from_item
-from darkroom.aws.secrets import StoredSecret
-from darkroom.aws.signing import MessageSigner
-from darkroom.domain.image import Image
+from darkroom.aws.dead_letters.dead_letters import EXPLANATION
+from darkroom.aws.images.images_table import from_item
+from darkroom.aws.kernel.secrets import StoredSecret
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.images.image import Image
+from repository.report import ROOT
 from stacks.running import LocalStack
 
 LANE = "slow"

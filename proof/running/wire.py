@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checks.report import ROOT
 from embedded_aws.gate import relayed
 from embedded_aws.processes import Child
+from repository.report import ROOT
 
 _START_SECONDS = 30
 _HANG_MILLISECONDS = 60_000

@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from typing import Any
 
-from checks.report import Goal, write_report
 from proof.model.__main__ import harm_of, play
 from proof.model.processes import MODES
 from proof.model.stores import HARMS
@@ -31,6 +30,7 @@ from proof.webhooks import generated
 from proof.webhooks.generated import COUNTS, LOOKS, OUTCOMES, RULES
 from proof.webhooks.histories import HISTORIES, Findings, strike
 from proof.webhooks.histories import play as play_struck
+from repository.report import Goal, write_report
 
 _EVERY = 100
 """Without LONG=1 the first fault of a pair is at every Nth call."""

@@ -9,9 +9,9 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from darkroom.domain.delivery import MAX_ATTEMPTS
-from darkroom.domain.endpoint import LAG_SECONDS
-from darkroom.domain.event import EventType
+from darkroom.domain.events.event import EventType
+from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS
+from darkroom.domain.webhooks.endpoint import LAG_SECONDS
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Fault

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from unittest.mock import patch
 
-from darkroom.domain import endpoint as endpoints
-from darkroom.domain.delivery import LEASE_SECONDS, MAX_ATTEMPTS, DeliveryStatus
-from darkroom.domain.endpoint import FAILURES_TO_REST, MAX_FLIGHTS
-from darkroom.domain.event import EventType
-from darkroom.operations import sweep_due_endpoints
+from darkroom.domain.events.event import EventType
+from darkroom.domain.webhooks import endpoint as endpoints
+from darkroom.domain.webhooks.delivery import LEASE_SECONDS, MAX_ATTEMPTS, DeliveryStatus
+from darkroom.domain.webhooks.endpoint import FAILURES_TO_REST, MAX_FLIGHTS
+from darkroom.operations.webhooks import sweep_due_endpoints
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Mode

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from darkroom.domain.delivery import MAX_ATTEMPTS, MESSAGE_SECONDS, Answer, Delivery, DeliveryStatus, blank
-from darkroom.domain.endpoint import (
+from darkroom.domain.events.event import image_id_of_event, without_details
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS, MESSAGE_SECONDS, Answer, Delivery, DeliveryStatus, blank
+from darkroom.domain.webhooks.endpoint import (
     MAX_FLIGHTS,
     RUNWAY_PLACES,
     RUNWAYS,
@@ -16,9 +18,7 @@ from darkroom.domain.endpoint import (
     in_flight,
     runway_of,
 )
-from darkroom.domain.event import image_id_of_event, without_details
-from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DueDelivery, Place
+from darkroom.ports.webhooks import DueDelivery, Place
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from proof.model.processes import Process, Surroundings
 from proof.model.stores import must

@@ -12,8 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, blank, event_id_of
-from darkroom.domain.endpoint import (
+from darkroom.domain.events.event import Event, EventType, body_of, image_id_of_event, without_details
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.endpoint_ids import place_of
+from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownWebhook
+from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, blank, event_id_of
+from darkroom.domain.webhooks.endpoint import (
     LOOK_SECONDS,
     MAX_FLIGHTS,
     MOST_QUICK,
@@ -25,16 +29,12 @@ from darkroom.domain.endpoint import (
     matches,
     signing_secrets,
 )
-from darkroom.domain.endpoint_ids import place_of
-from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
-from darkroom.domain.event import Event, EventType, body_of, image_id_of_event, without_details
-from darkroom.domain.image import Status
-from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
-from darkroom.operations.create_deliveries import Ports as CreatePorts
-from darkroom.operations.create_deliveries import create_deliveries
-from darkroom.operations.deliver_event import Ports as DeliverPorts
-from darkroom.operations.deliver_event import deliver_event
-from darkroom.operations.manage_webhooks import (
+from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
+from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
+from darkroom.operations.webhooks.create_deliveries import create_deliveries
+from darkroom.operations.webhooks.deliver_event import Ports as DeliverPorts
+from darkroom.operations.webhooks.deliver_event import deliver_event
+from darkroom.operations.webhooks.manage_webhooks import (
     Change,
     Ports,
     change_webhook,

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from benchmarks.documented import FIGURES, stale
-from checks.report import REPORTS, ROOT
+from repository.report import REPORTS, ROOT
 
 ON_A_STACK = ("calls", "costs", "reads", "page", "webhooks", "local", "cold", "api", "load_shedding", "delay")
 """In this order: the first finds a stack without images; the last but one changes its functions, the last its clock."""

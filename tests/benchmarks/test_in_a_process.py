@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from checks.report import ROOT
+from repository.report import ROOT
 from tests.benchmarks.programs import IN_A_PROCESS, ON_A_STACK, WITH_RIVALS, run
 
 

@@ -18,13 +18,13 @@ from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, SQSBackend
 
-from checks.expand_template import is_optional, raw_template
 from darkroom import telemetry
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.domain.lanes import LANES
-from darkroom.domain.tenants import Tenant, Tier
-from darkroom.operations.create_key import Ports, create_key
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.operator.tenants.create_key import Ports, create_key
 from proof.fakes.audit import trail_of
+from repository.expand_template import is_optional, raw_template
 
 _receive_message = SQSBackend.receive_message
 

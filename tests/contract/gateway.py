@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checks.expand_template import http_api
+from repository.expand_template import http_api
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received

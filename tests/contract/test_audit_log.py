@@ -9,11 +9,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from darkroom.aws.audit_log import AuditLog
-from darkroom.domain.audit import Entry, Recorded, State
-from darkroom.domain.errors import Retryable
-from darkroom.domain.instants import day_of
-from darkroom.ports import Audit
+from darkroom.aws.operator.audit_log import AuditLog
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import day_of
+from darkroom.domain.operator.audit import Entry, Recorded, State
+from darkroom.ports.operator import Audit
 from proof.fakes.audit import ACTOR, FakeAudit
 from tests.contract.conftest import Aws
 from tests.contract.test_holds import spy

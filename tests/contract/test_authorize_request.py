@@ -12,10 +12,10 @@ import boto3
 import pytest
 import time_machine
 
-from darkroom.aws.images_table import ImagesTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.lanes import LANES
-from darkroom.domain.tenants import TenantState, Tier
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.tenants import TenantState, Tier
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load

@@ -14,14 +14,14 @@ import time_machine
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from darkroom.aws import circuits, clients
-from darkroom.aws.circuits import FAILURES, RECOVERY_SECONDS
-from darkroom.aws.errors import retryable
-from darkroom.aws.images_table import ImagesTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status
-from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
-from darkroom.operations.transcode_image import RETURN_SECONDS
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.kernel.circuits import FAILURES, RECOVERY_SECONDS
+from darkroom.aws.kernel.errors import retryable
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.retry import MAX_RECEIVES, OUTAGE
+from darkroom.operations.images.transcode_image import RETURN_SECONDS
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received

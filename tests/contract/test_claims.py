@@ -9,11 +9,11 @@ import boto3
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from darkroom.aws.images_table import ImagesTable, to_item
-from darkroom.domain.claim import claim_unseen
-from darkroom.domain.image import Attempt, DeadLetterState, Image, Status, message_for
-from darkroom.domain.message import Message
-from darkroom.ports import Fenced, UnreadableRow
+from darkroom.aws.images.images_table import ImagesTable, to_item
+from darkroom.domain.images.claim import claim_unseen
+from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status, message_for
+from darkroom.domain.kernel.message import Message
+from darkroom.ports.kernel import Fenced, UnreadableRow
 from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
 from tests.contract.test_lost_answers import with_lost_answer

@@ -22,12 +22,12 @@ from botocore.exceptions import ParamValidationError, ReadTimeoutError
 from botocore.useragent import UserAgentString
 from botocore.validate import ParamValidator
 
-from darkroom.aws import clients
-from darkroom.aws.circuits import FAILURES, Circuit
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.objects import OutputsBucket
-from darkroom.aws.uploads import UploadsBucket
-from darkroom.domain.errors import Retryable
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OutputsBucket
+from darkroom.aws.kernel import clients
+from darkroom.aws.kernel.circuits import FAILURES, Circuit
+from darkroom.aws.uploads.uploads import UploadsBucket
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.http import api
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws

@@ -22,12 +22,13 @@ from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConn
 
 from console.api.client import ApiError
 from console.stack import operators as stacks
-from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RedriveStatus, explanation_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import message_for
-from darkroom.domain.message import Message, read_message
-from darkroom.ports import Archive, DeadLetters, Redrives, UnreadableRow
+from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RedriveStatus, explanation_of
+from darkroom.domain.images.image import message_for
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.message import Message, read_message
+from darkroom.ports.dead_letters import Archive, DeadLetters, Redrives
+from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeDeadLetters, FakeLanes
 from proof.fakes.damage import flipped
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives

@@ -19,8 +19,8 @@ from console.drill import work
 from console.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
 from console.drill.pages import Silence
 from console.drill.switches import DRILL_POLICY, KINDS, Setting, Value, plan, put_back, throw
-from darkroom.aws.images_table import ImagesTable
-from darkroom.ports import UnreadableRow
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.ports.kernel import UnreadableRow
 from stacks.running import RunningStack
 from tests.contract.conftest import REGION, Aws
 

@@ -17,16 +17,14 @@ import pytest
 
 from console.stack.operators import Stack
 from console.tenants import erase as erasing
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.aws.token_buckets_table import TokenBucketsTable
-from darkroom.aws.usage_table import UsageTable
-from darkroom.domain.api_keys import ApiKey
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
-from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus
-from darkroom.domain.image import (
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS
+from darkroom.domain.images.image import (
     Attempt,
     Cause,
     DeadLetterState,
@@ -36,13 +34,15 @@ from darkroom.domain.image import (
     message_for,
     run_key,
 )
-from darkroom.domain.rate_limits import Policy, bucket_of
-from darkroom.domain.tenants import Tenant, Tier
-from darkroom.domain.transitions import redo
-from darkroom.domain.usage import Count, Usage
-from darkroom.operations.audit_trail import Trail
-from darkroom.operations.create_key import Ports as KeyPorts
-from darkroom.operations.create_key import create_key
+from darkroom.domain.images.transitions import redo
+from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.domain.tenants.api_keys import ApiKey
+from darkroom.domain.tenants.rate_limits import Policy, bucket_of
+from darkroom.domain.usage.usage import Count, Usage
+from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
+from darkroom.operator.kernel.audit_trail import Trail
+from darkroom.operator.tenants.create_key import Ports as KeyPorts
+from darkroom.operator.tenants.create_key import create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws

@@ -13,20 +13,22 @@ import pytest
 from botocore.exceptions import ClientError
 
 from darkroom import telemetry
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.usage_table import PARTS, UsageTable
-from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, body_of
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.signature import read_signature
-from darkroom.domain.stored import NOTHING, Stored
-from darkroom.domain.transitions import complete, delete, redo
-from darkroom.domain.usage import Count, Usage, transactions_of
-from darkroom.ports import DayOfUsage, Images, Unpublishable, UsageCounts
-from darkroom.wiring.publish_events import read_changes
+from darkroom.aws.events.events_topic import SnsTopic, SqsUnpublished
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.usage.usage_table import PARTS, UsageTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.events.event import Event, body_of
+from darkroom.domain.images.transitions import complete, delete, redo
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.signature import read_signature
+from darkroom.domain.kernel.stored import NOTHING, Stored
+from darkroom.domain.usage.usage import Count, Usage, transactions_of
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom.ports.events import Unpublishable
+from darkroom.ports.images import Images
+from darkroom.ports.usage import DayOfUsage, UsageCounts
+from darkroom.wiring.events.publish_events import read_changes
 from proof.fakes import FakeImages
 from proof.fakes.events import FakeUsage
 from proof.fakes.messages import KEYS, SIGNER, keys_of

@@ -14,16 +14,17 @@ from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from darkroom.aws.queues import SqsFetchQueue
-from darkroom.domain.errors import Retryable
-from darkroom.domain.fetch import Fetched, Unfetched
-from darkroom.domain.fingerprint import fingerprint
-from darkroom.domain.image import Status, message_for
-from darkroom.domain.media_types import SNIFF_BYTES
-from darkroom.domain.message import read_message
+from darkroom.aws.images.queues import SqsFetchQueue
+from darkroom.domain.images.image import Status, message_for
+from darkroom.domain.images.media_types import SNIFF_BYTES
+from darkroom.domain.imports.fetch import Fetched, Unfetched
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.fingerprint import fingerprint
+from darkroom.domain.kernel.message import read_message
 from darkroom.egress import Policy
 from darkroom.egress.images import HttpImages
-from darkroom.ports import FetchQueue, QueueDepth, RemoteImages
+from darkroom.ports.images import FetchQueue, QueueDepth
+from darkroom.ports.imports import RemoteImages
 from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeFetchQueue, FakeRemoteImages

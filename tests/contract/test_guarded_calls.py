@@ -8,10 +8,10 @@ import hashlib
 import boto3
 import pytest
 
-from darkroom.aws.dead_letters import DeadLetterQueues
-from darkroom.aws.objects import OriginalsBucket
-from darkroom.domain.dead_letter import explanation_of
-from darkroom.domain.image import message_for
+from darkroom.aws.dead_letters.dead_letters import DeadLetterQueues
+from darkroom.aws.images.objects import OriginalsBucket
+from darkroom.domain.dead_letters.dead_letter import explanation_of
+from darkroom.domain.images.image import message_for
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.unit.test_image import pending

@@ -19,14 +19,14 @@ import pytest
 import time_machine
 from botocore.exceptions import ClientError
 
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.throughput_table import ThroughputTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.fingerprint import fingerprint
-from darkroom.domain.image import Cause, Image, Status
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.message import Message
-from darkroom.domain.service_level import FAST_BURN, SLOW_BURN, SUCCEEDED, Outcomes, failed_attempt
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.domain.images.image import Cause, Image, Status
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, SUCCEEDED, Outcomes, failed_attempt
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.fingerprint import fingerprint
+from darkroom.domain.kernel.message import Message
 from darkroom.settings import MissingSettings, SubmitImageSettings
 from proof.fakes.pictures import encoded, jpeg, picture
 from proof.fakes.rows import accepted_image

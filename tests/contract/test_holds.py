@@ -18,16 +18,16 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from darkroom import telemetry
-from darkroom.aws.holds import HoldExecutions, HoldReleases, HoldsBucket
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.queues import LaneQueues, SqsHoldQueue
-from darkroom.aws.reservations_table import ReservationsTable
-from darkroom.domain.errors import Retryable, Unplaceable
-from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, ReleaseWindow, UnreadableBatch, batch_key
-from darkroom.domain.image import Status, message_for
-from darkroom.domain.instants import timestamp
-from darkroom.domain.message import Message, read_message
-from darkroom.ports import Reservations
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.schedules.holds import HoldExecutions, HoldReleases, HoldsBucket
+from darkroom.aws.schedules.reservations_table import ReservationsTable
+from darkroom.domain.images.image import Status, message_for
+from darkroom.domain.kernel.errors import Retryable, Unplaceable
+from darkroom.domain.kernel.instants import timestamp
+from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.schedules.hold import MAX_BATCH_BYTES, Batch, Entry, ReleaseWindow, UnreadableBatch, batch_key
+from darkroom.ports.schedules import Reservations
 from proof.fakes.messages import SIGNER, keys_of
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeHolds, FakeLanes, FakeReservations

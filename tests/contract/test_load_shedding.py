@@ -13,16 +13,17 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from darkroom.aws.queues import LaneDepths
-from darkroom.aws.throughput_table import ThroughputTable
-from darkroom.aws.token_buckets_table import TokenBucketsTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Status
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
-from darkroom.domain.token_bucket import interval_of
-from darkroom.ports import Depths, QueueDepth, Throughput, TokenBuckets
-from darkroom.wiring import runtime
+from darkroom.aws.images.queues import LaneDepths
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
+from darkroom.domain.images.image import Status
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.tenants import Allowance, Caller, Tier, context_of
+from darkroom.domain.tenants.token_bucket import interval_of
+from darkroom.ports.images import Depths, QueueDepth, Throughput
+from darkroom.ports.tenants import TokenBuckets
+from darkroom.wiring.kernel import runtime
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws

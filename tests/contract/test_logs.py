@@ -16,9 +16,9 @@ import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import telemetry
-from darkroom.aws import clients
-from darkroom.domain.ids import IMAGE_ID_PATTERN
-from darkroom.domain.marks import MARKS
+from darkroom.aws.kernel import clients
+from darkroom.domain.images.marks import MARKS
+from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import TRACE, Aws
 from tests.contract.functions import ROOT, Context, call, http_event, load, received, written

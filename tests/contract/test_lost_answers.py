@@ -22,18 +22,18 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from darkroom.aws.errors import retryable as guard
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.once import PowertoolsOnce
-from darkroom.domain.claim import Claim, claim
-from darkroom.domain.due import Rescue, look_at_due
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Status, message_for
-from darkroom.domain.lanes import LANES
-from darkroom.domain.transitions import complete, put_back
-from darkroom.operations.redo_image import Ports, redo_image
-from darkroom.ports import Fenced
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.images.once import PowertoolsOnce
+from darkroom.aws.kernel.errors import retryable as guard
+from darkroom.domain.images.claim import Claim, claim
+from darkroom.domain.images.image import Status, message_for
+from darkroom.domain.images.transitions import complete, put_back
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.sweeping.due import Rescue, look_at_due
+from darkroom.operator.images.redo_image import Ports, redo_image
+from darkroom.ports.kernel import Fenced
 from proof.fakes import FakeLanes
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg

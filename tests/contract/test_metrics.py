@@ -11,8 +11,8 @@ from aws_lambda_powertools.metrics.provider.cold_start import reset_cold_start_f
 
 from benchmarks.calls.__main__ import SWEEP_UNITS
 from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
-from checks.report import ROOT
-from darkroom.aws import clients
+from darkroom.aws.kernel import clients
+from repository.report import ROOT
 from tests.contract.conftest import TEMPLATE, Aws
 from tests.contract.functions import call, load
 

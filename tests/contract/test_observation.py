@@ -13,22 +13,20 @@ import pytest
 import time_machine
 from botocore.exceptions import ClientError
 
-from checks.expand_template import resources
-from checks.report import ROOT
 from console.capacity.prices import cost
 from console.stack.operators import Stack
 from console.terminal.at_once import at_once
 from console.top.work import DEPLOYED_SECONDS, ports_of
-from darkroom.aws.alarms import CloudWatchAlarms
-from darkroom.aws.measurements import CloudWatchMeasurements
-from darkroom.aws.queue_counts import SqsQueueCounts
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_PARTITIONS
-from darkroom.domain.lanes import LANES
-from darkroom.domain.observation import HISTORY_MINUTES, Flow, Measured
-from darkroom.domain.service_level import Budget
-from darkroom.operations.list_given_up import KINDS
-from darkroom.operations.observe_stack import (
+from darkroom.aws.operator.alarms import CloudWatchAlarms
+from darkroom.aws.operator.measurements import CloudWatchMeasurements
+from darkroom.aws.operator.queue_counts import SqsQueueCounts
+from darkroom.domain.images.image import DUE_PARTITIONS
+from darkroom.domain.images.service_level import Budget
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.operator.observation import HISTORY_MINUTES, Flow, Measured
+from darkroom.operator.dead_letters.list_given_up import KINDS
+from darkroom.operator.observation.observe_stack import (
     BUDGET_SECONDS,
     ERRORS_SECONDS,
     MEASURED_SECONDS,
@@ -36,8 +34,10 @@ from darkroom.operations.observe_stack import (
     Ports,
     observe_stack,
 )
-from darkroom.ports import QueueCounts
+from darkroom.ports.operator import QueueCounts
 from proof.fakes.observation import EMPTY, FakeQueueCounts, count
+from repository.expand_template import resources
+from repository.report import ROOT
 from tests.contract.conftest import REGION, Aws
 from tests.contract.test_holds import spy
 

@@ -10,12 +10,12 @@ from typing import Any, get_args
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from checks.expand_template import expanded_template, raw_template
-from checks.report import ROOT
-from darkroom.http.problems import PROBLEMS
-from darkroom.http.route import EVERYWHERE, NOWHERE
+from darkroom.http.kernel.problems import PROBLEMS
+from darkroom.http.kernel.route import EVERYWHERE, NOWHERE
 from darkroom.http.routes import ROUTES
 from darkroom.settings import Access
+from repository.expand_template import expanded_template, raw_template
+from repository.report import ROOT
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load

@@ -12,16 +12,16 @@ import pytest
 import time_machine
 from botocore.exceptions import ClientError
 
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.objects import OriginalsBucket
-from darkroom.aws.original_versions import OriginalVersionsBucket
-from darkroom.domain.errors import Retryable
-from darkroom.operations.list_orphans import Ports as ListOrphansPorts
-from darkroom.operations.list_orphans import list_orphans
-from darkroom.operations.patience import Patience
-from darkroom.operations.remove_orphans import Ports as RemoveOrphansPorts
-from darkroom.operations.remove_orphans import remove_orphans
-from darkroom.ports import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OriginalsBucket
+from darkroom.aws.images.original_versions import OriginalVersionsBucket
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.images.list_orphans import Ports as ListOrphansPorts
+from darkroom.operator.images.list_orphans import list_orphans
+from darkroom.operator.images.remove_orphans import Ports as RemoveOrphansPorts
+from darkroom.operator.images.remove_orphans import remove_orphans
+from darkroom.operator.kernel.patience import Patience
+from darkroom.ports.images import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
 from proof.fakes import FakeImages, FakeVersionedOriginals
 from proof.fakes.audit import trail_of
 from tests.contract.conftest import Aws

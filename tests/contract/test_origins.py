@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from darkroom.aws import clients
-from darkroom.aws.origins import origin_of
+from darkroom.aws.kernel import clients
+from darkroom.aws.page.origins import origin_of
 
 DOMAINS = {
     "us-east-1": "amazonaws.com",

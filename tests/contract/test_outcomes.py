@@ -11,13 +11,13 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.outcomes_table import OutcomesTable, partition_of
-from darkroom.aws.throughput_table import LATEST_MINUTES, ThroughputTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.service_level import MINUTE, NO_OUTCOMES, Outcomes, failed_attempt, mark_of
-from darkroom.ports import OutcomeCounts
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.outcomes_table import OutcomesTable, partition_of
+from darkroom.aws.images.throughput_table import LATEST_MINUTES, ThroughputTable
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.images.service_level import MINUTE, NO_OUTCOMES, Outcomes, failed_attempt, mark_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.ports.images import OutcomeCounts
 from proof.fakes.load_shedding import FakeOutcomes
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received

@@ -20,18 +20,17 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from darkroom.aws import images_table
-from darkroom.aws.clients import s3_client
-from darkroom.aws.holds import HoldsBucket
-from darkroom.aws.images_table import ImagesTable, from_item, to_item
-from darkroom.aws.memory_table import PREFIX, MemoryTable
-from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.once import PowertoolsOnce
-from darkroom.aws.queues import LaneQueues
-from darkroom.aws.uploads import UploadsBucket
-from darkroom.aws.usage_table import UsageTable
-from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import (
+from darkroom.aws.images import images_table
+from darkroom.aws.images.images_table import ImagesTable, from_item, to_item
+from darkroom.aws.images.memory_table import PREFIX, MemoryTable
+from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.images.once import PowertoolsOnce
+from darkroom.aws.images.queues import LaneQueues
+from darkroom.aws.kernel.clients import s3_client
+from darkroom.aws.schedules.holds import HoldsBucket
+from darkroom.aws.uploads.uploads import UploadsBucket
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.domain.images.image import (
     DUE_SHARD_NAMES,
     LIST_SHARDS,
     Attempt,
@@ -43,13 +42,13 @@ from darkroom.domain.image import (
     due_shard_of,
     message_for,
 )
-from darkroom.domain.listing import Cursor
-from darkroom.domain.message import read_message
-from darkroom.domain.recipes import Recipe
-from darkroom.domain.transitions import complete, delete
-from darkroom.ports import (
+from darkroom.domain.images.listing import Cursor
+from darkroom.domain.images.transitions import complete, delete
+from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.kernel.message import read_message
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.ports.images import (
     Due,
-    Fenced,
     Images,
     Lanes,
     Listed,
@@ -61,6 +60,7 @@ from darkroom.ports import (
     Outputs,
     Waiting,
 )
+from darkroom.ports.kernel import Fenced
 from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws

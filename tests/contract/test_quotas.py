@@ -9,11 +9,11 @@ from typing import Any
 import boto3
 import pytest
 
-from darkroom.aws.usage_table import UsageTable
-from darkroom.domain.stored import Stored
-from darkroom.domain.tenants import Quota, Tier
-from darkroom.domain.usage import Count, Usage
-from darkroom.wiring import runtime
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.domain.kernel.stored import Stored
+from darkroom.domain.kernel.tenants import Quota, Tier
+from darkroom.domain.usage.usage import Count, Usage
+from darkroom.wiring.kernel import runtime
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received, written
 from tests.contract.test_load_shedding import NOW, PHOTO, announce, keyed, post, problem_of

@@ -16,8 +16,6 @@ import typer
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from checks.event_patterns import passes
-from checks.expand_template import resources
 from console.api.client import ApiError
 from console.drill.switches import KINDS
 from console.main import app
@@ -27,27 +25,29 @@ from console.restore.since import Since, read_since
 from console.restore.tables import Live, stream_of_images
 from console.stack.operators import Stack
 from console.terminal import display
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.images_table import ImagesTable, to_item
-from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.domain.api_keys import ApiKey
-from darkroom.domain.audit import State
-from darkroom.domain.due import look_at_due
-from darkroom.domain.endpoint import DisabledBy, Endpoint
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Source, Status, Variant, list_shard_of
-from darkroom.domain.lanes import LANES
-from darkroom.domain.row_events import event_of
-from darkroom.domain.tenants import Tenant, TenantState, Tier
-from darkroom.domain.trace import LogLine
-from darkroom.domain.transitions import await_upload, delete
-from darkroom.operations.audit_trail import Trail
-from darkroom.operations.patience import Patience
-from darkroom.wiring.publish_events import read_changes
+from darkroom.aws.images.images_table import ImagesTable, to_item
+from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.images.image import Image, Source, Status, Variant, list_shard_of
+from darkroom.domain.images.transitions import await_upload, delete
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.operator.audit import State
+from darkroom.domain.operator.trace import LogLine
+from darkroom.domain.sweeping.due import look_at_due
+from darkroom.domain.tenants.api_keys import ApiKey
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
+from darkroom.domain.webhooks.row_events import event_of
+from darkroom.operator.kernel.audit_trail import Trail
+from darkroom.operator.kernel.patience import Patience
+from darkroom.wiring.events.publish_events import read_changes
+from embedded_aws.event_patterns import passes
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.rows import accepted_image
+from repository.expand_template import resources
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, http_event
 from tests.contract.test_handlers import Functions, document, functions
@@ -504,7 +504,7 @@ def test_a_table_that_is_slow_for_a_while_is_waited_for(scene: Scene, monkeypatc
     client, answers = scene.stack.client, iter([False])
     slow = Throttled(client("dynamodb"), answers)
     object.__setattr__(scene.stack, "client", lambda name: slow if name == "dynamodb" else client(name))
-    monkeypatch.setattr("darkroom.operations.patience.PAUSES_SECONDS", (0, 0))
+    monkeypatch.setattr("darkroom.operator.kernel.patience.PAUSES_SECONDS", (0, 0))
     assert scene.restore(copy)["rows"]["restored"] == 1
 
 

@@ -12,9 +12,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from darkroom.aws.secrets import LEAST_SECONDS, REMEMBERED_SECONDS, StoredSecret
-from darkroom.domain.errors import Retryable
-from darkroom.ports import Secret
+from darkroom.aws.kernel.secrets import LEAST_SECONDS, REMEMBERED_SECONDS, StoredSecret
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.ports.kernel import Secret
 from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
 

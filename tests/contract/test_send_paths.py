@@ -16,15 +16,15 @@ import pytest
 import time_machine
 from botocore.client import BaseClient
 
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.queues import LaneQueues
-from darkroom.aws.secrets import StoredSecret
-from darkroom.domain.image import Cause, Image
-from darkroom.domain.signature import read_signature
-from darkroom.domain.tenants import Caller, Tier, context_of
-from darkroom.domain.transitions import give_up
-from darkroom.domain.upload_notification import upload_key
-from darkroom.operations.replay_dead_letters import Ports, replay_image
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.queues import LaneQueues
+from darkroom.aws.kernel.secrets import StoredSecret
+from darkroom.domain.images.image import Cause, Image
+from darkroom.domain.images.transitions import give_up
+from darkroom.domain.kernel.signature import read_signature
+from darkroom.domain.kernel.tenants import Caller, Tier, context_of
+from darkroom.domain.uploads.upload_notification import upload_key
+from darkroom.operator.dead_letters.replay_dead_letters import Ports, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.audit import trail_of
 from proof.fakes.messages import NOW, keys_of, signature_in

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from checks.report import ROOT
+from repository.report import ROOT
 from tests.contract.functions import Context, http_event, packed_page
 
 ENVIRONMENT = {

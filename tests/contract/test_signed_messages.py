@@ -15,11 +15,11 @@ from botocore.exceptions import EndpointConnectionError
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from darkroom.aws.images_table import ImagesTable
-from darkroom.domain.dead_letter import explanation_of, without_texts
-from darkroom.domain.image import Image, Status, message_for
-from darkroom.domain.signature import SIGNATURE
-from darkroom.domain.upload_notification import upload_key
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.dead_letters.dead_letter import explanation_of, without_texts
+from darkroom.domain.images.image import Image, Status, message_for
+from darkroom.domain.kernel.signature import SIGNATURE
+from darkroom.domain.uploads.upload_notification import upload_key
 from tests.contract.conftest import MESSAGE_KEY, REGION, Aws
 from tests.contract.functions import call, http_event, load, received, written
 from tests.contract.test_handlers import PHOTO, Functions

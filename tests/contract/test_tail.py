@@ -11,10 +11,10 @@ import pytest
 
 from console.events import tail as module
 from console.events.tail import ALIVE_SECONDS, Follower
-from darkroom.aws.events_topic import SnsTopic
-from darkroom.aws.followers import LEFT_BEHIND_SECONDS, PREFIX
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, EventType
+from darkroom.aws.events.events_topic import SnsTopic
+from darkroom.aws.events.followers import LEFT_BEHIND_SECONDS, PREFIX
+from darkroom.domain.events.event import Event, EventType
+from darkroom.domain.kernel.errors import Retryable
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load

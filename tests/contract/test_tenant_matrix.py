@@ -12,14 +12,14 @@ import boto3
 import pytest
 import time_machine
 
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.domain.delivery import delivery_id_of, new_delivery
-from darkroom.domain.rate_limits import Policy, bucket_of
-from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.tenants.rate_limits import Policy, bucket_of
+from darkroom.domain.webhooks.delivery import delivery_id_of, new_delivery
 from darkroom.http import routes as described
-from darkroom.operations.create_key import Ports, create_key
-from darkroom.operations.take_token import MAX_BLOCK
+from darkroom.operations.tenants.take_token import MAX_BLOCK
+from darkroom.operator.tenants.create_key import Ports, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.contract import gateway as gateways

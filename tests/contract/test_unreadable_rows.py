@@ -12,36 +12,28 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from darkroom.aws import images_table
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.images_table import ImagesTable, from_item, to_item
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.aws.throughput_table import ThroughputTable
-from darkroom.aws.token_buckets_table import TokenBucketsTable
-from darkroom.aws.usage_table import UsageTable
-from darkroom.domain.delivery import Delivery
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Attempt, Failure, Image, Status, Variant, due_shard_of
-from darkroom.domain.lanes import LANES
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.message import read_message
-from darkroom.domain.tenants import Allowance
-from darkroom.operations.erase_tenant import Ports as ErasurePorts
-from darkroom.operations.erase_tenant import keys_of
-from darkroom.ports import (
-    DayOfUsage,
-    Deliveries,
-    Due,
-    DueDelivery,
-    DueEndpoint,
-    Endpoints,
-    Fenced,
-    Images,
-    UnreadableRow,
-    Waiting,
-)
+from darkroom.aws.images import images_table
+from darkroom.aws.images.images_table import ImagesTable, from_item, to_item
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.images.image import Attempt, Failure, Image, Status, Variant, due_shard_of
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.message import read_message
+from darkroom.domain.kernel.tenants import Allowance
+from darkroom.domain.webhooks.delivery import Delivery
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.operator.tenants.erase_tenant import Ports as ErasurePorts
+from darkroom.operator.tenants.erase_tenant import keys_of
+from darkroom.ports.images import Due, Images, Waiting
+from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.usage import DayOfUsage
+from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
 from proof.fakes import FakeImages
 from proof.fakes.events import FakeUsage
 from proof.fakes.load_shedding import FakeTokenBuckets

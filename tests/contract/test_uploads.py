@@ -16,16 +16,16 @@ import pytest
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from darkroom.aws.clients import s3_client
-from darkroom.aws.holds import HoldsBucket
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.objects import OriginalsBucket
-from darkroom.aws.queues import SqsUploadQueue
-from darkroom.aws.uploads import UploadsBucket
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status, message_for
-from darkroom.domain.message import read_message
-from darkroom.ports import UploadQueue, Uploads
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OriginalsBucket
+from darkroom.aws.images.queues import SqsUploadQueue
+from darkroom.aws.kernel.clients import s3_client
+from darkroom.aws.schedules.holds import HoldsBucket
+from darkroom.aws.uploads.uploads import UploadsBucket
+from darkroom.domain.images.image import Image, Status, message_for
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.message import read_message
+from darkroom.ports.uploads import UploadQueue, Uploads
 from proof.fakes.damage import flipped
 from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg

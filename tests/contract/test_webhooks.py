@@ -9,12 +9,14 @@ from typing import Any
 import boto3
 import pytest
 
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.delivery_queue import SqsDeliveryQueue
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.suspensions import Suspensions
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.domain.delivery import (
+from darkroom.aws.tenants.suspensions import Suspensions
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
+from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
+from darkroom.domain.webhooks.delivery import (
     KEPT_SECONDS,
     Answer,
     Delivery,
@@ -25,10 +27,9 @@ from darkroom.domain.delivery import (
     read_delivery_message,
     record,
 )
-from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, runway_of
-from darkroom.domain.endpoint_ids import endpoint_id_from
-from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
-from darkroom.ports import Deliveries, DueDelivery, DueEndpoint, Endpoints, Fenced, UnreadableRow
+from darkroom.domain.webhooks.endpoint import Endpoint, Flight, Recovery, Secret, runway_of
+from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
 from proof.fakes.messages import SIGNER
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from darkroom.domain.recipes import Recipe
+from darkroom.domain.recipes.recipes import Recipe
 from darkroom.imaging import develop
 
 

@@ -11,7 +11,7 @@ import sys
 from PIL import Image
 
 from benchmarks.engine.worker import peak_megabytes
-from darkroom.domain.recipes import Recipe
+from darkroom.domain.recipes.recipes import Recipe
 from darkroom.imaging import develop
 from proof.fakes.pictures import encoded
 

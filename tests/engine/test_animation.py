@@ -15,14 +15,14 @@ import pytest
 import pyvips
 from PIL import Image
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
 from darkroom.imaging.animation import require_little_work, timeline_of
 from darkroom.imaging.develop import FIRST_FRAME_ONLY
-from darkroom.imaging.geometry import place
 from darkroom.imaging.headers.gif import IMAGE, colour_table_bytes, gif_blocks
+from darkroom.imaging.scaling.geometry import place
 from proof.fuzz.handmade import webp
 from tests.engine.golden import animations, gif_files, png_files, webp_files
 from tests.engine.golden.animations import BLUE, CLEAR, GOLD, GREEN, RED, SIZE, STEPS, Step, block, shown

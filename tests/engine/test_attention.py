@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from darkroom.domain.recipes import FocalPoint, Recipe
+from darkroom.domain.recipes.recipes import FocalPoint, Recipe
 from darkroom.imaging import Developed, develop
 from tests.engine.golden import png_files
 from tests.engine.golden.exif import exif, stored

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from PIL import Image, ImageFilter
 
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Rendered, develop
 from darkroom.imaging.best import EQUAL_QUALITIES, HIGHEST_COMPARED, equal_qualities
 from proof.fakes.pictures import encoded

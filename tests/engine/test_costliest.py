@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from darkroom.domain.recipes import MAX_SIDE_PIXELS, MAX_WORK_PIXELS, OutputFormat, Recipe, VariantSpec
+from darkroom.domain.recipes.recipes import MAX_SIDE_PIXELS, MAX_WORK_PIXELS, OutputFormat, Recipe, VariantSpec
 from tests.engine import peak_memory
 
 PROMISED_MB = 1.1 * 1024

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from darkroom.domain.recipes import Recipe
+from darkroom.domain.recipes.recipes import Recipe
 from darkroom.imaging import Developed, develop
 from tests.engine import fresh_process
 from tests.engine.golden import jpeg_files, png_files, scenes

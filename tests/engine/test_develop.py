@@ -19,10 +19,10 @@ import pytest
 import pyvips
 from PIL import Image, ImageCms, PngImagePlugin
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import InputFormat, Limits
-from darkroom.domain.media_types import MEDIA_TYPES
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.images.limits import InputFormat, Limits
+from darkroom.domain.images.media_types import MEDIA_TYPES
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop, developing
 from darkroom.imaging.decode import Original, check_limits, open_original
 from darkroom.imaging.headers import Header

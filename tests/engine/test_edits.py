@@ -11,13 +11,13 @@ import pytest
 import pyvips
 from PIL import Image
 
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Recipe, Region
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import Recipe, Region
 from darkroom.imaging import Developed, develop, edits
 from darkroom.imaging.decode import open_original
 from darkroom.imaging.edits import Box, box_of, turned
-from darkroom.imaging.filters import gaussian_mask
 from darkroom.imaging.headers import webp
+from darkroom.imaging.scaling.filters import gaussian_mask
 from tests.engine.arrays import Array, file, noise
 from tests.engine.golden import png_files
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 from proof.fuzz.attack import (
     CRASH,

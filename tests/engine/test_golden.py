@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, Rendered, develop
 from tests.engine.golden import colours, jpeg_files, png_files, profiles, reference, scenes, webp_files
 from tests.engine.golden.cases import CASES, DCT, HALVED_CHROMA, PRESS, SAMPLINGS, SPACES, WEIGHED, Bounds, Case

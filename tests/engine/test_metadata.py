@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
 from tests.engine.golden import (
     colours,

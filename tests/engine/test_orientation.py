@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from darkroom.domain.limits import Limits
-from darkroom.domain.media_types import MEDIA_TYPES
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.media_types import MEDIA_TYPES
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 from tests.engine.golden import animations, gif_files, isobmff_files, jpeg_files, png_files, webp_files
 from tests.engine.golden.animations import BLUE, GOLD, GREEN, RED, Step, block

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Overlay, Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.recipes import Overlay, Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
 from darkroom.imaging.animation import require_little_work, timeline_of
-from darkroom.imaging.geometry import place
 from darkroom.imaging.overlay import shown_size
+from darkroom.imaging.scaling.geometry import place
 from tests.engine.arrays import Array, file, noise
 from tests.engine.golden.cases import SPACES
 

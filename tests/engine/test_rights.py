@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
 from darkroom.imaging.develop import NO_ROOM_FOR_RIGHTS
 from darkroom.imaging.rights import read_rights

@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 from PIL import Image, ImageChops, ImageDraw, ImageStat
 
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 from darkroom.imaging.headers import Header, read_header
-from darkroom.imaging.shrinking import quality_steps, shrink_of
+from darkroom.imaging.scaling.shrinking import quality_steps, shrink_of
 from proof.fakes.pictures import encoded, jpeg, opened
 
 

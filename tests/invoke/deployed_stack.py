@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 from boto3.dynamodb.types import TypeDeserializer
 
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.tenants_table import TenantsTable
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 EVENTS = REPOSITORY / "events"

@@ -3,8 +3,8 @@
 import secrets
 from pathlib import Path
 
-from darkroom.domain.tenants import Tenant, Tier
-from darkroom.operations.create_key import Ports, create_key
+from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.operator.tenants.create_key import Ports, create_key
 from proof.fakes.audit import trail_of
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 

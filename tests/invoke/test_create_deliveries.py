@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from darkroom.domain.delivery import Delivery
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.endpoint_ids import endpoint_id_from
+from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
+from darkroom.domain.webhooks.delivery import Delivery
+from darkroom.domain.webhooks.endpoint import Endpoint
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 

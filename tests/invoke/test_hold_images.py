@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from darkroom.domain.hold import read_batch
+from darkroom.domain.schedules.hold import read_batch
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 

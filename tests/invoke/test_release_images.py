@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from darkroom.domain.hold import Batch, Entry, batch_key
-from darkroom.domain.message import Message
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.schedules.hold import Batch, Entry, batch_key
 from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.api.client import IMAGE_ID_PATTERN
-from darkroom.aws.dead_letters import DeadLetterQueues
-from darkroom.aws.images_table import from_item, to_item
-from darkroom.aws.secrets import StoredSecret
-from darkroom.aws.signing import MessageSigner
-from darkroom.domain.dead_letter import explanation_of
-from darkroom.domain.errors import INTERNAL
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
+from darkroom.aws.dead_letters.dead_letters import DeadLetterQueues
+from darkroom.aws.images.images_table import from_item, to_item
+from darkroom.aws.kernel.secrets import StoredSecret
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.dead_letters.dead_letter import explanation_of
+from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
+from darkroom.domain.kernel.errors import INTERNAL
 from tests.local.local_stack import PHOTO, LocalStack
 
 

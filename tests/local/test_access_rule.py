@@ -7,7 +7,7 @@ from uuid import uuid4
 import botocore.exceptions
 import pytest
 
-from checks.expand_template import raw_template
+from repository.expand_template import raw_template
 from tests.emulator.emulator_server import EmulatorServer
 
 pytest_plugins = ("tests.emulator.emulator_fixtures",)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.api_keys import key_id_of
+from darkroom.domain.tenants.api_keys import key_id_of
 from stacks.clients import isolated_clients, of_account
 from stacks.record import ACCESS_KEY_ID
 from tests.emulator.emulator_server import EmulatorServer

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 PAGE = (ROOT / "docs" / "changing.md").read_text()
 

@@ -19,14 +19,14 @@ from typing import Any
 import httpx
 import pytest
 
-from checks.report import ROOT
 from console.drill.drills import DRILLS, Drill
 from console.drill.opened import OpenDrills
 from console.stack.operators import open_stack
 from console.tenants import erase
-from darkroom.aws.images_table import ImagesTable
-from darkroom.domain.image import Image
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.images.image import Image
 from proof.fakes.pictures import jpeg
+from repository.report import ROOT
 from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.local.test_keys import client, done, key_of
 

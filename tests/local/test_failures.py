@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.image import Status, Variant
+from darkroom.domain.images.image import Status, Variant
 from proof.fakes.rows import accepted_image
 from proof.faults.__main__ import Found, broken_of, run_all
 from proof.faults.outage import STORES

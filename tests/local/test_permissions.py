@@ -21,14 +21,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from checks.expand_template import resources
 from console.doctor.gather import ONE_OBJECT
-from darkroom.aws.followers import PREFIX
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.domain.image import Image, Variant
-from darkroom.ports import OriginalMissing
+from darkroom.aws.events.followers import PREFIX
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
+from darkroom.domain.images.image import Image, Variant
+from darkroom.ports.images import OriginalMissing
 from proof.fakes.pictures import jpeg
+from repository.expand_template import resources
 from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import in_plain_http
 from tests.erasure import found, marks_of, unlike_any_other

@@ -42,7 +42,7 @@ def test_an_edited_handler_is_live(edited: LocalStack, http: httpx.Client) -> No
 
 
 def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
-    presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "presets.py"
+    presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "recipes" / "presets.py"
     edit(presets, '"name": "thumb", "width": 256', '"name": "thumb", "width": 250')
     deploy(edited)
     uploaded = edited.darkroom("upload", PHOTO, "--wait")
@@ -81,13 +81,13 @@ def test_of_a_function_that_cannot_start_its_own_exception_is_shown(edited: Loca
 
 
 def test_a_faulty_preset_is_refused_before_anything_is_built(edited: LocalStack, http: httpx.Client) -> None:
-    presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "presets.py"
+    presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "recipes" / "presets.py"
     sound = presets.read_text()
     edit(presets, '"name": "medium", "width": 800', '"name": "medium", "width": 0')
     failed = edited.darkroom("local", "deploy")
     presets.write_text(sound)
     assert failed.returncode == 1
-    assert "domain/presets.py: standard.variants.1.width" in failed.stdout
+    assert "domain/recipes/presets.py: standard.variants.1.width" in failed.stdout
     assert "nothing was built" in failed.stdout
     assert http.get(f"{edited.api_url}/nowhere").status_code == 404
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checks import node_packages
-from checks.report import ROOT
+from repository.report import ROOT
 from tests.webhook_cases import accepted_by_node, cases, mistakes
 
 INSTALLED = ROOT / ".darkroom" / "webhook-libraries"

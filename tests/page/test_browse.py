@@ -12,9 +12,9 @@ from playwright.sync_api import Locator, Page, Route, expect
 from browser import axe
 from browser.layout import settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
-from darkroom.domain.delivery import DeliveryStatus
-from darkroom.domain.image import Image, Status
-from darkroom.domain.listing import LISTED_STATUSES
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.listing import LISTED_STATUSES
+from darkroom.domain.webhooks.delivery import DeliveryStatus
 from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
 from tests.page.visitor import Visitor
 

@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 import pytest
 
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Compass, Recipe, VariantSpec
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.recipes.recipes import Compass, Recipe, VariantSpec
 from darkroom.imaging.decode import open_original
 from darkroom.imaging.edits import edited
-from darkroom.imaging.geometry import place
+from darkroom.imaging.scaling.geometry import place
 from proof.fakes.pictures import jpeg
 from tests.page.visitor import Visitor
 

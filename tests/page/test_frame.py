@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from browser import axe
 from browser.layout import settle, what_sticks_out
-from checks.report import ROOT
-from darkroom.domain.sizes import limit_in_words, size_in_words
+from darkroom.domain.kernel.sizes import limit_in_words, size_in_words
+from repository.report import ROOT
 from tests.page.visitor import LOOKS, Visitor
 
 WEB = ROOT / "layers" / "page" / "web"

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import FilePayload, Page, Response, Route, expect
 
 from browser.layout import settle
-from darkroom.domain.delivery import DeliveryAttempt
-from darkroom.domain.image import Failure, Status
+from darkroom.domain.images.image import Failure, Status
+from darkroom.domain.webhooks.delivery import DeliveryAttempt
 from proof.fakes.pictures import jpeg
 from proof.page.planted import Account, clock, delivery, endpoint, image, plant, plant_webhook
 from tests.local.local_stack import LocalStack

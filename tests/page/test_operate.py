@@ -16,9 +16,9 @@ from playwright.sync_api import Page, Route, expect
 from browser import axe
 from browser.layout import holes_between, settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
-from darkroom.domain.errors import INTERNAL
-from darkroom.domain.image import DeadLetterState, Failure, Status
-from darkroom.domain.instants import rfc3339
+from darkroom.domain.images.image import DeadLetterState, Failure, Status
+from darkroom.domain.kernel.errors import INTERNAL
+from darkroom.domain.kernel.instants import rfc3339
 from proof.page.planted import clock, image, plant
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.local.morgue import Morgue

@@ -15,7 +15,7 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 
 from browser import axe
 from browser.layout import settle
-from darkroom.domain.instants import rfc3339
+from darkroom.domain.kernel.instants import rfc3339
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 from proof.page.planted import image as planted_image
 from proof.page.planted import plant, planted_account

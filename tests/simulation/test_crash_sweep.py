@@ -65,7 +65,7 @@ def test_every_promise_holds_whatever_fault_strikes_any_one_call(history: str) -
 
 
 ONE_MORE_CALL = """
-import darkroom.operations.transcode_image as operation
+import darkroom.operations.images.transcode_image as operation
 from proof.crashes.exploration import explore, prepare
 from proof.crashes.scale import Scale
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Status
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.errors import Retryable
 from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
 from proof.fakes.pictures import jpeg
 from proof.fakes.world import VISIBILITY_SECONDS

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.claim import Claim, claim
-from darkroom.domain.dead_letter import Verdict
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DeadLetterState, Image, Status
-from darkroom.domain.lanes import LANES
-from darkroom.domain.transitions import complete
-from darkroom.operations.drop_dead_letters import Ports as DropDeadLettersPorts
-from darkroom.operations.drop_dead_letters import drop_dead_letters
-from darkroom.operations.list_dead_letters import Ports as ListDeadLettersPorts
-from darkroom.operations.list_dead_letters import Selection, list_dead_letters
-from darkroom.operations.pace import Pace
-from darkroom.operations.replay_dead_letters import (
+from darkroom.domain.dead_letters.dead_letter import Verdict
+from darkroom.domain.images.claim import Claim, claim
+from darkroom.domain.images.image import DeadLetterState, Image, Status
+from darkroom.domain.images.transitions import complete
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.operations.dead_letters.list_dead_letters import Ports as ListDeadLettersPorts
+from darkroom.operations.dead_letters.list_dead_letters import Selection, list_dead_letters
+from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweeping.sweep_due_images import sweep_due_images
+from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropDeadLettersPorts
+from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters
+from darkroom.operator.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
     QueuePorts,
@@ -29,8 +30,7 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweep_due_images import sweep_due_images
+from darkroom.operator.kernel.pace import Pace
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.at_once import one_after_another
 from proof.fakes.audit import trail_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.domain.image import Status
+from darkroom.domain.images.image import Status
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 

@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.fetch import Unfetched
-from darkroom.domain.image import Image, Status, message_for
-from darkroom.domain.transitions import MAX_FETCH_CLAIMS
-from darkroom.operations.delete_image import Ports as DeletePorts
-from darkroom.operations.delete_image import delete_image
+from darkroom.domain.images.image import Image, Status, message_for
+from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS
+from darkroom.domain.imports.fetch import Unfetched
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operations.images.delete_image import Ports as DeletePorts
+from darkroom.operations.images.delete_image import delete_image
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
 

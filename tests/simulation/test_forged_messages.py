@@ -9,24 +9,24 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from darkroom.aws.signing import MessageSigner
-from darkroom.domain import delivery as deliveries
-from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, read_delivery_message
-from darkroom.domain.event import Event, EventType, body_of
-from darkroom.domain.image import Image, Status, message_for
-from darkroom.domain.lanes import DELIVERY, EVENTS, HOLD, LANES, UPLOAD
-from darkroom.domain.message import Message, read_message
-from darkroom.domain.signature import Mistrust, Received
-from darkroom.domain.tenants import Tier
-from darkroom.domain.upload_notification import is_of_s3, read_notification
-from darkroom.operations.check_message import CheckPorts, check_message
-from darkroom.operations.count_usage import Ports as UsagePorts
-from darkroom.operations.count_usage import count_usage
-from darkroom.operations.create_deliveries import Ports as CreatePorts
-from darkroom.operations.create_deliveries import create_deliveries
-from darkroom.operations.hold_images import Ports as HoldPorts
-from darkroom.operations.hold_images import hold_images
-from darkroom.operations.manage_webhooks import create_webhook, remove_webhook
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.images.image import Image, Status, message_for
+from darkroom.domain.kernel.lanes import DELIVERY, EVENTS, HOLD, LANES, UPLOAD
+from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.kernel.signature import Mistrust, Received
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.domain.uploads.upload_notification import is_of_s3, read_notification
+from darkroom.domain.webhooks import delivery as deliveries
+from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, read_delivery_message
+from darkroom.operations.kernel.check_message import CheckPorts, check_message
+from darkroom.operations.schedules.hold_images import Ports as HoldPorts
+from darkroom.operations.schedules.hold_images import hold_images
+from darkroom.operations.usage.count_usage import Ports as UsagePorts
+from darkroom.operations.usage.count_usage import count_usage
+from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
+from darkroom.operations.webhooks.create_deliveries import create_deliveries
+from darkroom.operations.webhooks.manage_webhooks import create_webhook, remove_webhook
 from proof.fakes import FakeDeadLetters, World
 from proof.fakes.events import FakeUsage
 from proof.fakes.messages import KEYS, SIGNER, keys_of, received

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.image import Attempt, DeadLetterState, Image, Status
+from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status
 from proof.fakes.world import TIMEOUT_SECONDS
 from proof.model.processes import Call, Fault
 from proof.model.world import Counts, Model, pretended_engine

@@ -8,14 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image
-from darkroom.domain.periods import Period
-from darkroom.http.timetables import read_timetable
-from darkroom.operations.list_scheduled import Ports as ListScheduledPorts
-from darkroom.operations.list_scheduled import Selection, ids_in_order
-from darkroom.operations.reschedule_scheduled import LOOK_SECONDS, reschedule_scheduled
-from darkroom.operations.reschedule_scheduled import Ports as RescheduleScheduledPorts
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.schedules.periods import Period
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.operator.schedules.list_scheduled import Ports as ListScheduledPorts
+from darkroom.operator.schedules.list_scheduled import Selection, ids_in_order
+from darkroom.operator.schedules.reschedule_scheduled import LOOK_SECONDS, reschedule_scheduled
+from darkroom.operator.schedules.reschedule_scheduled import Ports as RescheduleScheduledPorts
 from proof.fakes import World
 from proof.fakes.audit import deeds_of
 from proof.fakes.pictures import jpeg

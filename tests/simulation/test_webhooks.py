@@ -7,10 +7,16 @@ from unittest.mock import patch
 
 import pytest
 
-from darkroom.domain.delivery import LEASE_SECONDS, MAX_ATTEMPTS, REMEMBERED_ATTEMPTS, DeliveryAttempt, DeliveryStatus
-from darkroom.domain.endpoint import FAILURES_TO_REST, FLIGHT_SECONDS, LAG_SECONDS, MAX_FLIGHTS
-from darkroom.domain.event import EventType
-from darkroom.operations import change_endpoint, create_deliveries, sweep_due_endpoints
+from darkroom.domain.events.event import EventType
+from darkroom.domain.webhooks.delivery import (
+    LEASE_SECONDS,
+    MAX_ATTEMPTS,
+    REMEMBERED_ATTEMPTS,
+    DeliveryAttempt,
+    DeliveryStatus,
+)
+from darkroom.domain.webhooks.endpoint import FAILURES_TO_REST, FLIGHT_SECONDS, LAG_SECONDS, MAX_FLIGHTS
+from darkroom.operations.webhooks import change_endpoint, create_deliveries, sweep_due_endpoints
 from proof.crashes import deployment
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 from tests.local.local_stack import LocalStack, wait_until
 from tests.local.morgue import Morgue
 

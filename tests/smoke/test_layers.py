@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checks.expand_template import raw_template
 from embedded_aws.layers import deployed_template
+from repository.expand_template import raw_template
 from tests.local.local_stack import LocalStack
 
 LAYERS = [name for name, one in raw_template()["Resources"].items() if one["Type"] == "AWS::Serverless::LayerVersion"]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from darkroom.domain.ids import image_id_for_key
+from darkroom.domain.kernel.ids import image_id_for_key
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack
 

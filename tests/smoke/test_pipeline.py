@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from darkroom.aws.images_table import to_item
-from darkroom.domain.image import Source
+from darkroom.aws.images.images_table import to_item
+from darkroom.domain.images.image import Source
 from proof.fakes.pictures import jpeg, opened
 from proof.fakes.rows import accepted_image
 from tests.local.local_stack import PHOTO, LocalStack, wait_until

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.aws.images_table import to_item
-from darkroom.domain.image import Attempt, Cause, Image, Status
-from darkroom.domain.lanes import LANES
+from darkroom.aws.images.images_table import to_item
+from darkroom.domain.images.image import Attempt, Cause, Image, Status
+from darkroom.domain.kernel.lanes import LANES
 from proof.fakes.rows import accepted_image
 from tests.local.local_stack import LocalStack
 
@@ -23,7 +23,7 @@ HOUR = 3_600_000
 def stuck(stack: LocalStack) -> Iterator[Image]:
     """An image whose second attempt a worker began an hour ago; no sweep looks at it meanwhile."""
     now = round(time.time() * 1000)
-    frame = '  File "/opt/python/darkroom/operations/transcode_image.py", line 7, in _develop\n'
+    frame = '  File "/opt/python/darkroom/operations/images/transcode_image.py", line 7, in _develop\n'
     cause = Cause(error_type="KeyError", message="'gamma'", stack=frame)
     attempts = (
         Attempt(run=1, number=1, request_id="first", started_at=now - HOUR, ended_at=now - HOUR + 1, cause=cause),

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from console.stack.operators import open_stack
-from darkroom.aws.log_groups import LogGroups
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.trace import LogLine, Trace
-from darkroom.operations.trace_image import Ports, trace_image
+from darkroom.aws.operator.log_groups import LogGroups
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.operator.trace import LogLine, Trace
+from darkroom.operator.observation.trace_image import Ports, trace_image
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.unit.console.fake_api import FakeApi

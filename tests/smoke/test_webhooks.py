@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from console.webhooks.receiver import is_signed
-from darkroom.aws.followers import PREFIX
+from darkroom.aws.events.followers import PREFIX
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.unit.console.fake_api import FakeApi

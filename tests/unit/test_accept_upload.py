@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status
-from darkroom.domain.message import Message
-from darkroom.ports import StoredOriginal
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.message import Message
+from darkroom.ports.images import StoredOriginal
 from proof.fakes import FakeImages, FakeOriginals, World
 from proof.fakes.damage import damage_once, flipped
 from proof.fakes.pictures import encoded, jpeg, picture

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import access_log as format_of
 from embedded_aws.access_log import current, line, note, note_all
+from repository.expand_template import access_log as format_of
 
 REQUEST = {
     "requestId": "JKJaXmPLvHcESHA=",

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.api_keys import (
+from darkroom.domain.kernel.base32 import ALPHABET
+from darkroom.domain.tenants.api_keys import (
     KEY_ID_PATTERN,
     RANDOM_BYTES,
     ApiKey,
@@ -20,7 +21,6 @@ from darkroom.domain.api_keys import (
     key_id_of,
     opens,
 )
-from darkroom.domain.base32 import ALPHABET
 
 KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
 STORED = ApiKey(key_id=key_id_of(KEY) or "", tenant_id="acme", digest=digest_of(KEY), created_at=1)

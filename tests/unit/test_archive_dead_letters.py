@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
 from tests.unit.test_dead_letters import DAY, FAILED, Office, given_up
 
 

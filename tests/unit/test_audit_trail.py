@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.audit import MOST_TARGETS, Entry, Recorded, State, document, read_document, split
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.operator.audit import MOST_TARGETS, Entry, Recorded, State, document, read_document, split
 from proof.fakes.audit import ACTOR, FakeAudit, trail_of
 
 NOW = 1_795_251_600_000

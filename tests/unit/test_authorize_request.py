@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.tenants import (
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.tenants import (
     Allowance,
     Caller,
     Tenant,
     TenantState,
     Tier,
 )
-from darkroom.operations.authorize_request import Denied, Ports, authorize_request
+from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.operations.tenants.authorize_request import Denied, Ports, authorize_request
 from proof.fakes.tenants import FakeTenants
 from tests.failures import ANY_FAILURE
 

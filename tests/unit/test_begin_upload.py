@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable, TurnedAway
-from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Image, Status
-from darkroom.domain.limits import Limits
-from darkroom.domain.sizes import excess_in_words
-from darkroom.domain.tenants import Tier
-from darkroom.ports import Fenced
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
+from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.sizes import excess_in_words
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.ports.kernel import Fenced
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
 

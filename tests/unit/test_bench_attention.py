@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from benchmarks.attention.__main__ import FOLDER, LIST, Photo, kept, photos
-from darkroom.domain.recipes import VariantSpec
+from darkroom.domain.recipes.recipes import VariantSpec
 
 FREE = ("CC0-1.0", "CC-BY-", "CC-BY-SA-", "public domain")
 

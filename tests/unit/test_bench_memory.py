@@ -11,7 +11,7 @@ from benchmarks.memory.__main__ import delivery_of, function
 from benchmarks.memory.around import summary
 from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of, table
 from benchmarks.memory.throttle import PERIOD_SECONDS, limited, share_of
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 from proof.fakes.pictures import jpeg
 
 

@@ -11,7 +11,7 @@ from benchmarks.scale.sample import Sample, sample
 from benchmarks.scale.saturation import measure
 from benchmarks.virtual.virtual_time import VirtualTime
 from console.capacity.quotas import Quotas
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 from proof.fakes.load_shedding import lanes_deployed_with
 
 SAMPLE = Sample(

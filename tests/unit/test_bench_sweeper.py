@@ -15,7 +15,7 @@ from benchmarks.sweeper.stores import LAG_MILLISECONDS, IndexedImages
 from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import WHOLE_MEGABYTES, Processor
 from benchmarks.virtual.virtual_time import START, VirtualTime
-from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARD_NAMES
+from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARD_NAMES
 from proof.fakes.stores import FakeImages
 
 

@@ -20,7 +20,7 @@ from benchmarks.webhooks.plane import Plane
 from benchmarks.webhooks.queue import BATCH, Done, Message, Queue
 from benchmarks.webhooks.receivers import ordinary, refusing
 from benchmarks.webhooks.rest import disabled_for_an_hour, failing
-from darkroom.domain.delivery import MAX_ATTEMPTS
+from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS
 
 
 def test_what_pauses_continues_in_the_order_of_its_instants() -> None:

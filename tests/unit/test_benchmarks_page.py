@@ -12,7 +12,7 @@ from benchmarks.calls.__main__ import priced
 from benchmarks.delay.plane import Load, Plane
 from benchmarks.documented import FIGURES, PAGE, one, refreshed, stale
 from benchmarks.reads.__main__ import large_image, units_of, ways
-from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 
 
 @pytest.mark.parametrize("program", FIGURES)

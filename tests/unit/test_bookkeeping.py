@@ -7,7 +7,7 @@ import pytest
 
 from darkroom import telemetry
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 
 
 @pytest.mark.guards("bookkeeping-denial-alarms")

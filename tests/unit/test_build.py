@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from checks.report import ROOT
 from embedded_aws import build as module
 from embedded_aws import paths
 from embedded_aws.failures import CommandFailed
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupts
+from repository.report import ROOT
 
 DEPLOYED = {"CoreLayer": "s3://deployments/core"}
 

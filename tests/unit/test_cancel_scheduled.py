@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.image import Status
-from darkroom.operations.cancel_scheduled import Ports, cancel_scheduled
-from darkroom.operations.list_scheduled import Selection
+from darkroom.domain.images.image import Status
+from darkroom.operator.schedules.cancel_scheduled import Ports, cancel_scheduled
+from darkroom.operator.schedules.list_scheduled import Selection
 from proof.fakes import World
 from tests.unit.test_reschedule_scheduled import scheduled, soon
 

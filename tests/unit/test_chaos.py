@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.aws.deliveries_table import DELIVERIES
-from darkroom.aws.endpoints_table import ENDPOINTS
-from darkroom.aws.images_table import from_item, to_item
-from darkroom.domain.endpoint_ids import place_of
-from darkroom.domain.errors import INTERNAL
-from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_dead_letter
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
-from darkroom.domain.message import Message, UnreadableMessage, read_message
-from darkroom.domain.upload_notification import read_notification
-from darkroom.ports import UnreadableRow
+from darkroom.aws.images.images_table import from_item, to_item
+from darkroom.aws.webhooks.deliveries_table import DELIVERIES
+from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
+from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
+from darkroom.domain.kernel.endpoint_ids import place_of
+from darkroom.domain.kernel.errors import INTERNAL
+from darkroom.domain.kernel.message import Message, UnreadableMessage, read_message
+from darkroom.domain.schedules.hold import Entry, UnreadableBatch, read_batch, read_batch_dead_letter
+from darkroom.domain.uploads.upload_notification import read_notification
+from darkroom.ports.kernel import UnreadableRow
 from proof.chaos.comparison import (
     LEAD_SECONDS,
     SWEEP_SECONDS,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checks.compare_templates import differences, main
-from checks.expand_template import TEMPLATE, without_loops
+from repository.expand_template import TEMPLATE, without_loops
 
 WRITTEN_OUT = """
 Transform: AWS::Serverless-2016-10-31

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.service_level import MINUTE, NO_OUTCOMES, SUCCEEDED, Outcomes, failed_attempt
-from darkroom.operations.count_outcomes import (
+from darkroom.domain.images.service_level import MINUTE, NO_OUTCOMES, SUCCEEDED, Outcomes, failed_attempt
+from darkroom.operations.images.count_outcomes import (
     KEPT_MINUTES,
     REPORT_SECONDS,
     OutcomeCounter,

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import Event, EventType, body_of
-from darkroom.domain.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.stored import Stored
-from darkroom.domain.stored_by import stored_by
-from darkroom.domain.transitions import arrive, await_upload, complete, delete, redo, reject, replay
-from darkroom.domain.usage import (
+from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.images.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
+from darkroom.domain.images.stored_by import stored_by
+from darkroom.domain.images.transitions import arrive, await_upload, complete, delete, redo, reject, replay
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.stored import Stored
+from darkroom.domain.usage.usage import (
     COUNTED_DAYS,
     DAY_MILLISECONDS,
     REMEMBERED_DAYS,
@@ -27,7 +26,8 @@ from darkroom.domain.usage import (
     count_of,
     transactions_of,
 )
-from darkroom.operations.count_usage import Counting, Ports, count_usage
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom.operations.usage.count_usage import Counting, Ports, count_usage
 from proof.fakes.events import FakeUsage
 from proof.fakes.rows import accepted_image
 
@@ -240,7 +240,7 @@ def test_an_event_is_remembered_as_long_as_it_could_come_again() -> None:
 
 
 def test_it_is_forgotten_only_when_it_no_longer_counts() -> None:
-    from darkroom.domain.event import read_event  # noqa: PLC0415
+    from darkroom.domain.events.event import read_event  # noqa: PLC0415
 
     for time in (NOW, NOW - 39 * DAY_MILLISECONDS, NOW + 60_000):
         count = count_of(read_event(event(time=time)), NOW)

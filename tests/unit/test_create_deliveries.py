@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.delivery import Answer, Delivery, DeliveryStatus
-from darkroom.domain.endpoint import LOOK_SECONDS, matches
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import EventType, body_of, without_details
-from darkroom.domain.transitions import delete
-from darkroom.operations.create_deliveries import Ports, create_deliveries
-from darkroom.operations.manage_webhooks import Change, change_webhook, ping_webhook
+from darkroom.domain.events.event import EventType, body_of, without_details
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryStatus
+from darkroom.domain.webhooks.endpoint import LOOK_SECONDS, matches
+from darkroom.operations.webhooks.create_deliveries import Ports, create_deliveries
+from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook, ping_webhook
 from proof.fakes.rows import accepted_image
 from proof.fakes.webhooks import FakeDeliveries
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event

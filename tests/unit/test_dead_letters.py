@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, explanation_in, explanation_of, verdict_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import (
+from darkroom.domain.dead_letters.dead_letter import (
+    Redrive,
+    RedriveStatus,
+    Verdict,
+    explanation_in,
+    explanation_of,
+    verdict_of,
+)
+from darkroom.domain.dead_letters.rejection import explanation_of_rejection, rejected_message
+from darkroom.domain.images.image import (
     Attempt,
     Cause,
     DeadLetterState,
@@ -19,20 +26,19 @@ from darkroom.domain.image import (
     Status,
     message_for,
 )
-from darkroom.domain.lanes import LANES
-from darkroom.domain.message import Message
-from darkroom.domain.rejection import explanation_of_rejection, rejected_message
-from darkroom.domain.signature import Mistrust
-from darkroom.domain.transitions import complete, delete, escalate, give_up, reject
-from darkroom.domain.upload_notification import upload_key
-from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
-from darkroom.operations.archive_dead_letters import Ports as ArchiveDeadLettersPorts
-from darkroom.operations.drop_dead_letters import Ports as DropDeadLettersPorts
-from darkroom.operations.drop_dead_letters import drop_dead_letters
-from darkroom.operations.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters
-from darkroom.operations.list_dead_letters import Ports as ListDeadLettersPorts
-from darkroom.operations.pace import Pace
-from darkroom.operations.replay_dead_letters import (
+from darkroom.domain.images.transitions import complete, delete, escalate, give_up, reject
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.signature import Mistrust
+from darkroom.domain.uploads.upload_notification import upload_key
+from darkroom.operations.dead_letters.archive_dead_letters import Archiving, archive_dead_letters
+from darkroom.operations.dead_letters.archive_dead_letters import Ports as ArchiveDeadLettersPorts
+from darkroom.operations.dead_letters.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters
+from darkroom.operations.dead_letters.list_dead_letters import Ports as ListDeadLettersPorts
+from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropDeadLettersPorts
+from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters
+from darkroom.operator.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
     QueuePorts,
@@ -41,7 +47,8 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.ports import DeadLetter, Taken
+from darkroom.operator.kernel.pace import Pace
+from darkroom.ports.dead_letters import DeadLetter, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives

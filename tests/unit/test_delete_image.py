@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.errors import Rejected, UnknownImage
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, Variant
-from darkroom.domain.transitions import delete
-from darkroom.operations.read_image import Ports, read_image
-from darkroom.operations.transcode_image import Finished
+from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, Variant
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.errors import Rejected, UnknownImage
+from darkroom.operations.images.read_image import Ports, read_image
+from darkroom.operations.images.transcode_image import Finished
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from proof.fakes.rows import accepted_image, told_by

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.delivery import (
+from darkroom.domain.kernel.endpoint_ids import place_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.webhooks.delivery import (
     JITTER,
     LEASE_SECONDS,
     MAX_ATTEMPTS,
@@ -26,7 +28,7 @@ from darkroom.domain.delivery import (
     event_id_of,
     message_for,
 )
-from darkroom.domain.endpoint import (
+from darkroom.domain.webhooks.endpoint import (
     DISABLE_SECONDS,
     FAILURES_TO_REST,
     FLIGHT_SECONDS,
@@ -40,10 +42,8 @@ from darkroom.domain.endpoint import (
     Flight,
     in_flight,
 )
-from darkroom.domain.endpoint_ids import place_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
-from darkroom.operations.manage_webhooks import (
+from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from darkroom.operations.webhooks.manage_webhooks import (
     Change,
     change_webhook,
     list_webhooks,
@@ -53,7 +53,8 @@ from darkroom.operations.manage_webhooks import (
     resend_delivery,
     rotate_secret,
 )
-from darkroom.ports import DueDelivery, Fenced, UnreadableRow
+from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.webhooks import DueDelivery
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.failures import ANY_FAILURE

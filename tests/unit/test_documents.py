@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 import typer.main
 
-from checks.expand_template import expanded_template, raw_template, resources
-from checks.report import ROOT
 from checks.test_tiers import TIERS
 from console.doctor.priority import ROOM_FOR_THE_API
 from console.main import app
-from darkroom.domain.image import TOMBSTONE_FIELDS, Image
-from darkroom.domain.lanes import LANES
+from darkroom.domain.images.image import TOMBSTONE_FIELDS, Image
+from darkroom.domain.kernel.lanes import LANES
 from proof.__main__ import PARTS
 from proof.guards import read_guards
+from repository.expand_template import expanded_template, raw_template, resources
+from repository.report import ROOT
 from tests.unit.test_template import unless_polled
 
 README = ROOT / "README.md"

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.due import Duty, LookForUpload, Rescue, Wait, look_at_due
-from darkroom.domain.image import Image, Status
-from darkroom.domain.lanes import LANES
-from darkroom.domain.transitions import due_now
+from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.transitions import due_now
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.sweeping.due import Duty, LookForUpload, Rescue, Wait, look_at_due
 from tests.unit.test_image import NOW, awaiting, pending, processing
 
 

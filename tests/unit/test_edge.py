@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from checks.expand_template import without_loops
-from checks.report import ROOT
-from darkroom.domain.tenants import Tier
+from darkroom.domain.kernel.tenants import Tier
 from darkroom.http.routes import ROUTES
+from repository.expand_template import without_loops
+from repository.report import ROOT
 
 EDGE = without_loops(ROOT / "edge.yaml")
 ACL: dict[str, Any] = EDGE["Resources"]["WebAcl"]["Properties"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.estimates import Backlog, estimated_seconds
-from darkroom.domain.image import Image, Status
-from darkroom.domain.load_shedding import LOOK_SECONDS, Ramp, Work
-from darkroom.operations.estimate import Estimator
+from darkroom.domain.images.estimates import Backlog, estimated_seconds
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.load_shedding import LOOK_SECONDS, Ramp, Work
+from darkroom.operations.images.estimate import Estimator
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
 from tests.unit.test_image import NOW, pending

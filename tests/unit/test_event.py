@@ -12,16 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.event_patterns import passes
-from checks.expand_template import resources
-from darkroom.aws.images_table import to_item
-from darkroom.domain.claim import claim
-from darkroom.domain.event import MEANINGS, Event, EventType, Heard, UnreadableEvent, body_of, without_details
-from darkroom.domain.event import read_event as read
-from darkroom.domain.image import Image, Source, Status, Variant, message_for
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.transitions import (
+from darkroom.aws.images.images_table import to_item
+from darkroom.domain.events.event import MEANINGS, Event, EventType, Heard, UnreadableEvent, body_of, without_details
+from darkroom.domain.events.event import read_event as read
+from darkroom.domain.images.claim import claim
+from darkroom.domain.images.image import Image, Source, Status, Variant, message_for
+from darkroom.domain.images.transitions import (
     REMEMBERED_ENDS,
     TransitionRefused,
     arrive,
@@ -37,8 +33,12 @@ from darkroom.domain.transitions import (
     replay,
     reschedule,
 )
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from embedded_aws.event_patterns import passes
 from proof.fakes import FakeImages
 from proof.fakes.rows import accepted_image, lease
+from repository.expand_template import resources
 from tests.unit.test_image import CAUSE
 
 NOW = 1_795_251_600_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checks.report import ROOT
 from darkroom.event_source import Record, read_records, settle_each
+from repository.report import ROOT
 
 
 def event(*ids: str) -> dict[str, Any]:

@@ -7,27 +7,28 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letter import Verdict, verdict_of, why_not_replayable
-from darkroom.domain.errors import Rejected, Retryable, TurnedAway
-from darkroom.domain.event import EventType
-from darkroom.domain.fetch import MAX_FETCHES, Unfetched
-from darkroom.domain.fingerprint import fingerprint
-from darkroom.domain.image import Image, Provenance, Status, message_for
-from darkroom.domain.limits import Limits
-from darkroom.domain.media_types import SNIFF_BYTES
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.schedule import Timetable
-from darkroom.domain.service_level import GIVEN_UP
-from darkroom.domain.tenants import Tier
-from darkroom.domain.transitions import MAX_FETCH_CLAIMS
-from darkroom.http.fetches import InvalidFetch, read_fetch
-from darkroom.http.written_orders import MAX_ORDER_BYTES
-from darkroom.operations.fetch_original import Fetching
-from darkroom.operations.redo_image import Ports as RedoPorts
-from darkroom.operations.redo_image import redo_image
-from darkroom.operations.reschedule_image import Ports as ReschedulePorts
-from darkroom.operations.reschedule_image import reschedule_image
-from darkroom.ports import Fenced, StoredOriginal
+from darkroom.domain.dead_letters.dead_letter import Verdict, verdict_of, why_not_replayable
+from darkroom.domain.events.event import EventType
+from darkroom.domain.images.image import Image, Provenance, Status, message_for
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.media_types import SNIFF_BYTES
+from darkroom.domain.images.service_level import GIVEN_UP
+from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS
+from darkroom.domain.imports.fetch import MAX_FETCHES, Unfetched
+from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
+from darkroom.domain.kernel.fingerprint import fingerprint
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.domain.schedules.schedule import Timetable
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom.http.images.written_orders import MAX_ORDER_BYTES
+from darkroom.http.imports.fetches import InvalidFetch, read_fetch
+from darkroom.operations.imports.fetch_original import Fetching
+from darkroom.operations.schedules.reschedule_image import Ports as ReschedulePorts
+from darkroom.operations.schedules.reschedule_image import reschedule_image
+from darkroom.operator.images.redo_image import Ports as RedoPorts
+from darkroom.operator.images.redo_image import redo_image
+from darkroom.ports.images import StoredOriginal
+from darkroom.ports.kernel import Fenced
 from proof.fakes import FakeImages, World
 from proof.fakes.damage import flipped
 from proof.fakes.pictures import jpeg

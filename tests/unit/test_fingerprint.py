@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checks.report import ROOT
-from darkroom.domain.fingerprint import (
+from darkroom.domain.kernel.fingerprint import (
     WORKER,
     Frame,
     call_note,
@@ -15,11 +14,12 @@ from darkroom.domain.fingerprint import (
     own_frames,
     shortened,
 )
+from repository.report import ROOT
 
 STACK = """Traceback (most recent call last):
   File "/var/task/app.py", line 90, in settle
     transcode_image(ports, message)
-  File "/opt/python/darkroom/operations/transcode_image.py", line 210, in _develop
+  File "/opt/python/darkroom/operations/images/transcode_image.py", line 210, in _develop
     made = engine.develop(recipe)
   File "/opt/python/pydantic/main.py", line 1, in validate
     raise KeyError(name)
@@ -30,14 +30,17 @@ OTHERS = STACK.replace("/opt/python/pydantic", "/opt/python/lib/python3.13/site-
 
 def test_the_guilty_frame_is_the_last_one_of_our_own_code() -> None:
     guilty = Frame(
-        file="operations/transcode_image.py", line=210, function="_develop", source="made = engine.develop(recipe)"
+        file="operations/images/transcode_image.py",
+        line=210,
+        function="_develop",
+        source="made = engine.develop(recipe)",
     )
     assert guilty_frame(OTHERS) == guilty
     assert own_frames(OTHERS) == [
         guilty,
         Frame(file="app.py", line=90, function="settle", source="transcode_image(ports, message)"),
     ]
-    assert str(guilty_frame(OTHERS)) == "operations/transcode_image.py:210 in _develop"
+    assert str(guilty_frame(OTHERS)) == "operations/images/transcode_image.py:210 in _develop"
 
 
 @pytest.mark.guards("fingerprints-own-code-only")
@@ -57,14 +60,14 @@ def test_code_of_others_is_never_guilty(path: str) -> None:
     assert fingerprint("KeyError", stack) == "KeyError@operations/transcode_image.py:_develop"
 
 
-AWS_CALL = """  File "/opt/python/darkroom/aws/objects.py", line 48, in get
+AWS_CALL = """  File "/opt/python/darkroom/aws/images/objects.py", line 48, in get
     answer = self._client.get_object(
   File "/opt/python/lib/python3.13/site-packages/botocore/client.py", line 606, in _api_call
     return self._make_api_call(operation_name, kwargs)
            ~~~~~~~~~~~~~~~~~~~^^^^^^^^^^^^^^^^^^^^^^^^
-  File "/opt/python/darkroom/aws/circuits.py", line 70, in _guarded_call
+  File "/opt/python/darkroom/aws/kernel/circuits.py", line 70, in _guarded_call
     answer = self._call(operation, arguments)
-  File "/opt/python/darkroom/aws/clients.py", line 152, in timed
+  File "/opt/python/darkroom/aws/kernel/clients.py", line 152, in timed
     return call(operation, arguments)
   File "/opt/python/lib/python3.13/site-packages/botocore/client.py", line 1094, in _make_api_call
     raise error_class(parsed_response, operation_name)
@@ -76,7 +79,7 @@ botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling t
 def test_the_caller_of_aws_is_guilty_and_not_what_every_call_goes_through() -> None:
     assert [frame.function for frame in own_frames(STACK + AWS_CALL)][:2] == ["get", "_develop"]
     assert fingerprint("ClientError", AWS_CALL) == "ClientError@aws/objects.py:get"
-    alone = AWS_CALL[AWS_CALL.index('  File "/opt/python/darkroom/aws/circuits.py') :]
+    alone = AWS_CALL[AWS_CALL.index('  File "/opt/python/darkroom/aws/kernel/circuits.py') :]
     assert fingerprint("ClientError", alone) == "ClientError@aws/clients.py:timed", "there is nothing else"
 
 
@@ -117,8 +120,17 @@ def test_a_frame_without_its_source_is_not_given_the_next_ones() -> None:
 
 def test_a_handler_is_named_by_its_file_and_a_checkout_may_be_called_darkroom_too() -> None:
     assert fingerprint("E", '  File "/var/task/app.py", line 3, in handler\n') == "E@app.py:handler"
-    elsewhere = '  File "/home/me/darkroom/layers/core/darkroom/domain/image.py", line 3, in begin\n'
+    elsewhere = '  File "/home/me/darkroom/layers/core/darkroom/domain/images/image.py", line 3, in begin\n'
     assert fingerprint("E", elsewhere) == "E@domain/image.py:begin"
+
+
+def test_the_folder_of_a_subject_makes_no_other_defect() -> None:
+    flat = (STACK + AWS_CALL).replace("operations/images/", "operations/")
+    for subject in ("images/", "kernel/"):
+        flat = flat.replace(f"darkroom/aws/{subject}", "darkroom/aws/")
+    assert flat != STACK + AWS_CALL
+    assert fingerprint("E", flat) == fingerprint("E", STACK + AWS_CALL)
+    assert own_frames(flat)[0].file == "aws/objects.py", "what the stack says"
 
 
 def test_another_line_is_the_same_defect_and_another_function_or_exception_another_one() -> None:
@@ -135,9 +147,13 @@ def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
 @pytest.mark.parametrize(
     ("path", "handler", "found"),
     [
-        ("/opt/python/darkroom/operations/pace.py", None, "layers/core/darkroom/operations/pace.py"),
+        ("/opt/python/darkroom/operator/kernel/pace.py", None, "layers/core/darkroom/operator/kernel/pace.py"),
         ("/opt/python/darkroom/telemetry.py", "read_image", "layers/core/darkroom/telemetry.py"),
-        ("/home/me/darkroom/layers/core/darkroom/domain/image.py", None, "layers/core/darkroom/domain/image.py"),
+        (
+            "/home/me/darkroom/layers/core/darkroom/domain/images/image.py",
+            None,
+            "layers/core/darkroom/domain/images/image.py",
+        ),
         ("/var/task/app.py", "read_image", "functions/read_image/app.py"),
         ("/var/task/app.py", None, "app.py"),
         ("/home/me/darkroom/functions/read_image/app.py", None, "functions/read_image/app.py"),

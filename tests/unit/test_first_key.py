@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.domain.api_keys import ApiKey, key_id_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.tenants import DEFAULT_TENANT
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.tenants import DEFAULT_TENANT
+from darkroom.domain.tenants.api_keys import ApiKey, key_id_of
 from embedded_aws.failures import ApiSilent
 from embedded_aws.first_key import first_key
 from embedded_aws.processes import Interrupts

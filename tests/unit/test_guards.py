@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from checks.report import ROOT
 from proof.guards import Guard, mutant, problem_of, read_guards
 from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
+from repository.report import ROOT
 
 CODE = Path("code.py")
 

@@ -11,7 +11,9 @@ from functools import partial
 
 import pytest
 
-from darkroom.domain.hold import (
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.schedules.hold import (
     BATCH_LIMIT,
     FULL_SLOT,
     HELD_AT_MOST_SECONDS,
@@ -30,9 +32,7 @@ from darkroom.domain.hold import (
     read_stored_batch,
     unplaceable_because,
 )
-from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES
-from darkroom.domain.message import Message
-from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from proof.fakes.damage import damaged
 
 NOW = 1_795_251_600_123

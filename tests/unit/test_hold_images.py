@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable, Unplaceable
-from darkroom.domain.hold import (
+from darkroom.domain.kernel.errors import Retryable, Unplaceable
+from darkroom.domain.kernel.lanes import HOLD, LANES
+from darkroom.domain.kernel.message import Message, UnreadableMessage
+from darkroom.domain.kernel.signature import Mistrust, Received
+from darkroom.domain.schedules.hold import (
     HELD_AT_MOST_SECONDS,
     MAX_BATCH_BYTES,
     Batch,
@@ -16,11 +19,8 @@ from darkroom.domain.hold import (
     level_of,
     read_batch,
 )
-from darkroom.domain.lanes import HOLD, LANES
-from darkroom.domain.message import Message, UnreadableMessage
-from darkroom.domain.schedule import MAX_DELAY_SECONDS
-from darkroom.domain.signature import Mistrust, Received
-from darkroom.operations.hold_images import Holding, Ports, hold_images
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
+from darkroom.operations.schedules.hold_images import Holding, Ports, hold_images
 from proof.fakes.messages import KEYS, received, unsigned
 from proof.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
 from tests.unit.test_hold import DAY, NOW, entry
@@ -289,7 +289,7 @@ def test_an_image_whose_place_on_the_wheel_trips_a_bug_costs_the_others_nothing(
             raise ZeroDivisionError
         return level_of(process_at, now)
 
-    monkeypatch.setattr("darkroom.domain.hold.level_of", trip)
+    monkeypatch.setattr("darkroom.domain.schedules.hold.level_of", trip)
     holding = Plane().hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 300))
     assert ([type(error) for error in holding.failed.values()], holding.held) == ([ZeroDivisionError], 1)
     assert list(holding.failed) == [1]

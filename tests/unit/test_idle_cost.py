@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from checks import idle_cost
-from checks.report import ROOT
 from console.capacity.prices import IDLE_DOLLARS
+from repository.report import ROOT
 
 
 def test_an_idle_stack_costs_no_more_than_it_may() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.ids import (
+from darkroom.domain.kernel.ids import (
     IMAGE_ID_PATTERN,
     image_id_for_key,
     image_id_from_bits,

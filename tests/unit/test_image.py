@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
-from darkroom.domain.image import (
+from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
+from darkroom.domain.images.image import (
     DUE_SHARD_NAMES,
     Attempt,
     Cause,
@@ -21,8 +21,7 @@ from darkroom.domain.image import (
     has_expired,
     message_for,
 )
-from darkroom.domain.message import Message
-from darkroom.domain.transitions import (
+from darkroom.domain.images.transitions import (
     ARRIVAL_GRACE_SECONDS,
     TRANSITIONS,
     UPLOAD_SECONDS,
@@ -40,6 +39,7 @@ from darkroom.domain.transitions import (
     renew_upload,
     replay,
 )
+from darkroom.domain.kernel.message import Message
 from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000

@@ -14,8 +14,8 @@ import pytest
 from botocore.loaders import Loader
 from botocore.session import Session
 
-from checks.report import ROOT
-from darkroom.aws.models import SERVICES, ModelLoader
+from darkroom.aws.kernel.models import SERVICES, ModelLoader
+from repository.report import ROOT
 
 WITHOUT_MODULES = {"pyvips-binary"}
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status
-from darkroom.domain.listing import LOOKS, Cursor, ListQuery
-from darkroom.operations.list_images import (
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.listing import LOOKS, Cursor, ListQuery
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operations.images.list_images import (
     Page,
     Ports,
     list_images,
 )
-from darkroom.ports import Listed, UnreadableRow
+from darkroom.ports.images import Listed
+from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
 from tests.unit.test_image import NOW, pending

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.image import Status
-from darkroom.domain.lanes import LANES
-from darkroom.operations.list_late_images import Ports, list_late_images
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.operator.images.list_late_images import Ports, list_late_images
 from proof.fakes import World
 from proof.fakes.rows import accepted_image
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import resources
-from darkroom.domain.errors import Retryable
-from darkroom.domain.transitions import delete
-from darkroom.operations import list_orphans as module
-from darkroom.operations.list_orphans import LEAST_AGE_SECONDS, Look, Ports, list_orphans
-from darkroom.operations.patience import PAUSES_SECONDS, Patience
-from darkroom.operations.remove_orphans import HIDDEN_SECONDS
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.images import list_orphans as module
+from darkroom.operator.images.list_orphans import LEAST_AGE_SECONDS, Look, Ports, list_orphans
+from darkroom.operator.images.remove_orphans import HIDDEN_SECONDS
+from darkroom.operator.kernel.patience import PAUSES_SECONDS, Patience
 from proof.fakes import FakeVersionedOriginals, World
 from proof.fakes.pictures import jpeg
+from repository.expand_template import resources
 
 PHOTO = jpeg(32, 24)
 DAY = 24 * 3600

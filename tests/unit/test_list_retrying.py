@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Attempt, Cause, Image, Status
-from darkroom.operations.list_retrying import Ports, Retrying, latest_failure, list_retrying
+from darkroom.domain.images.image import Attempt, Cause, Image, Status
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.images.list_retrying import Ports, Retrying, latest_failure, list_retrying
 from proof.fakes import World
 from proof.fakes.rows import accepted_image
 
 
 def failed(world: World, number: int, error_type: str = "KeyError", *, place: str = "_develop", **changes: Any) -> str:
     """An unfinished image whose first attempt has failed."""
-    stack = f'  File "/opt/python/darkroom/operations/transcode_image.py", line {number}, in {place}\n'
+    stack = f'  File "/opt/python/darkroom/operations/images/transcode_image.py", line {number}, in {place}\n'
     cause = Cause(error_type=error_type, message=f"message {number}", stack=stack)
     row = accepted_image(now=world.now + number, image_id=f"{number:026d}")
     attempts = (Attempt(run=1, number=1, request_id="r", started_at=1, ended_at=2, cause=cause),)
@@ -42,7 +42,7 @@ def test_images_that_failed_alike_are_one_defect_the_one_with_most_images_first(
     ]
     assert (found.defects[0].cause.message, str(found.defects[0].frame)) == (
         "message 2",
-        "operations/transcode_image.py:2 in _develop",
+        "operations/images/transcode_image.py:2 in _develop",
     )
     assert (found.looked_at, found.is_all) == (4, True)
 

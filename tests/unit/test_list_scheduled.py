@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.image import Image, Status, due_shard_of
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.periods import Period, day_period, local_time
-from darkroom.operations.list_scheduled import (
+from darkroom.domain.images.image import Image, Status, due_shard_of
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.schedules.periods import Period, day_period, local_time
+from darkroom.operator.schedules.list_scheduled import (
     Listing,
     Ports,
     Selection,
     ids_in_order,
     list_scheduled,
 )
-from darkroom.ports import UnreadableRow
+from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages
 from tests.unit.test_image import NOW, pending, processing
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from darkroom.domain.image import Status, due_shard_of
-from darkroom.operations.list_unreadable_rows import Ports, list_unreadable_rows
+from darkroom.domain.images.image import Status, due_shard_of
+from darkroom.operator.images.list_unreadable_rows import Ports, list_unreadable_rows
 from proof.fakes import FakeImages
 from proof.fakes.webhooks import FakeEndpoints
 from proof.fakes.webhooks_world import WebhooksWorld

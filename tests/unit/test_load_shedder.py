@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import TurnedAway
-from darkroom.domain.load_shedding import CALM_SECONDS, LOOK_SECONDS, Work
-from darkroom.domain.tenants import Tier
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.ports import QueueDepth
+from darkroom.domain.images.load_shedding import CALM_SECONDS, LOOK_SECONDS, Work
+from darkroom.domain.kernel.errors import TurnedAway
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.ports.images import QueueDepth
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from darkroom.domain.lanes import FAST, LANES, SLOW, lanes_with
-from darkroom.domain.load_shedding import (
+from darkroom.domain.images.load_shedding import (
     Accept,
     Ramp,
     Shed,
@@ -16,7 +15,8 @@ from darkroom.domain.load_shedding import (
     ramp_of,
     room,
 )
-from darkroom.domain.tenants import Tier
+from darkroom.domain.kernel.lanes import FAST, LANES, SLOW, lanes_with
+from darkroom.domain.kernel.tenants import Tier
 from proof.fakes.load_shedding import lanes_deployed_with
 
 BUSY = 100

@@ -14,8 +14,11 @@ import pytest
 import time_machine
 from standardwebhooks import Webhook
 
-from checks.report import ROOT
-from darkroom.domain.delivery import (
+from darkroom.domain.events.event import PATTERNS, EventType
+from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS, place_of
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.kernel.tenants import Allowance, Caller, Tier, context_of
+from darkroom.domain.webhooks.delivery import (
     KEPT_SECONDS,
     MAX_PAGE_DELIVERIES,
     REMEMBERED_ATTEMPTS,
@@ -27,19 +30,17 @@ from darkroom.domain.delivery import (
     DeliveryStatus,
     claim,
 )
-from darkroom.domain.endpoint import MAX_SECRETS, QUIET_SECONDS, ROTATION_SECONDS, DisabledBy, disable
-from darkroom.domain.endpoint_ids import MAX_ENDPOINTS, place_of
-from darkroom.domain.event import PATTERNS, EventType
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
+from darkroom.domain.webhooks.endpoint import MAX_SECRETS, QUIET_SECONDS, ROTATION_SECONDS, DisabledBy, disable
 from darkroom.egress import Policy, read_url
-from darkroom.http.webhooks import MAX_WEBHOOK_BYTES
-from darkroom.operations.take_token import Ports as RateLimitPorts
-from darkroom.ports import DeliveryPage, UnreadableRow
-from darkroom.wiring import manage_webhooks
+from darkroom.http.webhooks.webhooks import MAX_WEBHOOK_BYTES
+from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.ports.kernel import UnreadableRow
+from darkroom.ports.webhooks import DeliveryPage
+from darkroom.wiring.webhooks import manage_webhooks
 from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.webhooks import Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from repository.report import ROOT
 from tests.conformity import assert_described
 
 URL = "https://hooks.example.com/darkroom"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.lanes import LANES
-from darkroom.domain.service_level import MINUTE, SUCCEEDED, Outcomes, failed_attempt
-from darkroom.operations.measure_lanes import Measures, Ports, measure_lanes
+from darkroom.domain.images.service_level import MINUTE, SUCCEEDED, Outcomes, failed_attempt
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.operations.images.measure_lanes import Measures, Ports, measure_lanes
 from proof.fakes.rows import accepted_image
 from proof.fakes.world import World
 

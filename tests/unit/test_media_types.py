@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.domain.media_types import (
+from darkroom.domain.images.media_types import (
     MEDIA_TYPES,
     SNIFF_BYTES,
     input_format_of,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from darkroom.domain.message import Message, UnreadableMessage, read_message
+from darkroom.domain.kernel.message import Message, UnreadableMessage, read_message
 
 BODY = {"v": 1, "image_id": "0" * 26, "tenant_id": "default", "lane": "slow", "run": 1, "schedule": 0}
 

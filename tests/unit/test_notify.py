@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.endpoint_ids import endpoint_id_from
-from darkroom.domain.errors import Rejected
-from darkroom.domain.image import Image
-from darkroom.domain.row_events import events_of
-from darkroom.domain.transitions import delete
+from darkroom.domain.images.image import Image
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.row_events import events_of
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from proof.fakes.webhooks import FakeEndpoints

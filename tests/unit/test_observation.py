@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
-from darkroom.domain.image import Attempt, Status
-from darkroom.domain.lanes import FAST
-from darkroom.domain.observation import (
+from darkroom.domain.images.image import Attempt, Status
+from darkroom.domain.kernel.lanes import FAST
+from darkroom.domain.operator.observation import (
     DAY,
     HOUR,
     Alarm,
@@ -27,6 +26,7 @@ from darkroom.domain.observation import (
     upcoming,
     working,
 )
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
 from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.delivery import new_delivery
-from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
-from darkroom.domain.endpoint_ids import endpoint_id_from
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Attempt, Cause, Status, message_for
-from darkroom.domain.lanes import LANES
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.observation import Alarm, Condition, Counted, Flow, Measured, Recent
-from darkroom.domain.service_level import MINUTE, Budget, Outcomes
-from darkroom.operations.observe_stack import (
+from darkroom.domain.images.image import Attempt, Cause, Status, message_for
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.images.service_level import MINUTE, Budget, Outcomes
+from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.operator.observation import Alarm, Condition, Counted, Flow, Measured, Recent
+from darkroom.domain.webhooks.delivery import new_delivery
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.operator.observation.observe_stack import (
     BUDGET_SECONDS,
     ENTRIES_PER_SHARD,
     MEASURED_SECONDS,
@@ -33,7 +33,7 @@ from proof.fakes.observation import FakeMeasurements, FakeQueueCounts, FakeRaise
 from proof.fakes.rows import accepted_image
 from tests.unit.test_dead_letters import given_up
 
-STACK = '  File "/opt/python/darkroom/operations/transcode_image.py", line 12, in _develop\n'
+STACK = '  File "/opt/python/darkroom/operations/images/transcode_image.py", line 12, in _develop\n'
 ALARM = Alarm(name="ImagesLateAlarm", description="Late.", reason="", since=1, is_critical=False)
 
 

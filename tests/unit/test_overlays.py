@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Image, Status
-from darkroom.domain.presets import InvalidPreset, presets_from
-from darkroom.domain.recipes import Recipe
-from darkroom.domain.transitions import delete
-from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
-from darkroom.operations.transcode_image import Finished, TryAgain
-from darkroom.ports import OriginalMissing
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.recipes.presets import InvalidPreset, presets_from
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_json
+from darkroom.operations.images.transcode_image import Finished, TryAgain
+from darkroom.ports.images import OriginalMissing
 from proof.fakes import World
 from proof.fakes.pictures import encoded, opened, picture
 

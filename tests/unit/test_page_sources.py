@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 WEB = ROOT / "layers" / "page" / "web"
 STYLE = (WEB / "style.css").read_text()

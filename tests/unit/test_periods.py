@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.periods import day_period, days_later, hour_periods, instant_of, local_time
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.schedules.periods import day_period, days_later, hour_periods, instant_of, local_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")

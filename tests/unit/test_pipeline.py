@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from checks.expand_template import expanded_template, without_loops
-from checks.report import ROOT
+from repository.expand_template import expanded_template, without_loops
+from repository.report import ROOT
 
 PIPELINE = ROOT / "docs" / "pipeline"
 POLICIES = {path.name: json.loads(path.read_text()) for path in sorted(PIPELINE.glob("*.json"))}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.presets import DEFAULT_PRESET, PRESETS, InvalidPreset, preset_named, presets_from
-from darkroom.domain.recipes import FocalPoint
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS, InvalidPreset, preset_named, presets_from
+from darkroom.domain.recipes.recipes import FocalPoint
 
 
 def test_the_standard_preset_has_the_four_variants_of_the_api_page() -> None:
@@ -42,7 +42,7 @@ def test_a_wrong_preset_is_named_with_the_field_that_is_wrong() -> None:
     with pytest.raises(InvalidPreset) as error:
         presets_from({"sound": {"variants": [sound]}, "holiday": {"variants": [sound, wrong]}})
     assert str(error.value) == (
-        "domain/presets.py: holiday.variants.1.width: must be at least 1; "
+        "domain/recipes/presets.py: holiday.variants.1.width: must be at least 1; "
         "holiday.variants.1.fit: must be 'inside', 'cover', 'contain' or 'exact'"
     )
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.image import Image
-from darkroom.operations.publish_events import Ports, publish_events
-from darkroom.ports import RowChange, UnreadableRow
+from darkroom.domain.images.image import Image
+from darkroom.operations.events.publish_events import Ports, publish_events
+from darkroom.ports.events import RowChange
+from darkroom.ports.kernel import UnreadableRow
 from proof.fakes.events import FakeTopic, FakeUnpublished
 from proof.fakes.rows import accepted_image
 

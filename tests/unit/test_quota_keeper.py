@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.stored import NOTHING, QuotaExceeded, Stored
-from darkroom.domain.tenants import NO_QUOTA, Quota
-from darkroom.operations.quota_keeper import KNOWN_MILLISECONDS, QuotaKeeper
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored
+from darkroom.domain.kernel.tenants import NO_QUOTA, Quota
+from darkroom.operations.images.quota_keeper import KNOWN_MILLISECONDS, QuotaKeeper
 from proof.fakes import World
 from proof.fakes.events import FakeUsage
 from proof.fakes.pictures import jpeg

@@ -2,10 +2,10 @@
 
 import pytest
 
-from darkroom.domain.image import Status
-from darkroom.domain.listing import ListQuery
-from darkroom.domain.rate_limits import Policy, bucket_of, cost_of, cost_of_file
-from darkroom.domain.tenants import is_tenant_id
+from darkroom.domain.images.image import Status
+from darkroom.domain.images.listing import ListQuery
+from darkroom.domain.kernel.tenants import is_tenant_id
+from darkroom.domain.tenants.rate_limits import Policy, bucket_of, cost_of, cost_of_file
 
 FILTER = frozenset({Status.FAILED})
 

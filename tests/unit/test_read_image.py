@@ -2,9 +2,9 @@
 
 import pytest
 
-from darkroom.domain.errors import Retryable, UnknownImage
-from darkroom.domain.image import Image, Variant
-from darkroom.operations.read_image import (
+from darkroom.domain.images.image import Image, Variant
+from darkroom.domain.kernel.errors import Retryable, UnknownImage
+from darkroom.operations.images.read_image import (
     Ports,
     UnknownVariant,
     VariantMissing,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.stored import Stored
-from darkroom.domain.usage import Usage
-from darkroom.operations.read_usage import Ports, read_usage
+from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.kernel.stored import Stored
+from darkroom.domain.usage.usage import Usage
+from darkroom.operations.usage.read_usage import Ports, read_usage
 from proof.fakes.events import FakeUsage
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.recipes import MAX_VARIANTS, FocalPoint, Recipe, Region, VariantSpec
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.recipes import MAX_VARIANTS, FocalPoint, Recipe, Region, VariantSpec
 
 
 def spec(**fields: object) -> VariantSpec:

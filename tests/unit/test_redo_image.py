@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status, Variant
-from darkroom.domain.message import Message
-from darkroom.domain.schedule import Timetable
-from darkroom.domain.transitions import delete
-from darkroom.http.documents import status_document
-from darkroom.operations.read_image import Ports as ReadImagePorts
-from darkroom.operations.read_image import VariantMissing, VariantNotReady, variant_url
-from darkroom.operations.redo_image import NotRedoable, redo_image
-from darkroom.operations.redo_image import Ports as RedoImagePorts
+from darkroom.domain.images.image import Image, Status, Variant
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.schedules.schedule import Timetable
+from darkroom.http.images.documents import status_document
+from darkroom.operations.images.read_image import Ports as ReadImagePorts
+from darkroom.operations.images.read_image import VariantMissing, VariantNotReady, variant_url
+from darkroom.operator.images.redo_image import NotRedoable, redo_image
+from darkroom.operator.images.redo_image import Ports as RedoImagePorts
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.unit.test_dead_letters import DONE, REFUSED, given_up
@@ -105,7 +105,7 @@ def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPat
     image_id = done(world)
     made = world.row(image_id).variants
     redo(world, image_id)
-    monkeypatch.setattr("darkroom.operations.transcode_image.developing", broken)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", broken)
     for attempt in range(5):
         world.deliver(world.lanes.sent[-1], f"receipt-{attempt}")
         world.advance(300)

@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable, Unplaceable
-from darkroom.domain.hold import FULL_SLOT, HELD_AT_MOST_SECONDS, RELEASE, Batch, Entry, UnreadableBatch, batch_key
-from darkroom.domain.image import Status
-from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES, SLOW, Lane
-from darkroom.operations.release_images import (
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.errors import Retryable, Unplaceable
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, SLOW, Lane
+from darkroom.domain.schedules.hold import (
+    FULL_SLOT,
+    HELD_AT_MOST_SECONDS,
+    RELEASE,
+    Batch,
+    Entry,
+    UnreadableBatch,
+    batch_key,
+)
+from darkroom.operations.schedules.release_images import (
     WINDOWS_AHEAD_SECONDS,
     Ports,
     Released,

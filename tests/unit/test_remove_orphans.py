@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image
-from darkroom.operations.list_orphans import Look
-from darkroom.operations.patience import Patience
-from darkroom.operations.remove_orphans import (
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.images.list_orphans import Look
+from darkroom.operator.images.remove_orphans import (
     HIDDEN_SECONDS,
     Ports,
     Removal,
@@ -20,6 +19,7 @@ from darkroom.operations.remove_orphans import (
     remove_orphans,
     table_seems_lost,
 )
+from darkroom.operator.kernel.patience import Patience
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checks.idle_machine import why_not_idle
-from checks.report import Goal, commit_of, write_report
+from repository.report import Goal, commit_of, write_report
 
 
 @pytest.mark.parametrize(

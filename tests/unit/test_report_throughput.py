@@ -1,7 +1,7 @@
 """Workers' throughput: one write per ten seconds of work, however long each image took, and failures are harmless."""
 
-from darkroom.domain.load_shedding import Work
-from darkroom.operations.report_throughput import Ports, ThroughputCounter, report_throughput
+from darkroom.domain.images.load_shedding import Work
+from darkroom.operations.images.report_throughput import Ports, ThroughputCounter, report_throughput
 from proof.fakes.load_shedding import FakeThroughput
 from tests.failures import ANY_FAILURE
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
-from darkroom.domain.errors import Retryable
-from darkroom.operations.pace import Pace
-from darkroom.operations.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.operator.events.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
+from darkroom.operator.kernel.pace import Pace
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeTopic

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, TurnedAway, UnknownImage
-from darkroom.domain.image import Status
-from darkroom.domain.tenants import Tier
-from darkroom.http.timetables import read_timetable
-from darkroom.operations.reschedule_image import Ports, reschedule_image
-from darkroom.ports import Fenced
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.errors import Rejected, TurnedAway, UnknownImage
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.operations.schedules.reschedule_image import Ports, reschedule_image
+from darkroom.ports.kernel import Fenced
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.image import Status
-from darkroom.domain.periods import Period
-from darkroom.http.timetables import read_timetable
-from darkroom.operations.list_scheduled import Selection
-from darkroom.operations.reschedule_scheduled import LOOK_SECONDS, Ports, reschedule_scheduled
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.schedules.periods import Period
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.operator.schedules.list_scheduled import Selection
+from darkroom.operator.schedules.reschedule_scheduled import LOOK_SECONDS, Ports, reschedule_scheduled
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy, returns_in
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS, RetryPolicy, returns_in
 
 
 @pytest.mark.parametrize(("attempt", "lowest", "highest"), [(1, 20, 29), (2, 40, 59), (3, 80, 119), (4, 160, 239)])

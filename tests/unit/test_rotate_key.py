@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.api_keys import KeyState, key_id_of, opens
-from darkroom.domain.errors import Retryable
-from darkroom.domain.tenants import Tenant, Tier
-from darkroom.operations.create_key import Ports, create_key
-from darkroom.operations.revoke_key import UnknownKey
-from darkroom.operations.rotate_key import KeyNotActive, rotate_key
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.domain.tenants.api_keys import KeyState, key_id_of, opens
+from darkroom.operator.tenants.create_key import Ports, create_key
+from darkroom.operator.tenants.revoke_key import UnknownKey
+from darkroom.operator.tenants.rotate_key import KeyNotActive, rotate_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 

@@ -11,8 +11,8 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
-from checks.expand_template import expanded_template
-from checks.report import ROOT
+from repository.expand_template import expanded_template
+from repository.report import ROOT
 
 PAGES = {page.stem: page.read_text().replace("\\\n", " ") for page in sorted((ROOT / "docs").glob("*.md"))}
 RUNBOOK = PAGES["runbook"]

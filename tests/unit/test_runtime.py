@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
-from darkroom.aws import clients
-from darkroom.domain.errors import Retryable
-from darkroom.ports import AtOnce
-from darkroom.wiring.runtime import at_once, kept_threads, within
+from darkroom.aws.kernel import clients
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.ports.kernel import AtOnce
+from darkroom.wiring.kernel.runtime import at_once, kept_threads, within
 
 EACH = pytest.mark.parametrize("at_once", [at_once, kept_threads(4)], ids=["new threads", "kept threads"])
 

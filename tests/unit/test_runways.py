@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus
-from darkroom.domain.endpoint import (
+from darkroom.domain.kernel.endpoint_ids import place_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.webhooks.delivery import Answer, DeliveryMessage, DeliveryStatus
+from darkroom.domain.webhooks.endpoint import (
     FLIGHT_SECONDS,
     LOOK_SECONDS,
     MAX_FLIGHTS,
@@ -23,9 +25,7 @@ from darkroom.domain.endpoint import (
     call,
     runway_of,
 )
-from darkroom.domain.endpoint_ids import place_of
-from darkroom.domain.errors import Retryable
-from darkroom.operations.manage_webhooks import Change, change_webhook
+from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.schedule import MAX_DELAY_SECONDS, Appointment, Timetable, appoint
-from darkroom.http.timetables import read_timetable
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS, Appointment, Timetable, appoint
+from darkroom.http.kernel.timetables import read_timetable
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
 DAY = 24 * 3600 * 1000

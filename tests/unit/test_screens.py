@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from darkroom.domain.delivery import MAX_PAGE_DELIVERIES, DeliveryStatus
-from darkroom.domain.endpoint import MAX_DESCRIPTION_CHARACTERS
-from darkroom.domain.endpoint_ids import MAX_ENDPOINTS
-from darkroom.domain.event import PATTERNS
-from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
+from darkroom.domain.events.event import PATTERNS
+from darkroom.domain.images.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
+from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS
+from darkroom.domain.webhooks.delivery import MAX_PAGE_DELIVERIES, DeliveryStatus
+from darkroom.domain.webhooks.endpoint import MAX_DESCRIPTION_CHARACTERS
 
 SCREENS = Path(__file__).parents[2] / "layers" / "page" / "web" / "screens"
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from checks.report import ROOT
-from darkroom.domain.presets import PRESETS
-from darkroom.domain.written_recipes import recipe_from_data
-from darkroom.http.page import (
+from darkroom.domain.recipes.presets import PRESETS
+from darkroom.domain.recipes.written_recipes import recipe_from_data
+from darkroom.http.page.page import (
     content_security_policy,
     file_answer,
     page_settings,
@@ -26,9 +25,10 @@ from darkroom.http.page import (
     unknown_file_answer,
     with_settings,
 )
-from darkroom.operations.serve_page import Elsewhere, File, Found, Page, UnknownFile, serve_page
+from darkroom.operations.page.serve_page import Elsewhere, File, Found, Page, UnknownFile, serve_page
 from darkroom.settings import MissingSettings
-from darkroom.wiring import serve_page as wiring
+from darkroom.wiring.page import serve_page as wiring
+from repository.report import ROOT
 
 WEB = ROOT / "layers" / "page" / "web"
 TREE = "0123456789abcdef"

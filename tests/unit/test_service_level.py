@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.image import DeadLetterState, Image, Status
-from darkroom.domain.lanes import LANES
-from darkroom.domain.service_level import (
+from darkroom.domain.images.image import DeadLetterState, Image, Status
+from darkroom.domain.images.service_level import (
     FAST_MINUTES,
     LEAST_BAD,
     MARKS,
@@ -25,6 +24,7 @@ from darkroom.domain.service_level import (
     mark_of,
     needed_since,
 )
+from darkroom.domain.kernel.lanes import LANES
 from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_630_000

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.lanes import LANES, SLOW
-from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.images.limits import STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.kernel.lanes import LANES, SLOW
 from darkroom.settings import ConcurrencySettings, InputSettings, LaneSettings, LimitSettings, MissingSettings
 
 

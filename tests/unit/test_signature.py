@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import message_for
-from darkroom.domain.rejection import KEPT_CHARACTERS, read_rejected_message, rejected_message
-from darkroom.domain.signature import (
+from darkroom.domain.dead_letters.rejection import KEPT_CHARACTERS, read_rejected_message, rejected_message
+from darkroom.domain.images.image import message_for
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.signature import (
     SETTLING_SECONDS,
     UPDATE_SECONDS,
     Mistrust,
@@ -24,7 +24,7 @@ from darkroom.domain.signature import (
     read_signature,
     sign,
 )
-from darkroom.operations.check_message import CheckPorts, check_message
+from darkroom.operations.kernel.check_message import CheckPorts, check_message
 from proof.fakes import FakeDeadLetters
 from proof.fakes.messages import KEYS, NOW, keys_of, received, signature_in, unsigned
 from proof.fakes.secrets import LONG_AGO, FakeSecret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.domain.sizes import excess_in_words, limit_in_words, size_in_words
+from darkroom.domain.kernel.sizes import excess_in_words, limit_in_words, size_in_words
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import expanded_template, raw_template, referred
-from checks.report import ROOT
+from repository.expand_template import expanded_template, raw_template, referred
+from repository.report import ROOT
 
 RESTORED = Path(__file__).with_name("restored_process.py")
 TOKEN = "a token for the credentials"
@@ -187,5 +187,5 @@ def test_each_environment_fetches_its_own_credentials_and_goes_by_the_present_ti
 @pytest.mark.guards("snapshots-only-where-taken")
 def test_without_snapshots_nothing_is_prepared_for_one() -> None:
     # The package is Lambda's: where no snapshot is taken it need not be there, and costs a cold start nothing.
-    script = "import sys, darkroom.wiring.runtime; assert 'snapshot_restore_py' not in sys.modules"
+    script = "import sys, darkroom.wiring.kernel.runtime; assert 'snapshot_restore_py' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT / "layers" / "core")}, check=True)

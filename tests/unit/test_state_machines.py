@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from checks.expand_template import expanded_template, raw_template
-from checks.report import ROOT
-from darkroom.domain.release_event import ReleaseEvent
+from darkroom.domain.schedules.release_event import ReleaseEvent
+from repository.expand_template import expanded_template, raw_template
+from repository.report import ROOT
 
 FILES = sorted(ROOT.glob("statemachines/*.asl.yaml"))
 MACHINES = {

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.operations.patience import Patience
-from darkroom.operations.stop_releases import SETTLE_SECONDS, Ports, Stopped, stop_releases
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.schedules.stop_releases import SETTLE_SECONDS, Ports, Stopped, stop_releases
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.stores import FakeReleases
 

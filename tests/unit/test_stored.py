@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.fetch import await_fetch
-from darkroom.domain.image import Image, Variant
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
-from darkroom.domain.stored_by import stored_by
-from darkroom.domain.tenants import UNLIMITED, Quota
-from darkroom.domain.transitions import await_upload, complete, delete, expire, never_came, redo, reject
+from darkroom.domain.images.image import Image, Variant
+from darkroom.domain.images.stored_by import stored_by
+from darkroom.domain.images.transitions import await_upload, complete, delete, expire, never_came, redo, reject
+from darkroom.domain.imports.fetch import await_fetch
+from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
+from darkroom.domain.kernel.tenants import UNLIMITED, Quota
+from darkroom.domain.webhooks.row_events import event_of, events_of
 from tests.unit.test_event import NOW, SOURCE, accepted, claimed, done
 
 VARIANTS = tuple(

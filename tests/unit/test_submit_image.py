@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Status
-from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
-from darkroom.domain.message import Message
-from darkroom.domain.presets import PRESETS
-from darkroom.domain.recipes import Recipe
+from darkroom.domain.images.image import Status
+from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.recipes.presets import PRESETS
+from darkroom.domain.recipes.recipes import Recipe
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, picture
 from tests.failures import ANY_FAILURE

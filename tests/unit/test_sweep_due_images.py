@@ -12,19 +12,20 @@ from typing import Any, cast
 import pytest
 
 from console.terminal.at_once import at_once
-from darkroom.domain.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
-from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS, behind
-from darkroom.domain.errors import Retryable
-from darkroom.domain.event import body_of
-from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
-from darkroom.domain.lanes import LANES, SLOW
-from darkroom.domain.message import Message, read_message
-from darkroom.domain.row_events import events_of
-from darkroom.domain.transitions import delete
-from darkroom.operations import sweep_due_images as operation
-from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
-from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.ports import Due, UnreadableRow
+from darkroom.domain.events.event import body_of
+from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES, SLOW
+from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.sweeping.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS, behind
+from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
+from darkroom.domain.webhooks.row_events import events_of
+from darkroom.operations.sweeping import sweep_due_images as operation
+from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
+from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
+from darkroom.ports.images import Due
+from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import jpeg

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
-from darkroom.domain.token_bucket import Take, tokens_left
-from darkroom.operations.take_token import HOLD_MILLISECONDS, MAX_BLOCK, Ports, take_token
+from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
+from darkroom.domain.tenants.token_bucket import Take, tokens_left
+from darkroom.operations.tenants.take_token import HOLD_MILLISECONDS, MAX_BLOCK, Ports, take_token
 from proof.fakes.load_shedding import FakeTokenBuckets
 from tests.failures import ANY_FAILURE
 

@@ -13,7 +13,24 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from checks.expand_template import (
+from console.doctor.template import Values
+from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.usage.usage_table import PARTS
+from darkroom.domain.events.event import EventType
+from darkroom.domain.images.image import DUE_SHARDS, LIST_SHARDS, Image
+from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.kernel.lanes import FAST, FETCH_WORKERS, LANE_DELAY_SECONDS, LANES, Lane
+from darkroom.domain.kernel.retry import MAX_RECEIVES
+from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
+from darkroom.domain.schedules.hold import RELEASE
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.uploads.upload_notification import upload_key
+from darkroom.egress import Policy
+from darkroom.http.kernel.problems import PROBLEMS
+from darkroom.http.routes import ROUTES
+from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
+from darkroom.wiring.kernel.reach import policy_of
+from repository.expand_template import (
     Template,
     access_log,
     expanded_template,
@@ -23,24 +40,7 @@ from checks.expand_template import (
     referred,
     resources,
 )
-from checks.report import ROOT
-from console.doctor.template import Values
-from darkroom.aws.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
-from darkroom.aws.usage_table import PARTS
-from darkroom.domain.event import EventType
-from darkroom.domain.hold import RELEASE
-from darkroom.domain.image import DUE_SHARDS, LIST_SHARDS, Image
-from darkroom.domain.lanes import FAST, FETCH_WORKERS, LANE_DELAY_SECONDS, LANES, Lane
-from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
-from darkroom.domain.retry import MAX_RECEIVES
-from darkroom.domain.schedule import MAX_DELAY_SECONDS
-from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
-from darkroom.domain.upload_notification import upload_key
-from darkroom.egress import Policy
-from darkroom.http.problems import PROBLEMS
-from darkroom.http.routes import ROUTES
-from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
-from darkroom.wiring.reach import policy_of
+from repository.report import ROOT
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -406,7 +406,7 @@ def test_every_function_folder_has_a_resource_an_event_and_a_test_and_nothing_el
     assert sorted(path.stem for path in (ROOT / "events").glob("*.json")) == FUNCTION_FOLDERS
     for folder in FUNCTION_FOLDERS:
         assert (ROOT / "tests" / "unit" / f"test_{folder}.py").exists(), folder
-        assert (ROOT / "layers" / "core" / "darkroom" / "operations" / f"{folder}.py").exists(), folder
+        assert len(list(ROOT.glob(f"layers/core/darkroom/operations/*/{folder}.py"))) == 1, folder
 
 
 @pytest.mark.parametrize("folder", FUNCTION_FOLDERS)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import typer
 
-from checks.expand_template import TEMPLATE, referred, resources
-from checks.report import ROOT
 from checks.write_lane import with_lane
 from console.main import app
-from darkroom.domain.lanes import LANE_DELAY_SECONDS, LANES, Lane
-from darkroom.domain.observation import Alarm
-from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
-from darkroom.domain.service_level import FAST_MINUTES
-from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
-from darkroom.operations.sweep_due_images import POSTPONED_SECONDS
+from darkroom.domain.images.service_level import FAST_MINUTES
+from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS, RetryPolicy
+from darkroom.domain.operator.observation import Alarm
+from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
+from repository.expand_template import TEMPLATE, referred, resources
+from repository.report import ROOT
 
 ALARMS = resources("AWS::CloudWatch::Alarm")
 COMPOSITES = resources("AWS::CloudWatch::CompositeAlarm")

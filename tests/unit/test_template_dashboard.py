@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import resources
-from checks.report import ROOT
-from darkroom.domain.lanes import LANES
-from darkroom.domain.service_level import OBJECTIVE
+from darkroom.domain.images.service_level import OBJECTIVE
+from darkroom.domain.kernel.lanes import LANES
+from repository.expand_template import resources
+from repository.report import ROOT
 
 ALARMS = resources("AWS::CloudWatch::Alarm") | resources("AWS::CloudWatch::CompositeAlarm")
 CODE = "".join(

@@ -10,8 +10,8 @@ from typing import Any
 import botocore.session
 import pytest
 
-from checks.expand_template import expanded_template, raw_template, resources
-from checks.report import ROOT
+from repository.expand_template import expanded_template, raw_template, resources
+from repository.report import ROOT
 
 MAX_ENVIRONMENT_BYTES = 4096
 """Lambda measures the variables as JSON (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html)."""

@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import resources
-from checks.report import ROOT
-from darkroom.aws import deliveries_table, endpoints_table
-from darkroom.aws.followers import PREFIX
-from darkroom.aws.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
-from darkroom.domain.lanes import LANES
+from darkroom.aws.events.followers import PREFIX
+from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.webhooks import deliveries_table, endpoints_table
+from darkroom.domain.kernel.lanes import LANES
+from repository.expand_template import resources
+from repository.report import ROOT
 from tests.unit.test_template import LOG_DELIVERIES
 
 CORE = ROOT / "layers" / "core" / "darkroom"
-VERSIONED_ROWS = CORE / "aws" / "versioned_rows.py"
+VERSIONED_ROWS = CORE / "aws" / "kernel" / "versioned_rows.py"
+WEBHOOKS = CORE / "operations" / "webhooks"
 FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
 
 ADAPTERS = {
@@ -184,8 +185,8 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("dynamodb:GetItem", "${IdempotencyTable.Arn}"),  # Powertools asks its layer for it
     },
 }
-"""What a role allows besides what its ports call: to tell what is missing (aws/missing.py), what the version before
-calls (a role changes before its function does), and what Powertools has called."""
+"""What a role allows besides what its ports call: to tell what is missing (aws/kernel/missing.py), what the version
+before calls (a role changes before its function does), and what Powertools has called."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,10 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
             yield "lanes", node.attr
         elif isinstance(node, ast.Attribute) and node.attr == "is_suspended":
             yield "tenants", "tenant"
+        elif isinstance(node, ast.Attribute) and node.attr == "has_recipient":
+            yield from port_calls(WEBHOOKS / "find_recipient.py", "has_recipient", seen)
+        elif isinstance(node, ast.Attribute) and node.attr == "cleanups":
+            yield from port_calls(WEBHOOKS / "blank_deliveries.py", "blank_deliveries", seen)
         elif isinstance(node, ast.Name) and node.id in here.definitions:
             yield from port_calls(path, node.id, seen)
         elif isinstance(node, ast.Name) and node.id in here.imports:
@@ -251,11 +256,11 @@ def client_calls(path: Path, method: str, members: dict[str, ast.AST], seen: set
                     yield from client_calls(VERSIONED_ROWS, name, members_of(VERSIONED_ROWS, "VersionedRows"), set())
                 elif _last_name(receiver) == "self" and name in members:
                     yield from client_calls(path, name, members, seen)
-            case ast.Call(func=ast.Name(id="remove_objects")):  # aws/removal.py
+            case ast.Call(func=ast.Name(id="remove_objects")):  # aws/kernel/removal.py
                 yield "s3:DeleteObjectVersion" if method == "remove_versions" else "s3:DeleteObject"
             case ast.Call(func=ast.Name(id="remove_items")):
                 yield "dynamodb:BatchWriteItem"
-            case ast.Call(func=ast.Name(id="items_at")):  # aws/errors.py
+            case ast.Call(func=ast.Name(id="items_at")):  # aws/kernel/errors.py
                 yield "dynamodb:BatchGetItem"
             case ast.Call(func=ast.Name(id=name)) if name in module(path).definitions:
                 yield from client_calls(path, name, members, seen)
@@ -283,7 +288,7 @@ def needed(folder: str) -> set[Grant]:
     grants: set[Grant] = set()
     for port, method in calls:
         file, class_name = ADAPTERS[port]
-        path = CORE / "aws" / f"{file}.py"
+        (path,) = CORE.glob(f"aws/*/{file}.py")
         for action in client_calls(path, method, members_of(path, class_name), set()):
             if action.startswith("s3:List"):
                 on = {resource.split("/")[0] for resource in RESOURCES[port]}
@@ -400,7 +405,8 @@ def test_the_state_machine_may_do_what_its_definition_does_and_nothing_else() ->
 @pytest.mark.guards("objects-worker-may-not-list")
 @pytest.mark.parametrize("folder", ["read_image", "transcode_image"])
 def test_who_looks_for_outputs_knows_whether_it_may_list_them(folder: str) -> None:
-    wiring = ast.parse((CORE / "wiring" / f"{folder}.py").read_text())
+    (file,) = CORE.glob(f"wiring/*/{folder}.py")
+    wiring = ast.parse(file.read_text())
     (outputs,) = [
         node for node in ast.walk(wiring) if isinstance(node, ast.Call) and _last_name(node.func) == "OutputsBucket"
     ]

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.api_keys import key_id_of, opens
-from darkroom.domain.lanes import FAST, LANES, SLOW, lane_for
-from darkroom.domain.tenants import (
+from darkroom.domain.kernel.lanes import FAST, LANES, SLOW, lane_for
+from darkroom.domain.kernel.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
     NO_QUOTA,
@@ -25,14 +24,15 @@ from darkroom.domain.tenants import (
     is_tenant_id,
     tier_named,
 )
-from darkroom.operations.add_tenant import Ports as AddTenantPorts
-from darkroom.operations.add_tenant import TenantExists, add_tenant
-from darkroom.operations.change_tenant import Ports as ChangeTenantPorts
-from darkroom.operations.change_tenant import UnknownTenant, change_tenant
-from darkroom.operations.create_key import Ports as CreateKeyPorts
-from darkroom.operations.create_key import create_key
-from darkroom.operations.revoke_key import Ports as RevokeKeyPorts
-from darkroom.operations.revoke_key import UnknownKey, revoke_key
+from darkroom.domain.tenants.api_keys import key_id_of, opens
+from darkroom.operator.tenants.add_tenant import Ports as AddTenantPorts
+from darkroom.operator.tenants.add_tenant import TenantExists, add_tenant
+from darkroom.operator.tenants.change_tenant import Ports as ChangeTenantPorts
+from darkroom.operator.tenants.change_tenant import UnknownTenant, change_tenant
+from darkroom.operator.tenants.create_key import Ports as CreateKeyPorts
+from darkroom.operator.tenants.create_key import create_key
+from darkroom.operator.tenants.revoke_key import Ports as RevokeKeyPorts
+from darkroom.operator.tenants.revoke_key import UnknownKey, revoke_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 

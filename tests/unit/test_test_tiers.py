@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from checks import test_tiers
-from checks.report import ROOT
 from checks.test_tiers import TIERS, Form, Outcome, Tier, left_out, report_of, run, run_all
+from repository.report import ROOT
 
 
 @pytest.fixture

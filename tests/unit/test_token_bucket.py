@@ -2,8 +2,8 @@
 
 import pytest
 
-from darkroom.domain.tenants import Allowance
-from darkroom.domain.token_bucket import (
+from darkroom.domain.kernel.tenants import Allowance
+from darkroom.domain.tenants.token_bucket import (
     Take,
     interval_of,
     seconds_to_next,

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.delivery import Answer, Delivery, claim, delivery_id_of, new_delivery, record
-from darkroom.domain.errors import Retryable, UnknownImage
-from darkroom.domain.image import Attempt, Cause, Image, Status
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.marks import Marks
-from darkroom.domain.trace import SOON_MILLISECONDS, LogLine, Step, Trace, trace_of
-from darkroom.domain.transitions import complete, delete, put_back
-from darkroom.operations.trace_image import AFTERWARDS_MILLISECONDS, MARGIN_MILLISECONDS, Ports, trace_image
-from darkroom.ports import UnreadableRow
+from darkroom.domain.images.image import Attempt, Cause, Image, Status
+from darkroom.domain.images.marks import Marks
+from darkroom.domain.images.transitions import complete, delete, put_back
+from darkroom.domain.kernel.errors import Retryable, UnknownImage
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.operator.trace import SOON_MILLISECONDS, LogLine, Step, Trace, trace_of
+from darkroom.domain.webhooks.delivery import Answer, Delivery, claim, delivery_id_of, new_delivery, record
+from darkroom.operator.observation.trace_image import AFTERWARDS_MILLISECONDS, MARGIN_MILLISECONDS, Ports, trace_image
+from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints

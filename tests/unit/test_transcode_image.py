@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letter import explanation_in
-from darkroom.domain.errors import NeedsOperator, Retryable
-from darkroom.domain.image import DeadLetterState, Status, message_for
-from darkroom.domain.lanes import LANES, SLOW, Effort, Lane
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import Recipe
-from darkroom.http.timetables import read_timetable
+from darkroom.domain.dead_letters.dead_letter import explanation_in
+from darkroom.domain.images.image import DeadLetterState, Status, message_for
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.errors import NeedsOperator, Retryable
+from darkroom.domain.kernel.lanes import LANES, SLOW, Effort, Lane
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.http.kernel.timetables import read_timetable
 from darkroom.imaging import Developing, developing
-from darkroom.operations.transcode_image import Early, Finished, Postponed, TryAgain
-from darkroom.ports import MemoryUnavailable, OriginalMissing
-from darkroom.wiring.runtime import at_once
+from darkroom.operations.images.transcode_image import Early, Finished, Postponed, TryAgain
+from darkroom.ports.images import MemoryUnavailable, OriginalMissing
+from darkroom.wiring.kernel.runtime import at_once
 from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import encoded, jpeg, opened, picture
@@ -156,7 +156,7 @@ def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
 
 @pytest.mark.guards("claim-backoff-respected")
 def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", buggy)
     world = World()
     message = submitted(world)
     began = []
@@ -239,7 +239,7 @@ def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_dea
 
 
 def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", buggy)
     world = World()
     message = submitted(world)
     for attempt in range(1, 6):
@@ -287,7 +287,7 @@ def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
 
 @pytest.mark.guards("retry-last-receive")
 def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", buggy)
     world = World()
     message = submitted(world)
     outcome = world.deliver(message, receive_count=5)
@@ -339,7 +339,7 @@ def test_a_delivery_before_its_time_returns_then_unless_no_lane_can_hold_it_that
 def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
     receive_count: int, seconds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", buggy)
     world = World()
     verdict = world.deliver(submitted(world), receive_count=receive_count)
     assert isinstance(verdict, TryAgain) and verdict.returns_in_seconds == seconds
@@ -557,7 +557,7 @@ def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_small
         efforts.append(effort)
         return developing(original, recipe, limits=limits, effort=effort, **more)
 
-    monkeypatch.setattr("darkroom.operations.transcode_image.developing", noted)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", noted)
     world = World(service=LANES | {"bulk": BULK})
     message = submitted(world).model_copy(update={"lane": lane.name})
     world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane.name)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import message_for
-from darkroom.domain.message import UnreadableMessage
-from darkroom.domain.upload_notification import (
+from darkroom.domain.images.image import message_for
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.message import UnreadableMessage
+from darkroom.domain.uploads.upload_notification import (
     Returns,
     UploadNotification,
     read_dead_letter,

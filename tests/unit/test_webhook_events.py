@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.event_patterns import passes
-from checks.expand_template import resources
-from darkroom.aws.endpoints_table import ENDPOINTS
-from darkroom.domain.endpoint import (
+from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
+from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.webhooks.endpoint import (
     DISABLE_SECONDS,
     WARN_SECONDS,
     DisabledBy,
@@ -26,10 +26,10 @@ from darkroom.domain.endpoint import (
     succeed,
     wake,
 )
-from darkroom.domain.event import Event, EventType, body_of
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.row_events import event_of, events_of
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from embedded_aws.event_patterns import passes
 from proof.fakes.webhooks import FakeEndpoints
+from repository.expand_template import resources
 
 NOW = 1_795_251_600_000
 ID = "we_3000000000000001"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.webhook_signature import MIN_MASTER_BYTES, secret_of, secret_text, sign
+from darkroom.domain.webhooks.webhook_signature import MIN_MASTER_BYTES, secret_of, secret_text, sign
 
 MASTER = bytes(range(MIN_MASTER_BYTES))
 

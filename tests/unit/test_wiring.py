@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py"))
 
@@ -72,10 +72,16 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
         ("aws_lambda_powertools.utilities.data_classes", set()),
         # What is about webhooks, events and batches that wait, where nothing of it comes.
         ("darkroom.egress", {"deliver_event", "fetch_original", "manage_webhooks"}),
-        ("darkroom.http.webhooks", {"manage_webhooks"}),
-        ("darkroom.domain.delivery", {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_images"}),
-        ("darkroom.domain.hold", {"archive_dead_letters", "hold_images", "release_images", "sweep_due_images"}),
-        ("darkroom.domain.rejection", {"archive_dead_letters"}),
+        ("darkroom.http.webhooks.webhooks", {"manage_webhooks"}),
+        (
+            "darkroom.domain.webhooks.delivery",
+            {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_images"},
+        ),
+        (
+            "darkroom.domain.schedules.hold",
+            {"archive_dead_letters", "hold_images", "release_images", "sweep_due_images"},
+        ),
+        ("darkroom.domain.dead_letters.rejection", {"archive_dead_letters"}),
         ("pydantic", {*FUNCTIONS} - {"authorize_request"}),
     ],
 )
@@ -106,7 +112,7 @@ assert gc.isenabled() and gc.get_freeze_count() > 10_000
 
 def test_the_package_of_powertools_idempotency_is_whole_for_whoever_imports_it_after_us() -> None:
     script = """
-from darkroom.aws.idempotency import BasePersistenceLayer
+from darkroom.aws.images.idempotency import BasePersistenceLayer
 from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 assert issubclass(DynamoDBPersistenceLayer, BasePersistenceLayer)
 """

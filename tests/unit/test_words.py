@@ -6,7 +6,7 @@ import re
 import subprocess
 import tomllib
 
-from checks.report import ROOT
+from repository.report import ROOT
 
 LIST = ROOT / "tests" / "replaced_words.toml"
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.domain.recipes import VariantSpec
-from darkroom.domain.written_recipes import MAX_RECIPE_BYTES, InvalidRecipe, recipe_from_data, recipe_from_json
+from darkroom.domain.recipes.recipes import VariantSpec
+from darkroom.domain.recipes.written_recipes import MAX_RECIPE_BYTES, InvalidRecipe, recipe_from_data, recipe_from_json
 
 
 def of(*variants: Any) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from checks.expand_template import Template, expanded_template
+from repository.expand_template import Template, expanded_template
 
 SECTIONS = ("Parameters", "Rules", "Conditions", "Resources", "Outputs")
 

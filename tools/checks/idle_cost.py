@@ -13,14 +13,14 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 
-from checks.expand_template import resources
-from checks.report import ROOT
 from console.capacity.bill import Kept, bill
 from console.capacity.plan import MONTH_SECONDS, Demand
 from console.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
-from darkroom.domain import endpoint
-from darkroom.domain.image import DUE_PARTITIONS, DUE_SHARDS
-from darkroom.domain.lanes import LANES
+from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARDS
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.webhooks import endpoint
+from repository.expand_template import resources
+from repository.report import ROOT
 
 LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
 """What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""

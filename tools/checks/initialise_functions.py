@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checks.expand_template import is_optional, without_loops
 from embedded_aws import paths, stack
 from embedded_aws.build import build
 from embedded_aws.environment import NOWHERE, write_aws_config
@@ -36,6 +35,7 @@ from embedded_aws.failures import CommandFailed
 from embedded_aws.lambda_base_image import host_architecture
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupts, tail
+from repository.expand_template import is_optional, without_loops
 
 _INIT_TIMEOUT_SECONDS = 60
 # "Deployment package (.zip file archive) size … 250 MB (unzipped)", layers included.

@@ -31,8 +31,8 @@ from typing import IO, Any
 from browser import installed as browser_installed
 from browser.installed import NoChromium
 from checks.idle_machine import why_not_idle
-from checks.report import REPORTS, ROOT, Goal, write_report
 from embedded_aws import docker_engine
+from repository.report import REPORTS, ROOT, Goal, write_report
 
 PASSED = ROOT / "build" / "passed"
 """The inputs with which each tier last passed, for the tiers that need not run again until their inputs change."""

@@ -10,8 +10,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from checks.expand_template import TEMPLATE
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.kernel.lanes import LANES, Lane
+from repository.expand_template import TEMPLATE
 
 
 def with_lane(template: str, lane: Lane, model: Lane) -> str:
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     template = TEMPLATE.read_text()
     there = [each for each in LANES if f" {each.upper()}_QUEUE_URL:" in template]
     if name not in LANES:
-        parser.error(f"first add the lane {name} to LANES in layers/core/darkroom/domain/lanes.py")
+        parser.error(f"first add the lane {name} to LANES in layers/core/darkroom/domain/kernel/lanes.py")
     if name in there:
         parser.error(f"the template already has the lane {name}")
     TEMPLATE.write_text(with_lane(template, LANES[name], LANES[there[-1]]))

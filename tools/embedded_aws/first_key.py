@@ -8,11 +8,11 @@ import time
 import boto3
 from botocore.config import Config
 
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.tenants import DEFAULT_TENANT, Tenant, Tier
-from darkroom.operations.create_key import MakePorts, make_key
-from darkroom.ports import Tenants
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.tenants import DEFAULT_TENANT, Tenant, Tier
+from darkroom.operator.tenants.create_key import MakePorts, make_key
+from darkroom.ports.tenants import Tenants
 from embedded_aws.failures import ApiSilent
 from embedded_aws.processes import Interrupts
 

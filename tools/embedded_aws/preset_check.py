@@ -9,7 +9,7 @@ import sys
 def main() -> int:
     """The exit status."""
     try:
-        from darkroom.domain import presets  # noqa: PLC0415
+        from darkroom.domain.recipes import presets  # noqa: PLC0415
     except ValueError as error:  # its InvalidPreset: the module cannot be imported for the name of it
         sys.stdout.write(f"{error}\n")
         return 1

@@ -10,7 +10,7 @@ import importlib
 import os
 from typing import Any
 
-from darkroom.domain import lanes
+from darkroom.domain.kernel import lanes
 
 # Before the handler's module is imported, which builds its lanes from these.
 lanes.LANES["slow"] = dataclasses.replace(lanes.SLOW, sla_seconds=int(os.environ["BENCH_SLOW_SLA_SECONDS"]))

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 
 log = logging.getLogger("darkroom.bookkeeping")
 """Where failures are logged. `telemetry` writes these lines as its own; operations know no Powertools."""

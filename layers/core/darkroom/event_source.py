@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.domain.signature import SIGNATURE, Received
+from darkroom.domain.kernel.signature import SIGNATURE, Received
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, dataclass_transform, get_args
 
-from darkroom.domain.lanes import LANES, Lane, lanes_with
-from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
+from darkroom.domain.images.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
+from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
 
 
 class MissingSettings(RuntimeError):

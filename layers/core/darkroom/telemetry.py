@@ -22,15 +22,15 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from darkroom import IS_IN_LAMBDA
 from darkroom.bookkeeping import log as bookkeeping_log
-from darkroom.domain.ids import is_image_id
-from darkroom.domain.signature import Mistrust
-from darkroom.ports import UnreadableRow
+from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.signature import Mistrust
+from darkroom.ports.kernel import UnreadableRow
 from darkroom.settings import TelemetrySettings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.logging.types import LogRecord
 
-    from darkroom.domain.image import Image
+    from darkroom.domain.images.image import Image
 
 
 class _Lines(LambdaPowertoolsFormatter):

@@ -349,7 +349,7 @@ export const mayPass = (error) =>
 const UNITS = ["KB", "MB", "GB", "TB"];
 const MIB = 2 ** 20;
 
-/** "812 bytes", "1.5 MB", "25 MB": decimal units, as file managers show them; domain/sizes.py writes the same. */
+/** "812 bytes", "1.5 MB", "25 MB": decimal units, as file managers show them; domain/kernel/sizes.py writes the same. */
 export function bytes(count) {
     if (count < 1000) return `${count} ${count === 1 ? "byte" : "bytes"}`;
     let value = count;

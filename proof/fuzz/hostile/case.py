@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darkroom.domain.limits import Limits
+from darkroom.domain.images.limits import Limits
 
 DEVELOPED = "developed"
 KEPT = "-kept-"

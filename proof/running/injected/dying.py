@@ -25,7 +25,7 @@ def _born_as(folder: Path) -> int:
 
 
 def _die_after(sends: int) -> None:
-    from darkroom.aws import queues  # noqa: PLC0415
+    from darkroom.aws.images import queues  # noqa: PLC0415
 
     send_batch, sent = queues._send_batch, itertools.count(1)
 

@@ -14,8 +14,10 @@ from typing import Any
 
 def hurry(divisor: int) -> None:
     """Let minutes pass in seconds: shorten every pause of the product by the same factor."""
-    from darkroom.aws import circuits  # noqa: PLC0415
-    from darkroom.domain import due, lanes, retry, tenants, transitions  # noqa: PLC0415
+    from darkroom.aws.kernel import circuits  # noqa: PLC0415
+    from darkroom.domain.images import transitions  # noqa: PLC0415
+    from darkroom.domain.kernel import lanes, retry, tenants  # noqa: PLC0415
+    from darkroom.domain.sweeping import due  # noqa: PLC0415
 
     _shorten(divisor, transitions, "SWEEP_INTERVAL_SECONDS")
     _shorten(divisor, due, "SWEEP_INTERVAL_SECONDS", "LAST_MESSAGE_SECONDS")
@@ -34,7 +36,7 @@ def hurry(divisor: int) -> None:
     for tier in tenants.Tier:
         tier.backlog_share *= divisor
     if _is_transcoder():
-        from darkroom.operations import transcode_image  # noqa: PLC0415
+        from darkroom.operations.images import transcode_image  # noqa: PLC0415
 
         _shorten(
             divisor,

@@ -16,7 +16,7 @@ import imagecodecs
 import numpy as np
 from PIL import Image
 
-from darkroom.domain.limits import InputFormat
+from darkroom.domain.images.limits import InputFormat
 from tests.engine.golden import colours, gif_files, isobmff_files, jpeg_files, png_files, profiles, scenes, webp_files
 from tests.engine.golden.colours import Array
 from tests.engine.golden.exif import exif, stored

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from itertools import cycle, product
 
-from darkroom.domain.delivery import MAX_ATTEMPTS, DeliveryStatus
+from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS, DeliveryStatus
 from darkroom.egress.receiver import HttpReceiver
 from proof.fakes.webhooks_world import WebhooksWorld, event
 from tests.unit.egress.certificates import Authority

@@ -12,9 +12,9 @@ from itertools import cycle, product
 
 import pytest
 
-from darkroom.domain.fetch import MAX_SOURCE_URL_LENGTH, Fetched, Unfetched
-from darkroom.domain.image import Provenance
-from darkroom.domain.media_types import SNIFF_BYTES, input_format_of
+from darkroom.domain.images.image import Provenance
+from darkroom.domain.images.media_types import SNIFF_BYTES, input_format_of
+from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH, Fetched, Unfetched
 from darkroom.egress import Policy
 from darkroom.egress.images import MAX_REDIRECTS, HttpImages
 from tests.unit.egress.certificates import Authority

@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 import pytest
 
-from darkroom.domain.delivery import Answer
+from darkroom.domain.webhooks.delivery import Answer
 from darkroom.egress import Policy
 from darkroom.egress.receiver import HttpReceiver
 from tests.unit.egress.certificates import Authority

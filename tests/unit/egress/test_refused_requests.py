@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.egress import Kind, RequestFailed, UrlRefused, read_url, send
 from darkroom.egress.connection import system_addresses
 from tests.unit.egress.certificates import Authority

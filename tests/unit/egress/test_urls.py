@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.egress import Policy, Url, UrlRefused, read_url, send
 from darkroom.egress.urls import location_url
 

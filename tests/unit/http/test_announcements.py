@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.sizes import limit_in_words
-from darkroom.http.announcements import InvalidUpload, read_announcement
-from darkroom.http.written_orders import MAX_ORDER_BYTES
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.sizes import limit_in_words
+from darkroom.http.images.written_orders import MAX_ORDER_BYTES
+from darkroom.http.uploads.announcements import InvalidUpload, read_announcement
 
 SHA256 = "ab" * 32
 PLAIN = {"bytes": 5_000_000, "sha256": SHA256}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from darkroom.domain.image import Image, Status, Variant
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.transitions import complete, reject
-from darkroom.http.documents import (
+from darkroom.domain.images.image import Image, Status, Variant
+from darkroom.domain.images.transitions import complete, reject
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.http.images.documents import (
     StatusDocument,
     retry_after_seconds,
     status_document,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.http.entity_tags import entity_tag, matches_entity_tag
+from darkroom.http.images.entity_tags import entity_tag, matches_entity_tag
 from tests.unit.test_image import NOW, pending
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.errors import Rejected
-from darkroom.http.forms import file_in_form, is_form
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.http.kernel.forms import file_in_form, is_form
 
 BOUNDARY = "----WebKitFormBoundaryABC"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.image import Status
-from darkroom.domain.listing import LISTED_STATUSES, Cursor, ListQuery
-from darkroom.http.list_queries import cursor_text, read_list_query
+from darkroom.domain.images.image import Status
+from darkroom.domain.images.listing import LISTED_STATUSES, Cursor, ListQuery
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.http.images.list_queries import cursor_text, read_list_query
 
 NOW = 1_795_251_600_000
 

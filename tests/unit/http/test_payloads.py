@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.delivery import PING
-from darkroom.domain.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
-from darkroom.domain.event import Event, EventType, body_of, without_stored
-from darkroom.domain.image import Image
-from darkroom.domain.row_events import event_of, events_of
-from darkroom.domain.transitions import complete, delete, expire, redo, reject
-from darkroom.http.payloads import PAYLOADS
-from darkroom.operations.manage_webhooks import ping_webhook
+from darkroom.domain.events.event import Event, EventType, body_of, without_stored
+from darkroom.domain.images.image import Image
+from darkroom.domain.images.transitions import complete, delete, expire, redo, reject
+from darkroom.domain.webhooks.delivery import PING
+from darkroom.domain.webhooks.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
+from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom.http.webhooks.payloads import PAYLOADS
+from darkroom.operations.webhooks.manage_webhooks import ping_webhook
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld
 from tests.conformity import described, misfits
 from tests.unit.test_event import NOW, VARIANT, accepted, claimed, done

@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-from darkroom.domain.errors import Retryable, TurnedAway
-from darkroom.domain.rate_limits import Policy
-from darkroom.domain.tenants import Allowance, Caller, Tier
-from darkroom.http import protection
+from darkroom.domain.kernel.errors import Retryable, TurnedAway
+from darkroom.domain.kernel.tenants import Allowance, Caller, Tier
+from darkroom.domain.tenants.rate_limits import Policy
 from darkroom.http.api import handles
-from darkroom.http.fetch_routes import POST_IMAGE
-from darkroom.http.openapi_route import GET_OPENAPI
-from darkroom.http.problems import Problem
-from darkroom.http.protection import Price, protected
-from darkroom.http.router import Response, Router
+from darkroom.http.imports.routes import POST_IMAGE
+from darkroom.http.kernel.openapi_route import GET_OPENAPI
+from darkroom.http.kernel.problems import Problem
+from darkroom.http.kernel.router import Response, Router
 from darkroom.http.routes import ROUTES
-from darkroom.operations.take_token import Ports
+from darkroom.http.tenants import protection
+from darkroom.http.tenants.protection import Price, protected
+from darkroom.operations.tenants.take_token import Ports
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from darkroom.domain.rate_limits import Policy
-from darkroom.domain.tenants import Allowance
-from darkroom.http.rate_limit import limit_field, policy_field
+from darkroom.domain.kernel.tenants import Allowance
+from darkroom.domain.tenants.rate_limits import Policy
+from darkroom.http.tenants.rate_limit import limit_field, policy_field
 
 FREE = Allowance(requests_per_second=10, burst=50)
 

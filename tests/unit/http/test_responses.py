@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.listing import ListQuery
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.schedule import Timetable
-from darkroom.http.entity_tags import entity_tag, page_tag
-from darkroom.http.image_responses import headers_of_accepted, image_response, page_response
-from darkroom.operations.list_images import Ports, list_images
+from darkroom.domain.images.listing import ListQuery
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.schedules.schedule import Timetable
+from darkroom.http.images.entity_tags import entity_tag, page_tag
+from darkroom.http.images.responses import headers_of_accepted, image_response, page_response
+from darkroom.operations.images.list_images import Ports, list_images
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 

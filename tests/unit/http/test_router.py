@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.http.router import Next, Response, Router
+from darkroom.http.kernel.router import Next, Response, Router
 from darkroom.settings import AccessSettings
 
 

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.schedule import Timetable
-from darkroom.http.timetables import MAX_RESCHEDULE_BYTES, read_reschedule, read_timetable
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.schedules.schedule import Timetable
+from darkroom.http.kernel.timetables import MAX_RESCHEDULE_BYTES, read_reschedule, read_timetable
 
 DAY = 24 * 3600 * 1000
 

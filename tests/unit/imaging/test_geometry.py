@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.recipes import VariantSpec
-from darkroom.imaging.geometry import Placement, place
+from darkroom.domain.recipes.recipes import VariantSpec
+from darkroom.imaging.scaling.geometry import Placement, place
 
 
 def placed(size: tuple[int, int], **spec: Any) -> Placement:

@@ -12,8 +12,8 @@ import pytest
 import pyvips
 from PIL import Image, ImageCms, PngImagePlugin
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import Limits
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.decode import check_limits, open_original
 from darkroom.imaging.headers import MAX_PIECES, Header, read_header
 from proof.fakes.pictures import encoded, jpeg, opened, picture

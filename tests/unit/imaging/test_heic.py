@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.headers import picture_alone
 from proof.fuzz.handmade.isobmff import Item, assembled, box, boxes, find, full_box
 

@@ -12,9 +12,9 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from console.api.client import Api, Refused
-from darkroom.domain.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES
-from darkroom.domain.paths import deliveries_path, webhook_path
-from darkroom.http.webhooks import (
+from darkroom.domain.kernel.paths import deliveries_path, webhook_path
+from darkroom.domain.webhooks.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES
+from darkroom.http.webhooks.webhooks import (
     DeliveriesDocument,
     DeliveryDocument,
     NewWebhookDocument,

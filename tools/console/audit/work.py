@@ -9,8 +9,8 @@ from typing import Any
 
 from console.stack.operators import Stack
 from console.terminal import display
-from darkroom.domain.audit import Recorded, State
-from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.operator.audit import Recorded, State
 
 _IDS_SHOWN = 3
 

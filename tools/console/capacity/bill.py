@@ -18,7 +18,7 @@ from console.capacity.plan import (
     requests_of_worker,
 )
 from console.capacity.prices import IDLE_DOLLARS, METRIC, PER_MILLION, STORED_GB, cost
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 
 type Storage = Literal["standard", "infrequent", "intelligent"]
 

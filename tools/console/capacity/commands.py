@@ -25,7 +25,7 @@ from console.capacity.prices import AS_OF
 from console.capacity.quotas import POLLER_DOLLARS_A_MONTH, Quotas, quotas_of
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
-from darkroom.domain.lanes import FAST, LANES, SLOW
+from darkroom.domain.kernel.lanes import FAST, LANES, SLOW
 
 LATER_MONTHS = (2, 3, 6, 12, 24, 36)
 
@@ -285,7 +285,7 @@ def _advice(demand: Demand, plan: Plan, quotas: Quotas) -> list[str]:
     if demand.memory_mb != WORKER_MEMORY_MB:
         advice.append(f"In template.yaml set TranscodeImageFunction's MemorySize to {demand.memory_mb}.")
     if any(seconds != LANES[lane].sla_seconds for lane, seconds in demand.sla_seconds.items()):
-        advice.append("In domain/lanes.py set sla_seconds, and in template.yaml LateSeconds and StuckSeconds.")
+        advice.append("In domain/kernel/lanes.py set sla_seconds, and in template.yaml LateSeconds and StuckSeconds.")
     return [*advice, ""] if advice else []
 
 

@@ -21,8 +21,8 @@ from console.capacity.quotas import (
     PREFIX_PUTS,
     Quotas,
 )
-from darkroom.domain.lanes import LANES
-from darkroom.domain.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND, Ramp
+from darkroom.domain.images.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND, Ramp
+from darkroom.domain.kernel.lanes import LANES
 
 ROW_WRITES = 2 + 2 + 3
 """The write units of an upload in the images table itself: put, claimed and finished, with up to 3 KB."""

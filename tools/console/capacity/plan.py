@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from darkroom.domain.lanes import LANES, Lane, lane_for
-from darkroom.domain.load_shedding import high_water_mark
-from darkroom.domain.tenants import Tier
+from darkroom.domain.images.load_shedding import high_water_mark
+from darkroom.domain.kernel.lanes import LANES, Lane, lane_for
+from darkroom.domain.kernel.tenants import Tier
 
 MIN_WORKERS, MAX_WORKERS = 2, 1000
 """What `MaximumConcurrency` of an event source may be

@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 import typer
 
 from console.images.ids import checked_image_id
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
-from darkroom.domain.periods import Period, day_period, hour_periods, instant_of, local_time
-from darkroom.domain.schedule import MAX_DELAY_SECONDS
-from darkroom.operations.list_scheduled import Selection
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.schedules.periods import Period, day_period, hour_periods, instant_of, local_time
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
+from darkroom.operator.schedules.list_scheduled import Selection
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HOUR = re.compile(r"([01]?\d|2[0-3])(:00)?")

@@ -10,7 +10,7 @@ import typer
 
 from console.options import JsonOption, option
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 
 _HELP = """Scheduled images: list them, reschedule them or delete them.
 

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from console.delay.choice import Choice
 from console.terminal import display
-from darkroom.domain.image import Image
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.periods import Period, local_time
-from darkroom.operations.list_scheduled import Listing, Selection, Stretch
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.schedules.periods import Period, local_time
+from darkroom.operator.schedules.list_scheduled import Listing, Selection, Stretch
 
 ROWS_SHOWN = 100
 _BAR_CELLS = 24

@@ -9,9 +9,9 @@ from console.delay.work import LIMIT, listed
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.domain.instants import rfc3339
-from darkroom.operations.patience import Patience
-from darkroom.operations.stop_releases import Ports, stop_releases
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.schedules.stop_releases import Ports, stop_releases
 
 
 def tell(stack: Stack) -> None:

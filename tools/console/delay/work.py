@@ -17,18 +17,18 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from console.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
-from darkroom.domain.errors import Rejected
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.periods import Period, day_period, days_later, local_time
-from darkroom.operations.audit_trail import Deeds
-from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND, cancel_scheduled
-from darkroom.operations.cancel_scheduled import Ports as CancelPorts
-from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
-from darkroom.operations.list_scheduled import Ports as ListPorts
-from darkroom.operations.pace import Pace
-from darkroom.operations.reschedule_scheduled import Ports as ReschedulePorts
-from darkroom.operations.reschedule_scheduled import reschedule_scheduled
-from darkroom.ports import UnreadableRow
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.schedules.periods import Period, day_period, days_later, local_time
+from darkroom.operator.kernel.audit_trail import Deeds
+from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND, cancel_scheduled
+from darkroom.operator.schedules.cancel_scheduled import Ports as CancelPorts
+from darkroom.operator.schedules.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
+from darkroom.operator.schedules.list_scheduled import Ports as ListPorts
+from darkroom.operator.schedules.reschedule_scheduled import Ports as ReschedulePorts
+from darkroom.operator.schedules.reschedule_scheduled import reschedule_scheduled
+from darkroom.ports.kernel import UnreadableRow
 
 LIMIT = 1_000_000
 

@@ -14,8 +14,8 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.domain.dead_letter import Redrive
-from darkroom.operations.replay_dead_letters import Counts, QueuePorts
+from darkroom.domain.dead_letters.dead_letter import Redrive
+from darkroom.operator.dead_letters.replay_dead_letters import Counts, QueuePorts
 
 
 class Job:

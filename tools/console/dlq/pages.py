@@ -13,14 +13,14 @@ from typing import Any
 from rich.console import Console
 
 from console.terminal import display
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict, why_settled
-from darkroom.domain.fingerprint import WORKER, Frame, own_frames
-from darkroom.domain.image import Image
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.retry import MAX_ATTEMPTS
-from darkroom.operations.list_dead_letters import Case, Listing
-from darkroom.operations.list_given_up import GivenUp
-from darkroom.operations.list_retrying import Defect, Retry, Retrying
+from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict, why_settled
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.fingerprint import WORKER, Frame, own_frames
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.operations.dead_letters.list_dead_letters import Case, Listing
+from darkroom.operator.dead_letters.list_given_up import GivenUp
+from darkroom.operator.images.list_retrying import Defect, Retry, Retrying
 
 ROWS_SHOWN = 100
 _BODY_CHARACTERS = 2000

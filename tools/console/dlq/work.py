@@ -18,23 +18,20 @@ from console.terminal import display
 from console.terminal.at_once import at_once
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
-from darkroom.domain.due import MAX_PAUSE_SECONDS
-from darkroom.domain.fingerprint import is_defect
-from darkroom.domain.image import Image
-from darkroom.domain.lanes import FETCH, LANES
-from darkroom.operations.archive_dead_letters import Ports as ArchivePorts
-from darkroom.operations.archive_dead_letters import archive_dead_letters
-from darkroom.operations.drop_dead_letters import Ports as DropPorts
-from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppable
-from darkroom.operations.list_dead_letters import EVERYTHING, Case, Listing, Selection, list_dead_letters
-from darkroom.operations.list_dead_letters import Ports as ListPorts
-from darkroom.operations.list_given_up import GivenUp, coming_case, list_given_up
-from darkroom.operations.list_given_up import Ports as GivenUpPorts
-from darkroom.operations.list_retrying import Ports as RetryingPorts
-from darkroom.operations.list_retrying import Retry, Retrying, latest_failure, list_retrying, retry_of
-from darkroom.operations.pace import Pace
-from darkroom.operations.replay_dead_letters import (
+from darkroom.domain.dead_letters.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.fingerprint import is_defect
+from darkroom.domain.kernel.lanes import FETCH, LANES
+from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
+from darkroom.operations.dead_letters.archive_dead_letters import Ports as ArchivePorts
+from darkroom.operations.dead_letters.archive_dead_letters import archive_dead_letters
+from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING, Case, Listing, Selection, list_dead_letters
+from darkroom.operations.dead_letters.list_dead_letters import Ports as ListPorts
+from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropPorts
+from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters, is_droppable
+from darkroom.operator.dead_letters.list_given_up import GivenUp, coming_case, list_given_up
+from darkroom.operator.dead_letters.list_given_up import Ports as GivenUpPorts
+from darkroom.operator.dead_letters.replay_dead_letters import (
     REDRIVE_LIMIT,
     NotReplayable,
     is_left_over,
@@ -44,6 +41,9 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
+from darkroom.operator.images.list_retrying import Ports as RetryingPorts
+from darkroom.operator.images.list_retrying import Retry, Retrying, latest_failure, list_retrying, retry_of
+from darkroom.operator.kernel.pace import Pace
 
 LIMIT_OF_ROWS = 1000
 """How many rows a replay reads to say for which images no dead letter has come yet."""

@@ -15,7 +15,7 @@ from console.doctor.policies import allowed, is_for_anybody
 from console.doctor.priority import lane_queue
 from console.doctor.security import DAY_MS, YEAR_MS, excessive, granted_by_template, is_one_of, worker_roles
 from console.doctor.template import UNKNOWN, at
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 
 GROUP = "Also"
 

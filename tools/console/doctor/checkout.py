@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from checks.report import ROOT
 from console.doctor.facts import Checkout, CouldNotBeRead, Queue, Secret, StateMachine, Table
 from console.doctor.template import Values, filled_in
+from repository.report import ROOT
 
 if TYPE_CHECKING:
     from console.stack.operators import Stack
@@ -72,7 +72,7 @@ def filler_of(
 
 def checkout_of(stack: Stack, fill_in: FillIn) -> Checkout:
     """What this checkout would deploy with the stack's parameters."""
-    from checks.expand_template import expanded_template  # noqa: PLC0415 - SAM's translator takes a second to import
+    from repository.expand_template import expanded_template  # noqa: PLC0415 - SAM's translator takes a second to import
 
     parameters = stack.parameters
     template = expanded_template(

@@ -42,10 +42,10 @@ from console.doctor.facts import (
 )
 from console.doctor.policies import actions_on, covers, statements_of
 from console.doctor.template import lasting_name
-from darkroom.domain.api_keys import ApiKey as StoredKey
-from darkroom.domain.api_keys import KeyState
-from darkroom.domain.errors import Retryable
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.tenants.api_keys import ApiKey as StoredKey
+from darkroom.domain.tenants.api_keys import KeyState
 
 if TYPE_CHECKING:
     from console.stack.operators import Stack

@@ -10,9 +10,9 @@ from console.doctor.checks import Check, Finding
 from console.doctor.facts import Facts
 from console.doctor.priority import WORKER, lane_queue
 from console.doctor.template import at
-from darkroom.domain.delivery import LEASE_SECONDS
-from darkroom.domain.lanes import COSTLIEST_PHOTO_SECONDS, LANES
-from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
+from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
+from darkroom.domain.kernel.lanes import COSTLIEST_PHOTO_SECONDS, LANES
+from darkroom.domain.webhooks.delivery import LEASE_SECONDS
 
 GROUP = "Operation"
 

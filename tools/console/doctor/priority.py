@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from console.doctor.checks import Check, Finding
 from console.doctor.facts import EventSource, Facts
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 
 GROUP = "Priority"
 

@@ -9,8 +9,8 @@ from console.doctor import alarms
 from console.doctor.checks import Check, Finding
 from console.doctor.facts import Facts
 from console.doctor.policies import covers, services
-from darkroom.domain.lanes import LANES
-from darkroom.domain.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 
 GROUP = "Reliability"
 

@@ -17,8 +17,8 @@ from console.doctor.checks import Check, Finding, Result, Status, judge, result_
 from console.doctor.facts import Facts
 from console.stack.operators import Stack
 from console.terminal import display
-from darkroom.domain.instants import rfc3339
-from darkroom.operations.list_unreadable_rows import Ports, list_unreadable_rows
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.operator.images.list_unreadable_rows import Ports, list_unreadable_rows
 
 CHECKLIST = (
     *security.CHECKS,

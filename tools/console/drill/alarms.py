@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
 from stacks.running import RunningStack
 
 _TYPES: Any = ["MetricAlarm", "CompositeAlarm"]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from console.local import stack_clock
 from console.stack.operators import Stack
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
 
 MINUTE_SECONDS = 60
 

@@ -16,8 +16,8 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 
 if TYPE_CHECKING:
-    from checks.report import Goal
     from console.drill.result import Result
+    from repository.report import Goal
 
 _HELP = """Game days: breaks something for real, waits for the alarms, shows what an
 operator would see, and puts everything back.
@@ -61,8 +61,8 @@ MOST_SECONDS = 15 * 60
 
 def goals_of(results: Sequence[Result]) -> list[Goal]:
     """What all drills together have to show."""
-    from checks.report import Goal  # noqa: PLC0415
     from console.drill.drills import INCIDENT  # noqa: PLC0415
+    from repository.report import Goal  # noqa: PLC0415
 
     failed = sum(bool(result.problems) for result in results)
     pages = sum(result.pages - int(INCIDENT in result.fired) for result in results)
@@ -177,9 +177,9 @@ def all_(
 
     The result is also written to build/reports/drills.json.
     """
-    from checks.report import write_report  # noqa: PLC0415
     from console.drill import pages, work  # noqa: PLC0415
     from console.drill.drills import DRILLS  # noqa: PLC0415
+    from repository.report import write_report  # noqa: PLC0415
 
     unknown = set(only or ()) - DRILLS.keys()
     if unknown:

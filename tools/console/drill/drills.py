@@ -23,7 +23,7 @@ from console.drill.loads import (
     UploadsToReplay,
 )
 from console.drill.switches import Value
-from darkroom.domain.tenants import Tier
+from darkroom.domain.kernel.tenants import Tier
 
 INCIDENT = "IncidentAlarm"
 CRITICAL = frozenset(

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from console.api.client import ApiError
 from console.api.webhooks import Webhooks
 from console.drill.scene import MARK
-from darkroom.domain.image import Status
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.lanes import SLOW
-from darkroom.domain.load_shedding import drain_per_second, high_water_mark
-from darkroom.domain.tenants import Tier
-from darkroom.operations.archive_dead_letters import ARCHIVE_LIMIT
+from darkroom.domain.images.image import Status
+from darkroom.domain.images.load_shedding import drain_per_second, high_water_mark
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.kernel.lanes import SLOW
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.operations.dead_letters.archive_dead_letters import ARCHIVE_LIMIT
 
 if TYPE_CHECKING:
     from console.drill.scene import Scene
@@ -393,7 +393,7 @@ class Flood(Nothing):
 
     def prepare(self, scene: Scene) -> None:
         """Calculates whether so many uploads suffice."""
-        from darkroom.aws.throughput_table import ThroughputTable  # noqa: PLC0415
+        from darkroom.aws.images.throughput_table import ThroughputTable  # noqa: PLC0415
 
         stack = scene.stack
         table = ThroughputTable(stack.client("dynamodb"), stack.physical_id("ThroughputTable"))

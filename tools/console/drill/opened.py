@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from console.drill.switches import Setting
-from darkroom.aws.errors import code_of
-from darkroom.domain.instants import Milliseconds
+from darkroom.aws.kernel.errors import code_of
+from darkroom.domain.kernel.instants import Milliseconds
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -12,7 +12,7 @@ from rich.console import Console
 from console.drill.drills import DRILLS, INCIDENT, Drill
 from console.drill.switches import Back, Restoration, Setting, words
 from console.terminal import display
-from darkroom.domain.instants import rfc3339
+from darkroom.domain.kernel.instants import rfc3339
 
 if TYPE_CHECKING:
     from console.drill.opened import OpenDrill

@@ -26,15 +26,15 @@ import httpx
 from console.api.client import Api, ApiError
 from console.drill.clocks import MINUTE_SECONDS, Clock
 from console.stack.operators import Stack
-from darkroom.domain.image import Image, Status
-from darkroom.domain.signature import SIGNATURE
-from darkroom.domain.tenants import DEFAULT_TENANT, MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
-from darkroom.operations.add_tenant import Ports as AddPorts
-from darkroom.operations.add_tenant import TenantExists, add_tenant
-from darkroom.operations.create_key import Ports as KeyPorts
-from darkroom.operations.create_key import create_key
-from darkroom.operations.revoke_key import Ports as RevokePorts
-from darkroom.operations.revoke_key import revoke_key
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.signature import SIGNATURE
+from darkroom.domain.kernel.tenants import DEFAULT_TENANT, MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
+from darkroom.operator.tenants.add_tenant import Ports as AddPorts
+from darkroom.operator.tenants.add_tenant import TenantExists, add_tenant
+from darkroom.operator.tenants.create_key import Ports as KeyPorts
+from darkroom.operator.tenants.create_key import create_key
+from darkroom.operator.tenants.revoke_key import Ports as RevokePorts
+from darkroom.operator.tenants.revoke_key import revoke_key
 
 MARK = "darkroom-drill"
 """What each message says that a drill has planted, so that it can be found again."""

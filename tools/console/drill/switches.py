@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.errors import code_of
-from darkroom.aws.images_table import to_item
-from darkroom.domain.image import Source
-from darkroom.domain.lanes import SLOW
-from darkroom.domain.presets import PRESETS
-from darkroom.domain.transitions import accept
+from darkroom.aws.images.images_table import to_item
+from darkroom.aws.kernel.errors import code_of
+from darkroom.domain.images.image import Source
+from darkroom.domain.images.transitions import accept
+from darkroom.domain.kernel.lanes import SLOW
+from darkroom.domain.recipes.presets import PRESETS
 from stacks.running import RunningStack
 
 type Value = bool | int | float | str | list[str] | None

@@ -22,8 +22,8 @@ from console.drill.switches import Restoration, Setting, plan, put_back, throw
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupted, Interrupts
-from darkroom.domain.ids import image_id_from_bits
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.ids import image_id_from_bits
+from darkroom.domain.kernel.instants import Milliseconds
 
 KEEP_SECONDS = 2 * 3600
 """How long the switches of a drill may stay thrown, unless it is told otherwise."""

@@ -11,7 +11,7 @@ from console.options import YesOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from console.terminal.instants import milliseconds
-from darkroom.domain.event import EventType
+from darkroom.domain.events.event import EventType
 
 _HELP = """Events: what happened to images, as consumers hear of it.
 
@@ -100,7 +100,7 @@ def republish(
     again. Events of deleted images come without details.
     """
     from console.events import work  # noqa: PLC0415
-    from darkroom.operations.republish_events import Wanted  # noqa: PLC0415
+    from darkroom.operator.events.republish_events import Wanted  # noqa: PLC0415
 
     wanted = Wanted(
         since=milliseconds(since),

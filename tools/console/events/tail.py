@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from darkroom.aws.followers import ALIVE_AT, PREFIX, FollowersQueues
-from darkroom.domain.event import Heard, UnreadableEvent, read_event
+from darkroom.aws.events.followers import ALIVE_AT, PREFIX, FollowersQueues
+from darkroom.domain.events.event import Heard, UnreadableEvent, read_event
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient

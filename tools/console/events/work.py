@@ -11,10 +11,10 @@ from console.events.tail import Follower
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupted, Interrupts
-from darkroom.domain.event import Heard
-from darkroom.domain.instants import rfc3339
-from darkroom.operations.pace import Pace
-from darkroom.operations.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
+from darkroom.domain.events.event import Heard
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.operator.events.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
+from darkroom.operator.kernel.pace import Pace
 
 _SHOWN = 20
 

@@ -191,7 +191,7 @@ def ls(
     --late only those that wait.
     """
     from console.images import listing  # noqa: PLC0415 - what talks to AWS takes half a second to import
-    from darkroom.domain.image import Status  # noqa: PLC0415
+    from darkroom.domain.images.image import Status  # noqa: PLC0415
 
     unknown = sorted(set(statuses or ()) - set(Status))
     if unknown:

@@ -10,13 +10,13 @@ from typing import Any
 
 from console.stack.operators import Stack
 from console.terminal import display
-from darkroom.domain.image import Cause, Image, Status
-from darkroom.domain.instants import Milliseconds, day_of, rfc3339
-from darkroom.domain.lanes import LANES
-from darkroom.domain.listing import MAX_PAGE_IMAGES
-from darkroom.domain.tenants import DEFAULT_TENANT, Tenant
-from darkroom.operations.list_late_images import Ports as LatePorts
-from darkroom.operations.list_late_images import list_late_images
+from darkroom.domain.images.image import Cause, Image, Status
+from darkroom.domain.images.listing import MAX_PAGE_IMAGES
+from darkroom.domain.kernel.instants import Milliseconds, day_of, rfc3339
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.tenants import DEFAULT_TENANT, Tenant
+from darkroom.operator.images.list_late_images import Ports as LatePorts
+from darkroom.operator.images.list_late_images import list_late_images
 
 _HEADS = ("id", "tenant", "lane", "status", "attempt", "cause")
 

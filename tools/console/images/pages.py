@@ -11,7 +11,7 @@ from rich.text import Text
 
 from console.api.client import StatusDocument, VariantDocument
 from console.terminal.display import instant, line, printable, seconds, table
-from darkroom.domain.sizes import size_in_words
+from darkroom.domain.kernel.sizes import size_in_words
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 

@@ -10,8 +10,8 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.operations.pace import Pace
-from darkroom.operations.redo_image import NotRedoable, Ports, redo_image
+from darkroom.operator.images.redo_image import NotRedoable, Ports, redo_image
+from darkroom.operator.kernel.pace import Pace
 
 
 def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:

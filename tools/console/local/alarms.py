@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from console.terminal import display
-from darkroom.aws.alarms import alarm_of
-from darkroom.domain.observation import Alarm, causes_of, incident_first
+from darkroom.aws.operator.alarms import alarm_of
+from darkroom.domain.operator.observation import Alarm, causes_of, incident_first
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

@@ -13,7 +13,7 @@ from console.images.pages import hint, show_files, show_findings
 from console.images.watch import NotFinished, wait_for
 from console.terminal import display
 from console.upload.sender import send_file
-from darkroom.domain.sizes import size_in_words
+from darkroom.domain.kernel.sizes import size_in_words
 
 _TIMEOUT_SECONDS = 300.0
 

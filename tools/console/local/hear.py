@@ -15,8 +15,8 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.webhooks.forward import SECRET_BYTES, Forwarder, NotAnswered
 from console.webhooks.receiver import receiving
-from darkroom.domain.event import EventType, read_event
-from darkroom.domain.webhook_signature import secret_text
+from darkroom.domain.events.event import EventType, read_event
+from darkroom.domain.webhooks.webhook_signature import secret_text
 
 _TIMEOUT_SECONDS = 30.0
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console.terminal import display
-from darkroom.operations import serve_page
+from darkroom.operations.page import serve_page
 from embedded_aws import environment
 from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from embedded_aws.paths import State
@@ -26,7 +26,8 @@ from stacks.record import StackRecord
 _TAIL_LINES = 20
 _ADVICE = {
     "setting up the Python environments": "Check that this machine reaches a Python package index, and run this again.",
-    "reading the presets": "Correct layers/core/darkroom/domain/presets.py, then run this again; nothing was built.",
+    "reading the presets": "Correct layers/core/darkroom/domain/recipes/presets.py, then run this again; nothing was "
+    "built.",
     "sam build": "Fix what it names, then run this again, or `./darkroom local deploy` if a stack is running.",
     "sam deploy": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
     "a function": "Fix it, then `./darkroom local deploy` if a stack is running, or `make run`.",

@@ -11,8 +11,8 @@ from typing import Any
 from rich.text import Text
 
 from console.terminal.display import printable
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.trace import API
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.operator.trace import API
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

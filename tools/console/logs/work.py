@@ -19,9 +19,9 @@ from console.terminal.at_once import at_once
 from console.terminal.durations import seconds_of
 from console.terminal.instants import milliseconds
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
-from darkroom.aws.errors import pages_of
-from darkroom.domain.errors import Retryable
-from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.aws.kernel.errors import pages_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 
 LOCAL_SECONDS, DEPLOYED_SECONDS = 0.5, 5.0
 """How often following looks: FilterLogEvents takes some requests per second of an account."""

@@ -30,11 +30,11 @@ from console.tenants.keys import key_id_named
 from console.terminal import display
 from console.terminal.many import IMAGES_PER_SECOND
 from console.webhooks.commands import webhook_id_named
-from darkroom.domain.api_keys import KeyState
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, TenantState, Tier
-from darkroom.operations.mend_webhook import Ports as MendPorts
-from darkroom.operations.mend_webhook import mend_webhook
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, TenantState, Tier
+from darkroom.domain.tenants.api_keys import KeyState
+from darkroom.operator.webhooks.mend_webhook import Ports as MendPorts
+from darkroom.operator.webhooks.mend_webhook import mend_webhook
 
 MOST_IDS = 1000
 """The most ids that an action takes, or that an answer names; more are chosen by other words."""

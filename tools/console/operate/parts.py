@@ -28,13 +28,13 @@ from console.top import work as top
 from console.top.document import document
 from console.trace import work as trace
 from console.usage import work as usage
-from darkroom.domain.dead_letter import Verdict
-from darkroom.domain.endpoint import Endpoint
-from darkroom.domain.image import Status
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.observation import condition_of
-from darkroom.http.webhooks import webhook_document
-from darkroom.operations.observe_stack import Observation, observe_stack
+from darkroom.domain.dead_letters.dead_letter import Verdict
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.operator.observation import condition_of
+from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.http.webhooks.webhooks import webhook_document
+from darkroom.operator.observation.observe_stack import Observation, observe_stack
 
 type Query = Mapping[str, Sequence[str]]
 """A request's parameters, each with all its values."""

@@ -12,7 +12,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from console.api.client import ApiError, Unreachable
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 
 
 @dataclass

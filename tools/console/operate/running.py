@@ -17,7 +17,7 @@ from typing import Any
 from console.operate.problems import Problem
 from console.terminal import display
 from console.terminal.interrupts import Ending, ended_by
-from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 
 PATIENCE_SECONDS = 1.0
 """How long a request waits for the end of the action that it has begun: most have ended by then."""

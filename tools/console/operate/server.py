@@ -28,8 +28,8 @@ from console.operate.entrance import Entrance
 from console.operate.parts import Parts
 from console.operate.problems import Problem, invalid, problem_of
 from console.operate.shell import Shell
-from darkroom.domain.sizes import limit_in_words
-from darkroom.http.page import content_security_policy
+from darkroom.domain.kernel.sizes import limit_in_words
+from darkroom.http.page.page import content_security_policy
 from stacks.websites import Headers, hosts_of, origins_of, refusal
 
 API = "/operate/api/"

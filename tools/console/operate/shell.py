@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from console.api.client import ApiError
-from darkroom.http.page import shell_with
+from darkroom.http.page.page import shell_with
 
 _INDEX = "index.html"
 

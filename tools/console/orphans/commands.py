@@ -36,7 +36,7 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 
 
 def _age(text: str | None) -> str | None:
-    from darkroom.operations.list_orphans import LEAST_AGE_SECONDS  # noqa: PLC0415
+    from darkroom.operator.images.list_orphans import LEAST_AGE_SECONDS  # noqa: PLC0415
 
     try:
         seconds = seconds_of(text)

@@ -13,13 +13,13 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.sizes import size_in_words
-from darkroom.operations.list_orphans import Look, Orphan, list_orphans
-from darkroom.operations.list_orphans import Ports as ListPorts
-from darkroom.operations.patience import Patience
-from darkroom.operations.remove_orphans import Ports as RemovePorts
-from darkroom.operations.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.kernel.sizes import size_in_words
+from darkroom.operator.images.list_orphans import Look, Orphan, list_orphans
+from darkroom.operator.images.list_orphans import Ports as ListPorts
+from darkroom.operator.images.remove_orphans import Ports as RemovePorts
+from darkroom.operator.images.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
+from darkroom.operator.kernel.patience import Patience
 
 STANDARD_AGE = "2d"
 """The default age: somebody who erased a table by mistake has noticed by then."""

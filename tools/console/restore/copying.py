@@ -10,10 +10,10 @@ from itertools import batched
 from console.restore.decisions import Decision, Item, Outcome
 from console.restore.tables import ROWS_AT_ONCE, Copy, Live, Stream
 from console.terminal.many import do_to_many
-from darkroom.operations.audit_trail import Deeds
-from darkroom.operations.pace import Pace
-from darkroom.operations.patience import Patience
-from darkroom.ports import Clock
+from darkroom.operator.kernel.audit_trail import Deeds
+from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.kernel.patience import Patience
+from darkroom.ports.kernel import Clock
 
 ROWS_PER_SECOND, AT_A_TIME = 500, 16
 """The pace: at most an eighth of what a table that nobody has used for days takes (4,000 writes a second)."""

@@ -8,15 +8,15 @@ from enum import StrEnum
 from typing import Any
 
 from console.restore.since import Since
-from darkroom.aws.attributes import to_attributes
-from darkroom.aws.endpoints_table import ENDPOINTS
-from darkroom.aws.images_table import from_item, to_item
-from darkroom.domain.endpoint import DisabledBy, disable
-from darkroom.domain.fetch import fetched
-from darkroom.domain.image import Image, Provenance, Source, Status
-from darkroom.domain.instants import Milliseconds, day_of
-from darkroom.domain.transitions import arrive, delete, due_now, redo
-from darkroom.ports import UnreadableRow
+from darkroom.aws.images.images_table import from_item, to_item
+from darkroom.aws.kernel.attributes import to_attributes
+from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
+from darkroom.domain.images.image import Image, Provenance, Source, Status
+from darkroom.domain.images.transitions import arrive, delete, due_now, redo
+from darkroom.domain.imports.fetch import fetched
+from darkroom.domain.kernel.instants import Milliseconds, day_of
+from darkroom.domain.webhooks.endpoint import DisabledBy, disable
+from darkroom.ports.kernel import UnreadableRow
 
 type Item = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom.domain.audit import Entry, State
-from darkroom.domain.instants import Milliseconds
-from darkroom.ports import Audit, LogLines
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.operator.audit import Entry, State
+from darkroom.ports.operator import Audit, LogLines
 
 CLOCK_MILLISECONDS = 15 * 60_000
 """How far an operator's clock may be off (S3 and IAM refuse a request that is further): so much before the point the

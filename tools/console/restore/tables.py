@@ -13,11 +13,11 @@ from botocore.exceptions import ClientError
 from console.api.client import ApiError
 from console.restore.decisions import Found, Item
 from console.stack.operators import Stack
-from darkroom.aws.errors import code_of, items_at, pages_of, retryable
-from darkroom.aws.objects import MADE_FOR, OutputsBucket, original_key
-from darkroom.domain.image import Image, Source, Status
-from darkroom.domain.instants import Milliseconds
-from darkroom.operations.patience import Patience
+from darkroom.aws.images.objects import MADE_FOR, OutputsBucket, original_key
+from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
+from darkroom.domain.images.image import Image, Source, Status
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.operator.kernel.patience import Patience
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "ImagesTable": ("image_id",),

@@ -21,10 +21,10 @@ from console.restore.tables import TABLES, Copy, Stores, Stream, copy_named, rec
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.aws.objects import OutputsBucket
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
-from darkroom.operations.patience import Patience
+from darkroom.aws.images.objects import OutputsBucket
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND
 
 _SHOWN = 20
 _PUBLISHER = "PublishEventsFunctionImagesTable"

@@ -22,31 +22,31 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 from console.api.client import NOT_RUNNING, ApiError
 from console.stack.local import local_stack
 from console.terminal import display
-from darkroom.aws.alarms import CloudWatchAlarms
-from darkroom.aws.audit_log import AuditLog
-from darkroom.aws.clients import watch
-from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
-from darkroom.aws.deliveries_table import DeliveriesTable
-from darkroom.aws.endpoints_table import EndpointsTable
-from darkroom.aws.events_topic import SnsTopic
-from darkroom.aws.holds import HoldReleases
-from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.log_groups import LogGroups
-from darkroom.aws.measurements import CloudWatchMeasurements
-from darkroom.aws.original_versions import OriginalVersionsBucket
-from darkroom.aws.outcomes_table import OutcomesTable
-from darkroom.aws.queue_counts import SqsQueueCounts
-from darkroom.aws.queues import LaneQueues, SqsHoldQueue
-from darkroom.aws.secrets import StoredSecret
-from darkroom.aws.signing import MessageSigner
-from darkroom.aws.tenants_table import TenantsTable
-from darkroom.aws.throughput_table import ThroughputTable
-from darkroom.aws.token_buckets_table import TokenBucketsTable
-from darkroom.aws.usage_table import UsageTable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.lanes import LANES, Lane, lanes_with
-from darkroom.operations.audit_trail import Trail
-from darkroom.ports import UnreadableRow
+from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.aws.events.events_topic import SnsTopic
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.original_versions import OriginalVersionsBucket
+from darkroom.aws.images.outcomes_table import OutcomesTable
+from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.kernel.clients import watch
+from darkroom.aws.kernel.secrets import StoredSecret
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.aws.operator.alarms import CloudWatchAlarms
+from darkroom.aws.operator.audit_log import AuditLog
+from darkroom.aws.operator.log_groups import LogGroups
+from darkroom.aws.operator.measurements import CloudWatchMeasurements
+from darkroom.aws.operator.queue_counts import SqsQueueCounts
+from darkroom.aws.schedules.holds import HoldReleases
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
+from darkroom.operator.kernel.audit_trail import Trail
+from darkroom.ports.kernel import UnreadableRow
 from stacks.clients import isolated_clients, of_account
 from stacks.running import NoSuchResource, RunningStack
 

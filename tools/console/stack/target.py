@@ -15,7 +15,7 @@ import typer
 from console.api.client import Api, ApiError, Pause, is_loopback
 from console.options import option
 from console.stack.local import local_stack
-from darkroom.domain.api_keys import key_id_of
+from darkroom.domain.tenants.api_keys import key_id_of
 
 if TYPE_CHECKING:
     from console.stack.operators import Stack

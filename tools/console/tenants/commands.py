@@ -10,10 +10,9 @@ import typer
 from console.options import JsonOption, YesOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
-from darkroom.domain.api_keys import key_id_of
-from darkroom.domain.lanes import lane_for
-from darkroom.domain.sizes import size_in_words
-from darkroom.domain.tenants import (
+from darkroom.domain.kernel.lanes import lane_for
+from darkroom.domain.kernel.sizes import size_in_words
+from darkroom.domain.kernel.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
     MOST_ERASED_AT_ONCE,
@@ -22,6 +21,7 @@ from darkroom.domain.tenants import (
     Tier,
     is_tenant_id,
 )
+from darkroom.domain.tenants.api_keys import key_id_of
 
 _HELP = """Tenants: who may call the API, in which lane, how much they may ask for and store.
 

@@ -14,22 +14,22 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from console.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
-from darkroom.domain.dead_letter import RETENTION_SECONDS
-from darkroom.domain.due import REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
-from darkroom.domain.errors import UnknownImage
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, TenantState
-from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
-from darkroom.domain.usage import COUNTED_DAYS, REMEMBERED_DAYS
-from darkroom.operations.audit_trail import Deeds
-from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
-from darkroom.operations.change_tenant import Ports as ChangePorts
-from darkroom.operations.change_tenant import UnknownTenant, change_tenant
-from darkroom.operations.delete_image import Ports as DeletePorts
-from darkroom.operations.delete_image import delete_image
-from darkroom.operations.erase_tenant import Forgotten, Ports, forget_tenants, image_ids, keys_of
-from darkroom.operations.pace import Pace
-from darkroom.ports import UnreadableRow
+from darkroom.domain.dead_letters.dead_letter import RETENTION_SECONDS
+from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
+from darkroom.domain.kernel.errors import UnknownImage
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, TenantState
+from darkroom.domain.sweeping.due import REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
+from darkroom.domain.usage.usage import COUNTED_DAYS, REMEMBERED_DAYS
+from darkroom.operations.images.delete_image import Ports as DeletePorts
+from darkroom.operations.images.delete_image import delete_image
+from darkroom.operator.kernel.audit_trail import Deeds
+from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND
+from darkroom.operator.tenants.change_tenant import Ports as ChangePorts
+from darkroom.operator.tenants.change_tenant import UnknownTenant, change_tenant
+from darkroom.operator.tenants.erase_tenant import Forgotten, Ports, forget_tenants, image_ids, keys_of
+from darkroom.ports.kernel import UnreadableRow
 
 _LAG_SECONDS = 10
 """How far the index of images, and what is counted from events, may be behind the table of images, and then some."""

@@ -10,7 +10,7 @@ from console.options import JsonOption, duration, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.tenants.commands import TenantArgument, tenant_named
 from console.terminal.durations import seconds_of
-from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, Scope, is_key_id, key_id_of
+from darkroom.domain.tenants.api_keys import MAX_LABEL_CHARACTERS, Scope, is_key_id, key_id_of
 
 _HELP = """API keys, [bold]dr_<id>_<secret>[/bold]: a tenant calls the API with one.
 

@@ -12,25 +12,25 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import Interrupts
 from console.terminal.many import do_to_many
-from darkroom.domain.api_keys import ApiKey, KeyState
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.sizes import size_in_words
-from darkroom.domain.stored import NOTHING, Stored
-from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
-from darkroom.operations.add_tenant import Ports as AddPorts
-from darkroom.operations.add_tenant import TenantExists, add_tenant
-from darkroom.operations.change_tenant import Ports as ChangePorts
-from darkroom.operations.change_tenant import UnknownTenant, change_tenant
-from darkroom.operations.create_key import Ports as CreatePorts
-from darkroom.operations.create_key import create_key as create_key_of
-from darkroom.operations.pace import Pace
-from darkroom.operations.recount_stored import Ports as RecountPorts
-from darkroom.operations.recount_stored import correct_stored, recount_stored
-from darkroom.operations.revoke_key import Ports as RevokePorts
-from darkroom.operations.revoke_key import UnknownKey
-from darkroom.operations.revoke_key import revoke_key as revoke_key_of
-from darkroom.operations.rotate_key import KeyNotActive
-from darkroom.operations.rotate_key import rotate_key as rotate_key_of
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.sizes import size_in_words
+from darkroom.domain.kernel.stored import NOTHING, Stored
+from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
+from darkroom.domain.tenants.api_keys import ApiKey, KeyState
+from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.tenants.add_tenant import Ports as AddPorts
+from darkroom.operator.tenants.add_tenant import TenantExists, add_tenant
+from darkroom.operator.tenants.change_tenant import Ports as ChangePorts
+from darkroom.operator.tenants.change_tenant import UnknownTenant, change_tenant
+from darkroom.operator.tenants.create_key import Ports as CreatePorts
+from darkroom.operator.tenants.create_key import create_key as create_key_of
+from darkroom.operator.tenants.revoke_key import Ports as RevokePorts
+from darkroom.operator.tenants.revoke_key import UnknownKey
+from darkroom.operator.tenants.revoke_key import revoke_key as revoke_key_of
+from darkroom.operator.tenants.rotate_key import KeyNotActive
+from darkroom.operator.tenants.rotate_key import rotate_key as rotate_key_of
+from darkroom.operator.usage.recount_stored import Ports as RecountPorts
+from darkroom.operator.usage.recount_stored import correct_stored, recount_stored
 
 _ENLISTED_PER_SECOND, _ENLISTED_AT_A_TIME = 500, 32
 """A quarter of what one tenant's part of an index takes, and what 32 remote connections can do."""

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from darkroom.ports import UnreadableRow
+from darkroom.ports.kernel import UnreadableRow
 
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
 

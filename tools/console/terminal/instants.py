@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import typer
 
 from console.terminal import display
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
 
 
 def milliseconds(text: str) -> Milliseconds:

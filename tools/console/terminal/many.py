@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from darkroom.operations.pace import Pace
+from darkroom.operator.kernel.pace import Pace
 
 IMAGES_PER_SECOND, AT_A_TIME = 50, 8
 """The usual pace: what eight remote connections can do, and far less than a table or queue takes."""

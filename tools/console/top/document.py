@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.lanes import Lane
-from darkroom.domain.load_shedding import high_water_mark
-from darkroom.domain.observation import ERROR_MINUTES, Alarm, Counted, Working, causes_of, condition_since
-from darkroom.operations.list_retrying import Defect
-from darkroom.operations.observe_stack import DeadLetterCause, Observation, Unhealthy
+from darkroom.domain.images.load_shedding import high_water_mark
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.lanes import Lane
+from darkroom.domain.operator.observation import ERROR_MINUTES, Alarm, Counted, Working, causes_of, condition_since
+from darkroom.operator.images.list_retrying import Defect
+from darkroom.operator.observation.observe_stack import DeadLetterCause, Observation, Unhealthy
 
 VERSION = 1
 """Changes when a field changes its meaning or goes; new fields may come at any time."""

@@ -13,12 +13,22 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from console.terminal.display import age, of, printable
-from darkroom.domain.due import BEHIND_SECONDS
-from darkroom.domain.fingerprint import WORKER, Frame
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import Lane
-from darkroom.domain.load_shedding import high_water_mark
-from darkroom.domain.observation import (
+from darkroom.domain.images.load_shedding import high_water_mark
+from darkroom.domain.images.service_level import (
+    BUDGET_DAYS,
+    FAST_BURN,
+    FAST_MINUTES,
+    LEAST_BAD,
+    OBJECTIVE,
+    SLOW_BURN,
+    SLOW_MINUTES,
+    Budget,
+)
+from darkroom.domain.kernel.fingerprint import WORKER, Frame
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import Lane
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.operator.observation import (
     ERROR_MINUTES,
     Alarm,
     Condition,
@@ -29,18 +39,8 @@ from darkroom.domain.observation import (
     causes_of,
     condition_since,
 )
-from darkroom.domain.retry import MAX_ATTEMPTS
-from darkroom.domain.service_level import (
-    BUDGET_DAYS,
-    FAST_BURN,
-    FAST_MINUTES,
-    LEAST_BAD,
-    OBJECTIVE,
-    SLOW_BURN,
-    SLOW_MINUTES,
-    Budget,
-)
-from darkroom.operations.observe_stack import PANELS, Observation, Panel, Unfinished
+from darkroom.domain.sweeping.due import BEHIND_SECONDS
+from darkroom.operator.observation.observe_stack import PANELS, Observation, Panel, Unfinished
 
 TWO_COLUMNS_FROM = 150
 """The width from which panels stand side by side."""

@@ -15,8 +15,8 @@ from console.terminal.at_once import at_once
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from console.top import pages
 from console.top.document import document
-from darkroom.domain.errors import Retryable
-from darkroom.operations.observe_stack import Observation, Ports, observe_stack
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.observation.observe_stack import Observation, Ports, observe_stack
 
 LOCAL_SECONDS, DEPLOYED_SECONDS = 2.0, 5.0
 """How often a stack is looked at, unless the command says otherwise."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.trace import Step
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.operator.trace import Step
 
 LONGEST_PART = 0.25
 """A wait takes at most this part of the width; how long it really was is in the table."""

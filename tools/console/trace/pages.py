@@ -11,8 +11,8 @@ from rich.text import Text
 
 from console.terminal import display
 from console.trace.axis import Axis, axis_for, end_of
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.trace import Kind, Level, Step, Trace
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.operator.trace import Kind, Level, Step, Trace
 
 _BARS: dict[Kind, str] = {"request": "█", "wait": "┄", "attempt": "█", "delivery": "█"}
 _MOMENT = "◆"

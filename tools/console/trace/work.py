@@ -6,8 +6,8 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from console.trace import pages
-from darkroom.domain.errors import UnknownImage
-from darkroom.operations.trace_image import Ports, trace_image
+from darkroom.domain.kernel.errors import UnknownImage
+from darkroom.operator.observation.trace_image import Ports, trace_image
 
 
 def trace(stack: Stack, image_id: str, *, as_json: bool) -> None:

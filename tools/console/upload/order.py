@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from console.terminal import display
-from darkroom.domain.sizes import limit_in_words, size_beside
+from darkroom.domain.kernel.sizes import limit_in_words, size_beside
 
 # Darkroom accepts no longer recipe; the API itself explains what the fields may contain.
 _LARGEST_RECIPE_BYTES = 4096

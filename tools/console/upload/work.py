@@ -18,7 +18,7 @@ from console.upload.order import Order
 from console.upload.pages import ENDED_BADLY, Summary
 from console.upload.photos import Photo
 from console.upload.sender import KeySource, Outcome, Sender, send_file
-from darkroom.domain.sizes import size_in_words
+from darkroom.domain.kernel.sizes import size_in_words
 
 _SECONDS_TO_FINISH = 10.0
 _TICK_SECONDS = 0.25

@@ -8,9 +8,9 @@ import typer
 
 from console.stack.operators import Stack
 from console.terminal import display
-from darkroom.domain.instants import day_of
-from darkroom.domain.sizes import size_in_words
-from darkroom.domain.usage import Usage
+from darkroom.domain.kernel.instants import day_of
+from darkroom.domain.kernel.sizes import size_in_words
+from darkroom.domain.usage.usage import Usage
 
 _HEADS = ("day", "tenant", "images", "size", "runs", "variants' size", "megapixels")
 

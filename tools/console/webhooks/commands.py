@@ -13,9 +13,9 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.instants import milliseconds
 from console.webhooks.forward import problem_with
-from darkroom.domain.delivery import DeliveryStatus, is_delivery_id
-from darkroom.domain.endpoint_ids import is_endpoint_id
-from darkroom.domain.instants import rfc3339
+from darkroom.domain.kernel.endpoint_ids import is_endpoint_id
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.webhooks.delivery import DeliveryStatus, is_delivery_id
 
 _HELP = """Webhooks: events that are sent to a program, signed by Standard Webhooks.
 

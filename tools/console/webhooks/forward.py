@@ -12,8 +12,8 @@ import httpx
 from console.api.client import certificates_for, is_loopback
 from console.terminal.display import printable
 from console.webhooks.pages import answered
-from darkroom.domain.event import Heard, without_stored
-from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from darkroom.domain.events.event import Heard, without_stored
+from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 
 SECRET_BYTES = 32
 """The length of a secret: Standard Webhooks wants 24 to 64 bytes."""

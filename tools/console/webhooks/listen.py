@@ -14,8 +14,8 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from console.webhooks.forward import SECRET_BYTES, Forwarder, NotAnswered
-from darkroom.domain.event import Heard
-from darkroom.domain.webhook_signature import secret_text
+from darkroom.domain.events.event import Heard
+from darkroom.domain.webhooks.webhook_signature import secret_text
 
 
 def listen(stack: Stack, *, forward_to: str | None, tenant: str | None, types: Sequence[str], as_json: bool) -> None:

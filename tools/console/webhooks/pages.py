@@ -11,7 +11,7 @@ from rich.text import Text
 from console.terminal.display import advise, line, printable, table
 
 if TYPE_CHECKING:
-    from darkroom.http.webhooks import AttemptDocument, DeliveryDocument, WebhookDocument
+    from darkroom.http.webhooks.webhooks import AttemptDocument, DeliveryDocument, WebhookDocument
 
 _SHOWN_CHARACTERS = 200
 

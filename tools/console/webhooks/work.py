@@ -8,7 +8,7 @@ from console.api.webhooks import Webhooks
 from console.stack.target import Target
 from console.terminal import display
 from console.webhooks import pages
-from darkroom.http.webhooks import DeliveryDocument, NewWebhookDocument
+from darkroom.http.webhooks.webhooks import DeliveryDocument, NewWebhookDocument
 
 
 def list_(target: Target, *, as_json: bool) -> None:

@@ -14,8 +14,8 @@ What still differs from AWS: AWS documents filters of DynamoDB's events by the k
 `eventName` and the others too, as AWS's examples do. A mapping with an invalid filter is not refused.
 """
 
-from checks.event_patterns import matches
 from embedded_aws.emulator import Emulator
+from embedded_aws.event_patterns import matches
 from embedded_aws.ministack_internals import internals, replace
 
 

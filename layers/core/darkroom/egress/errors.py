@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.kernel.errors import Rejected, Retryable
 
 type Reason = Literal[
     "length",

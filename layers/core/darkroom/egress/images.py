@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 
-from darkroom.domain.fetch import (
+from darkroom.domain.images.image import Provenance
+from darkroom.domain.imports.fetch import (
     FAILED,
     MAX_SOURCE_URL_LENGTH,
     NOT_FOUND,
@@ -19,10 +20,9 @@ from darkroom.domain.fetch import (
     Fetched,
     Unfetched,
 )
-from darkroom.domain.image import Provenance
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import FETCH_SECONDS
-from darkroom.domain.sizes import limit_in_words
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import FETCH_SECONDS
+from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.egress.connection import Deadline, Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import Response, send

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from darkroom.domain.delivery import Answer
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.webhooks.delivery import Answer
 from darkroom.egress.connection import Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import send

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, Literal
 
-from darkroom.domain.media_types import SNIFF_BYTES
+from darkroom.domain.images.media_types import SNIFF_BYTES
 from darkroom.egress.connection import Deadline, Resolve, connect, system_addresses
 from darkroom.egress.errors import RequestFailed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
 
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.kernel.instants import Milliseconds
 
 
 def seconds_until(retry_after: str | None, now: Milliseconds) -> int | None:

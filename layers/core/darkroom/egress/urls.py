@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from darkroom.domain.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
+from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
 from darkroom.egress.errors import UrlRefused
 
 if TYPE_CHECKING:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from darkroom.domain.errors import Misconfigured, Rejected, Retryable, UnknownDelivery, UnknownImage, UnknownWebhook
-from darkroom.domain.field_problems import InvalidFields
-from darkroom.domain.ids import is_image_id
-from darkroom.domain.stored import QuotaExceeded
-from darkroom.http.callers import caller_of
-from darkroom.http.problems import Excess, FieldErrorDocument, Problem
-from darkroom.http.requests import correlation_id_of
-from darkroom.http.responses import problem_response
-from darkroom.http.route import Route
-from darkroom.http.router import AnswerMetrics, Middleware, Next, Response, Router
-from darkroom.ports import UnreadableRow
+from darkroom.domain.kernel.errors import (
+    Misconfigured,
+    Rejected,
+    Retryable,
+    UnknownDelivery,
+    UnknownImage,
+    UnknownWebhook,
+)
+from darkroom.domain.kernel.field_problems import InvalidFields
+from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.stored import QuotaExceeded
+from darkroom.http.kernel.callers import caller_of
+from darkroom.http.kernel.problems import Excess, FieldErrorDocument, Problem
+from darkroom.http.kernel.requests import correlation_id_of
+from darkroom.http.kernel.responses import problem_response
+from darkroom.http.kernel.route import Route
+from darkroom.http.kernel.router import AnswerMetrics, Middleware, Next, Response, Router
+from darkroom.ports.kernel import UnreadableRow
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable
 

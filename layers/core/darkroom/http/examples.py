@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from darkroom.domain.delivery import PING, Answer, Delivery, DeliveryAttempt, DeliveryStatus, new_delivery, record
-from darkroom.domain.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, Secret, disable, fail
-from darkroom.domain.event import Event, EventType, body_of, without_stored, written_event
-from darkroom.domain.image import Image, Source, Status, Variant
-from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.lanes import SLOW
-from darkroom.domain.listing import Cursor
-from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
-from darkroom.domain.row_events import events_of
-from darkroom.domain.transitions import (
+from darkroom.domain.events.event import Event, EventType, body_of, without_stored, written_event
+from darkroom.domain.images.image import Image, Source, Status, Variant
+from darkroom.domain.images.listing import Cursor
+from darkroom.domain.images.transitions import (
     UPLOAD_SECONDS,
     accept,
     await_upload,
@@ -23,8 +17,22 @@ from darkroom.domain.transitions import (
     expire,
     reject,
 )
-from darkroom.domain.webhook_signature import secret_text
-from darkroom.http.documents import (
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.lanes import SLOW
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.webhooks.delivery import (
+    PING,
+    Answer,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryStatus,
+    new_delivery,
+    record,
+)
+from darkroom.domain.webhooks.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, Secret, disable, fail
+from darkroom.domain.webhooks.row_events import events_of
+from darkroom.domain.webhooks.webhook_signature import secret_text
+from darkroom.http.images.documents import (
     FormDocument,
     ImageDocument,
     PageDocument,
@@ -34,10 +42,10 @@ from darkroom.http.documents import (
     listed_document,
     status_document,
 )
-from darkroom.http.headers import EXAMPLE_ID, EXAMPLE_URL, EXAMPLE_WEBHOOK_ID
-from darkroom.http.list_queries import cursor_text
-from darkroom.http.usage import DayDocument, UsageDocument
-from darkroom.http.webhooks import (
+from darkroom.http.images.list_queries import cursor_text
+from darkroom.http.kernel.headers import EXAMPLE_ID, EXAMPLE_URL, EXAMPLE_WEBHOOK_ID
+from darkroom.http.usage.usage import DayDocument, UsageDocument
+from darkroom.http.webhooks.webhooks import (
     DeliveriesDocument,
     DeliveryDocument,
     NewWebhookDocument,

@@ -11,19 +11,19 @@ from typing import Annotated, Any, TypedDict
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from darkroom.domain.delivery import PING
-from darkroom.domain.event import MEANINGS
-from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
-from darkroom.http.documents import ImageDocument, StatusDocument, UploadDocument
+from darkroom.domain.events.event import MEANINGS
+from darkroom.domain.webhooks.delivery import PING
+from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.http.examples import event_body, examples_of
-from darkroom.http.forms import FILE_PART, FORM_MEDIA_TYPE
-from darkroom.http.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
-from darkroom.http.payloads import PAYLOADS
-from darkroom.http.problems import PROBLEMS, Problem, ProblemDocument, problem_document
-from darkroom.http.requests import JSON
-from darkroom.http.route import EVERYWHERE, NOWHERE, Answer, Body, Parameter, Route
+from darkroom.http.images.documents import ImageDocument, StatusDocument, UploadDocument
+from darkroom.http.kernel.forms import FILE_PART, FORM_MEDIA_TYPE
+from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
+from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, problem_document
+from darkroom.http.kernel.requests import JSON
+from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Answer, Body, Parameter, Route
 from darkroom.http.routes import ROUTES
-from darkroom.http.webhooks import NewWebhookDocument, WebhookDocument
+from darkroom.http.webhooks.payloads import PAYLOADS
+from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
 
 type Json = dict[str, Any]

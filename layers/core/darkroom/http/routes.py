@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 
-from darkroom.http.fetch_routes import POST_IMAGE
-from darkroom.http.image_routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
-from darkroom.http.openapi_route import GET_OPENAPI
-from darkroom.http.schedule_routes import PATCH_IMAGE
-from darkroom.http.upload_routes import POST_UPLOAD
-from darkroom.http.usage_routes import GET_USAGE
-from darkroom.http.webhook_routes import WEBHOOK_ROUTES
+from darkroom.http.images.routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
+from darkroom.http.imports.routes import POST_IMAGE
+from darkroom.http.kernel.openapi_route import GET_OPENAPI
+from darkroom.http.schedules.routes import PATCH_IMAGE
+from darkroom.http.uploads.routes import POST_UPLOAD
+from darkroom.http.usage.routes import GET_USAGE
+from darkroom.http.webhooks.routes import WEBHOOK_ROUTES
 
 ROUTES = (
     POST_IMAGE,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import pyvips
 
-from darkroom.domain.recipes import POINT_STEPS, FocalPoint
+from darkroom.domain.recipes.recipes import POINT_STEPS, FocalPoint
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
-from darkroom.imaging.geometry import Placement
-from darkroom.imaging.resize import scaled
+from darkroom.imaging.scaling.geometry import Placement
+from darkroom.imaging.scaling.resize import scaled
 
 _SIDE = 96
 """The longer side, in pixels, of the picture that is looked at: three to a cell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from darkroom.domain.recipes import OutputFormat
+from darkroom.domain.recipes.recipes import OutputFormat
 
 EQUAL_QUALITIES: dict[int, dict[OutputFormat, int]] = {
     10: {"webp": 1, "avif": 5},

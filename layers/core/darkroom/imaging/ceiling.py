@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyvips
 
-from darkroom.domain.lanes import Effort
-from darkroom.domain.recipes import OutputFormat
-from darkroom.domain.sizes import limit_in_words
+from darkroom.domain.kernel.lanes import Effort
+from darkroom.domain.kernel.sizes import limit_in_words
+from darkroom.domain.recipes.recipes import OutputFormat
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.encode import encode
-from darkroom.imaging.resize import scaled
+from darkroom.imaging.scaling.resize import scaled
 
 if TYPE_CHECKING:
     from darkroom.imaging.rights import Carriers

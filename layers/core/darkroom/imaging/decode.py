@@ -16,10 +16,10 @@ from itertools import islice
 import pyvips
 from PIL import _avif
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import Limits
-from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
-from darkroom.domain.sizes import excess_in_words
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.media_types import SNIFF_BYTES, input_format_of, names_of
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.imaging.alpha import unpremultiplied
 from darkroom.imaging.faults import DECODERS_ERRORS, refusal_of
 from darkroom.imaging.headers import (
@@ -34,7 +34,7 @@ from darkroom.imaging.headers import (
     without_metadata,
 )
 from darkroom.imaging.memory import at_most
-from darkroom.imaging.shrinking import shrink_of
+from darkroom.imaging.scaling.shrinking import shrink_of
 from darkroom.imaging.strips import strips
 
 # A worker develops one stranger's file after another, and libvips would keep the last hundred of them in its cache.

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import pyvips
 from PIL import Image
 
-from darkroom.domain.errors import OVERLAY_UNDECODABLE, Rejected
-from darkroom.domain.lanes import Effort
-from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import (
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.kernel.errors import OVERLAY_UNDECODABLE, Rejected
+from darkroom.domain.kernel.lanes import Effort
+from darkroom.domain.recipes.recipes import (
     ATTENTION,
     DEFAULT_QUALITY,
     EDGE,
@@ -37,10 +37,10 @@ from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, from_memory, open_original
 from darkroom.imaging.edits import Box, edited, turned
 from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES, in_colour
-from darkroom.imaging.geometry import Placement, place
 from darkroom.imaging.overlay import OverlayPicture, overlaid, shown_size
 from darkroom.imaging.placeholder import PLACEHOLDER_SIDE, Placeholder, placeholder_of
-from darkroom.imaging.resize import (
+from darkroom.imaging.scaling.geometry import Placement, place
+from darkroom.imaging.scaling.resize import (
     base_size,
     cascade,
     colour_of,
@@ -48,7 +48,7 @@ from darkroom.imaging.resize import (
     scaled_in_place,
     upright,
 )
-from darkroom.imaging.shrinking import is_stretched, quality_steps
+from darkroom.imaging.scaling.shrinking import is_stretched, quality_steps
 
 if TYPE_CHECKING:
     from darkroom.imaging.animation import AnimationWriter, Timeline

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import pyvips
 
-from darkroom.domain.recipes import FocalPoint, Recipe, Region, VariantSpec
+from darkroom.domain.recipes.recipes import FocalPoint, Recipe, Region, VariantSpec
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.decode import Original
-from darkroom.imaging.resize import scaled
+from darkroom.imaging.scaling.resize import scaled
 
 _HELD_BYTES = 64_000_000
 """A picture of at most this many bytes is decoded once, and kept for all steps: 21 megapixels of RGB."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyvips
 from PIL import Image, ImageChops
 
-from darkroom.domain.lanes import Effort
-from darkroom.domain.recipes import OutputFormat
+from darkroom.domain.kernel.lanes import Effort
+from darkroom.domain.recipes.recipes import OutputFormat
 from darkroom.imaging.strips import strips
 
 if TYPE_CHECKING:

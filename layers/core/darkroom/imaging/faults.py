@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyvips
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.headers import truncated, undecodable, unsupported
 
 DECODERS_ERRORS = (pyvips.Error, EOFError, MemoryError, OSError, RuntimeError, SyntaxError, ValueError)

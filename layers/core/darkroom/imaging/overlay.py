@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pyvips
 
-from darkroom.domain.recipes import Overlay
+from darkroom.domain.recipes.recipes import Overlay
 from darkroom.imaging.alpha import premultiplied
-from darkroom.imaging.geometry import ANCHORS
-from darkroom.imaging.resize import scaled
+from darkroom.imaging.scaling.geometry import ANCHORS
+from darkroom.imaging.scaling.resize import scaled
 
 type Size = tuple[int, int]
 

@@ -12,7 +12,7 @@ import pytest
 
 from console.audit import commands
 from console.audit.work import joined
-from darkroom.domain.audit import Entry, Recorded, State
+from darkroom.domain.operator.audit import Entry, Recorded, State
 from proof.fakes.audit import ACTOR, FakeAudit, trail_of
 from tests.unit.console.conftest import Run
 

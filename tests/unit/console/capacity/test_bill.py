@@ -8,7 +8,6 @@ from math import exp
 
 import pytest
 
-from checks.report import ROOT
 from console.capacity.bill import (
     EVENT_DOLLARS,
     METRICS_OF_TRAFFIC,
@@ -25,6 +24,7 @@ from console.capacity.bill import (
 )
 from console.capacity.plan import MONTH_SECONDS, STATUS_READS, Demand
 from console.capacity.prices import IDLE_DOLLARS, METRIC
+from repository.report import ROOT
 from tests.unit.console.conftest import Run
 
 LOADS = (1_000, 100_000, 10_000_000)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from checks.expand_template import raw_template, resources
 from console.capacity import commands
 from console.capacity.commands import WORKER_MEMORY_MB
 from console.capacity.limits import limits, rush
@@ -25,8 +24,9 @@ from console.capacity.plan import (
 )
 from console.capacity.prices import PER_MILLION
 from console.capacity.quotas import Quotas, quotas_of
-from darkroom.domain.lanes import LANES
-from darkroom.domain.tenants import Tier
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.tenants import Tier
+from repository.expand_template import raw_template, resources
 from tests.unit.console.conftest import Run
 
 BUSY = Demand(per_second=200, seconds=3)

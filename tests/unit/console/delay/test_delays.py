@@ -16,11 +16,11 @@ from console.delay import commands as delays
 from console.delay import pages as delay_pages
 from console.delay import work as delay_work
 from console.terminal.interrupts import Interrupts
-from darkroom.domain.image import Image, Status
-from darkroom.domain.lanes import LANES
-from darkroom.domain.observation import QueueCount
-from darkroom.http.timetables import read_timetable
-from darkroom.operations.audit_trail import Trail
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.operator.observation import QueueCount
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.operator.kernel.audit_trail import Trail
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from proof.fakes.observation import FakeQueueCounts

@@ -13,13 +13,13 @@ import pytest
 from console.api.client import ApiError
 from console.dlq import commands as dead_letters
 from console.dlq.commands import _VERDICTS
-from darkroom.domain.dead_letter import Verdict
-from darkroom.domain.fetch import Unfetched, await_fetch, not_fetched
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.lanes import LANES
-from darkroom.domain.transitions import MAX_FETCH_CLAIMS, give_up_fetch
-from darkroom.operations.audit_trail import Trail
+from darkroom.domain.dead_letters.dead_letter import Verdict
+from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
+from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS, give_up_fetch
+from darkroom.domain.imports.fetch import Unfetched, await_fetch, not_fetched
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.operator.kernel.audit_trail import Trail
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import accepted_image
@@ -394,7 +394,7 @@ def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
 
 
 def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message(run: Run, stack: FakeStack) -> None:
-    code = '  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n    sizes[name]\n'
+    code = '  File "/opt/python/darkroom/operations/images/transcode_image.py", line 83, in _develop\n    sizes[name]\n'
     cause = Cause(error_type="KeyError", message="'large'", stack=code)
     attempts = (Attempt(run=1, number=1, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
     row = replace(accepted_image(now=NOW, image_id="7" * 26), attempt=1, attempts=attempts)
@@ -405,7 +405,7 @@ def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message
         "Still retrying: 1 image, 1 defect.",
         "  KeyError@operations/transcode_image.py:_develop",
         "    KeyError: 'large'",
-        "    at layers/core/darkroom/operations/transcode_image.py:83 in _develop",
+        "    at layers/core/darkroom/operations/images/transcode_image.py:83 in _develop",
         "       sizes[name]",
         f"    1 image, up to 1 attempt, the first has waited 1 h 0 min: {row.image_id}",
     ):
@@ -425,9 +425,9 @@ def test_one_defect_is_replayed_by_its_fingerprint_or_by_that_of_an_earlier_vers
     run: Run, stack: FakeStack, wanted: str
 ) -> None:
     def failed(number: int, place: str) -> Image:
-        code = f'  File "/opt/python/darkroom/operations/transcode_image.py", line {number}, in {place}\n'
+        code = f'  File "/opt/python/darkroom/operations/images/transcode_image.py", line {number}, in {place}\n'
         if place == "_develop":
-            code += '  File "/opt/python/darkroom/aws/clients.py", line 1, in timed\n'
+            code += '  File "/opt/python/darkroom/aws/kernel/clients.py", line 1, in timed\n'
         cause = Cause(error_type="KeyError", message="m", stack=code)
         attempts = (Attempt(run=1, number=5, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
         image = replace(given_up(number), attempts=attempts)
@@ -448,7 +448,7 @@ def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guil
 ) -> None:
     code = (
         'Traceback (most recent call last):\n  File "/var/task/app.py", line 9, in settle\n    transcode_image(ports)\n'
-        '  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n    sizes[name]\n'
+        '  File "/opt/python/darkroom/operations/images/transcode_image.py", line 83, in _develop\n    sizes[name]\n'
         '  File "/opt/python/pydantic/main.py", line 1, in validate\n    raise\nKeyError: 1\n'
     )
     same = Cause(error_type="KeyError", message="1", stack=code)
@@ -471,7 +471,8 @@ def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guil
     assert heads == ["attempts 1 to 2", "attempt 3", "attempt 4", "attempt 5"]
     assert "request r2" in shown and "request r1" not in shown
     way = (
-        "  KeyError: 1\n  at layers/core/darkroom/operations/transcode_image.py:83 in _develop\n      sizes[name]\n"
+        "  KeyError: 1\n  at layers/core/darkroom/operations/images/transcode_image.py:83 in _develop\n"
+        "      sizes[name]\n"
         "  called from functions/transcode_image/app.py:9 in settle\n      transcode_image(ports)\n"
     )
     assert shown.count(way) == 2
@@ -507,7 +508,7 @@ def retried(*causes: Cause | None, **changes: Any) -> Image:
 BUG = Cause(
     error_type="KeyError",
     message="'large'",
-    stack='  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n    sizes[name]\n',
+    stack='  File "/opt/python/darkroom/operations/images/transcode_image.py", line 83, in _develop\n    sizes[name]\n',
 )
 
 
@@ -527,7 +528,7 @@ def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_
     (head,) = [place for place, line in enumerate(lines) if line.startswith("attempts 1 to 2  ")]
     assert lines[head + 1 : head + 4] == [
         "  KeyError: 'large'",
-        "  at layers/core/darkroom/operations/transcode_image.py:83 in _develop",
+        "  at layers/core/darkroom/operations/images/transcode_image.py:83 in _develop",
         "      sizes[name]",
     ]
     assert f"Look again:        ./darkroom dlq show {row.image_id} --stack shop --region eu-west-1" in lines
@@ -535,7 +536,7 @@ def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_
     (told,) = json.loads(run("dlq", "show", row.image_id, "--json").stdout)
     assert (told["verdict"], told["cause"], told["letters"], told["meaning"]) == ("retrying", "KeyError", [], goes_on)
     assert [attempt["attempt"] for attempt in told["explanation"]["attempts"]] == [1, 2]
-    place = "layers/core/darkroom/operations/transcode_image.py:83 in _develop"
+    place = "layers/core/darkroom/operations/images/transcode_image.py:83 in _develop"
     assert told["frames"] == [[{"place": place, "source": "sizes[name]"}]] * 2
     assert told["fingerprint"] == "KeyError@operations/transcode_image.py:_develop"
     assert told["retry"] == {

@@ -27,7 +27,7 @@ from console.doctor.facts import (
     Table,
     Topic,
 )
-from darkroom.domain.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES
 
 DAY_MS = 24 * 60 * 60 * 1000
 NOW = 20_000 * DAY_MS

@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from checks.report import ROOT
 from console.api.client import ApiError
 from console.doctor import commands as doctor
 from console.doctor import gather as gathering
@@ -22,9 +21,10 @@ from console.doctor.checks import Check, Finding
 from console.doctor.facts import CouldNotBeRead, Facts, Missing
 from console.doctor.work import CHECKLIST, CHECKS
 from console.terminal import display
-from darkroom.domain.errors import Retryable
+from darkroom.domain.kernel.errors import Retryable
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
+from repository.report import ROOT
 from tests.unit.console.conftest import Run
 from tests.unit.console.doctor.sound import SOUND
 

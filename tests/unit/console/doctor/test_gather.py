@@ -187,7 +187,7 @@ def test_this_checkout_has_a_source_of_each_function_and_of_the_layer() -> None:
     sources = source_files(["SubmitImageFunction", "CustomResourceFunction"])
     assert sources.keys() == {"SubmitImageFunction", "CoreLayer"}
     assert sources["SubmitImageFunction"].keys() == {"app.py"}
-    assert "python/darkroom/domain/image.py" in sources["CoreLayer"]
+    assert "python/darkroom/domain/images/image.py" in sources["CoreLayer"]
 
 
 def test_the_runbook_is_read_by_its_anchors() -> None:

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from checks.expand_template import resources
-from checks.report import ROOT
 from console.doctor import commands as doctor
 from console.doctor import gather as gathering
 from console.doctor import repair
@@ -20,9 +18,11 @@ from console.doctor.checkout import runbook_sections
 from console.doctor.facts import Facts, Missing
 from console.drill.opened import OpenDrill
 from console.stack.operators import explained
-from darkroom.operations.audit_trail import Trail
+from darkroom.operator.kernel.audit_trail import Trail
 from proof.fakes import World
 from proof.fakes.audit import FakeAudit, trail_of
+from repository.expand_template import resources
+from repository.report import ROOT
 from tests.unit.console.conftest import Run
 from tests.unit.console.doctor.sound import KEY, SOUND, VARIABLES
 from tests.unit.console.doctor.test_drift import deployed

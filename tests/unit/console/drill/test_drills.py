@@ -11,8 +11,6 @@ import pytest
 from click import Command, Context
 from typer.main import get_command
 
-from checks.expand_template import expanded_template, resources
-from checks.report import ROOT
 from console.api.client import ApiError
 from console.drill import work
 from console.drill.alarms import History
@@ -23,9 +21,11 @@ from console.drill.pages import ago, table_of_drills
 from console.drill.result import Result
 from console.drill.scene import Scene
 from console.drill.switches import KINDS
-from darkroom.domain.image import Image, Status
-from darkroom.domain.tenants import Tier
+from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.tenants import Tier
 from proof.fakes.rows import accepted_image
+from repository.expand_template import expanded_template, resources
+from repository.report import ROOT
 from tests.unit.console.fake_api import FakeApi
 
 TEMPLATE = expanded_template()["Resources"]

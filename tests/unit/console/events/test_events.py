@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from console.events import commands
-from darkroom.operations.audit_trail import Trail
+from darkroom.operator.kernel.audit_trail import Trail
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeTopic

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from console.images import commands
-from darkroom.domain.image import Attempt, Cause, Failure, Image, Status
-from darkroom.domain.tenants import Tenant, Tier
-from darkroom.domain.transitions import delete
-from darkroom.domain.usage import Usage
+from darkroom.domain.images.image import Attempt, Cause, Failure, Image, Status
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.domain.usage.usage import Usage
 from proof.fakes import World
 from proof.fakes.events import FakeUsage
 from proof.fakes.rows import accepted_image

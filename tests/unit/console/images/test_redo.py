@@ -12,9 +12,9 @@ from console.api.client import ApiError
 from console.images import commands
 from console.stack.operators import explained
 from console.terminal.interrupts import Ending, Interrupts, ended_by
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image
-from darkroom.operations.audit_trail import Trail
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.kernel.audit_trail import Trail
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.unit.console.conftest import Run

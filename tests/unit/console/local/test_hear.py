@@ -12,7 +12,7 @@ from rich.console import Console
 
 from console.local import hear
 from console.webhooks.forward import Forwarder, NotAnswered
-from darkroom.domain.event import Heard, read_event
+from darkroom.domain.events.event import Heard, read_event
 from tests.unit.console.webhooks.test_listen import event, text_of
 
 STACK: Any = object()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from checks.report import ROOT
 from console.local.pages import Steps, command_began
+from repository.report import ROOT
 from tests.unit.console.conftest import Run
 
 

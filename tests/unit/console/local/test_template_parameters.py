@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from checks.expand_template import raw_template
 from embedded_aws import paths
 from embedded_aws.build import local_options
 from embedded_aws.template_parameters import FIXED, InvalidParameter, check_rules, read, still_known
+from repository.expand_template import raw_template
 from tests.unit.console.conftest import Run
 
 

@@ -9,13 +9,13 @@ import pytest
 from console.api.client import ApiError
 from console.operate.actions import MOST_IDS, Actions
 from console.operate.problems import Problem
-from darkroom.domain.api_keys import KeyState, key_id_of
-from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
-from darkroom.domain.image import Status
-from darkroom.domain.tenants import Tenant, TenantState, Tier
-from darkroom.http.timetables import read_timetable
-from darkroom.operations.create_key import Ports as CreatePorts
-from darkroom.operations.create_key import create_key
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.tenants.api_keys import KeyState, key_id_of
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.operator.tenants.create_key import Ports as CreatePorts
+from darkroom.operator.tenants.create_key import create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.unit.console.operate.conftest import FakeStack, Served, ended

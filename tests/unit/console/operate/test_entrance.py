@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import pytest
 
-from checks.report import ROOT
 from console.operate.entrance import Entrance
+from repository.report import ROOT
 from tests.unit.console.operate.conftest import TOKEN, FakeStack, Served, serving, write_page
 
 _OPENER = """#!{python}

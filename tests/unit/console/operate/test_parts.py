@@ -12,11 +12,11 @@ from console.api.client import ApiError
 from console.operate.parts import HISTORY_SECONDS, Parts
 from console.operate.problems import Problem
 from console.top import commands as top
-from darkroom.domain.errors import Retryable
-from darkroom.domain.observation import History, LaneHistory
-from darkroom.domain.tenants import Tenant, Tier
-from darkroom.operations.create_key import Ports as CreatePorts
-from darkroom.operations.create_key import create_key
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.domain.operator.observation import History, LaneHistory
+from darkroom.operator.tenants.create_key import Ports as CreatePorts
+from darkroom.operator.tenants.create_key import create_key
 from proof.fakes.audit import trail_of
 from tests.unit.console.conftest import Run
 from tests.unit.console.operate.conftest import FakeStack, Served

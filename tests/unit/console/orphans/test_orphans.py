@@ -14,8 +14,8 @@ import pytest
 from console.api.client import ApiError
 from console.orphans import commands as orphans
 from console.terminal.interrupts import Interrupts
-from darkroom.domain.errors import Retryable
-from darkroom.operations.audit_trail import Trail
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.operator.kernel.audit_trail import Trail
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.unit.console.conftest import Run

@@ -9,20 +9,19 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from checks.expand_template import resources
 from console.tenants import commands as tenants
 from console.tenants import erase, keys
 from console.terminal.interrupts import Interrupts
-from darkroom.domain.api_keys import key_id_of, opens
-from darkroom.domain.image import Image
-from darkroom.domain.rate_limits import Policy, bucket_of
-from darkroom.domain.sizes import size_in_words
-from darkroom.domain.stored import Stored
-from darkroom.domain.stored_by import stored_by
-from darkroom.domain.tenants import UNLIMITED, Quota, TenantState, Tier
-from darkroom.domain.usage import Usage
-from darkroom.operations.audit_trail import Trail
-from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
+from darkroom.domain.images.image import Image
+from darkroom.domain.images.stored_by import stored_by
+from darkroom.domain.kernel.sizes import size_in_words
+from darkroom.domain.kernel.stored import Stored
+from darkroom.domain.kernel.tenants import UNLIMITED, Quota, TenantState, Tier
+from darkroom.domain.tenants.api_keys import key_id_of, opens
+from darkroom.domain.tenants.rate_limits import Policy, bucket_of
+from darkroom.domain.usage.usage import Usage
+from darkroom.operator.kernel.audit_trail import Trail
+from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND
 from proof.fakes import FakeImages
 from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeUsage
@@ -30,6 +29,7 @@ from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.rows import accepted_image
 from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from repository.expand_template import resources
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.unit.console.conftest import Run
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from console.terminal.many import do_to_many
-from darkroom.operations.pace import Pace
+from darkroom.operator.kernel.pace import Pace
 
 
 class Clock:

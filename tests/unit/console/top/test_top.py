@@ -14,23 +14,23 @@ import pytest
 import typer
 from rich.console import Console
 
-from checks.expand_template import resources
-from checks.report import ROOT
 from console.stack.operators import explained
 from console.terminal import display
 from console.terminal.interrupts import Interrupts
 from console.top import commands, pages, work
 from console.top.document import document
-from darkroom.domain.delivery import new_delivery
-from darkroom.domain.endpoint import DisabledBy, disable
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Attempt, DeadLetterState, Status
-from darkroom.domain.lanes import LANES
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.observation import Alarm, Flow, Measured
-from darkroom.domain.service_level import FAST_BURN, SLOW_BURN, Budget, Outcomes
-from darkroom.operations.observe_stack import PANELS, observe_stack
+from darkroom.domain.images.image import Attempt, DeadLetterState, Status
+from darkroom.domain.images.load_shedding import Work
+from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, Budget, Outcomes
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.operator.observation import Alarm, Flow, Measured
+from darkroom.domain.webhooks.delivery import new_delivery
+from darkroom.domain.webhooks.endpoint import DisabledBy, disable
+from darkroom.operator.observation.observe_stack import PANELS, observe_stack
 from proof.fakes.observation import count
+from repository.expand_template import resources
+from repository.report import ROOT
 from tests.unit.console.conftest import Run
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_observe_stack import Observed
@@ -231,7 +231,7 @@ def test_wide_windows_show_two_columns_whole_request_ids_and_paths(stack: FakeSt
     trouble(stack.world)
     said = "\n".join(drawn(stack, 120))
     assert "00000002-84d8-4f06-b9a7" in said
-    assert "_develop  layers/core/darkroom/operations/transcode_image.py:12\n" in said
+    assert "_develop  layers/core/darkroom/operations/images/transcode_image.py:12\n" in said
     lines = drawn(stack, 200)
     (beside,) = [line for line in lines if line.startswith("ALARMS")]
     assert "DEAD LETTERS  2: slow 2" in beside

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from console.trace import commands
 from console.trace.axis import LONGEST_PART, axis_for
-from darkroom.domain.trace import LogLine, Step
+from darkroom.domain.operator.trace import LogLine, Step
 from proof.fakes import FakeImages
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints

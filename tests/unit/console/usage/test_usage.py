@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from console.usage import commands
-from darkroom.domain.usage import Usage
+from darkroom.domain.usage.usage import Usage
 from proof.fakes.events import FakeUsage
 from tests.unit.console.conftest import Run
 

@@ -17,7 +17,7 @@ from console.events import work
 from console.webhooks import commands, forward
 from console.webhooks import listen as module
 from console.webhooks.receiver import is_signed
-from darkroom.domain.event import Event, EventType, Heard, body_of, read_event
+from darkroom.domain.events.event import Event, EventType, Heard, body_of, read_event
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of
 from tests.unit.egress.servers import Server, answering, serving

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from console.webhooks.receiver import receiving
-from darkroom.domain.webhook_signature import secret_text, sign
+from darkroom.domain.webhooks.webhook_signature import secret_text, sign
 
 SECRET = b"s" * 32
 BODY = '{"type":"image.done","data":"Müllers"}'.encode()

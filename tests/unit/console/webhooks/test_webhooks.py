@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from darkroom.domain.delivery import Answer
-from darkroom.domain.endpoint import MAX_SECRETS, DisabledBy, Endpoint, disable
-from darkroom.domain.instants import rfc3339
+from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.webhooks.delivery import Answer
+from darkroom.domain.webhooks.endpoint import MAX_SECRETS, DisabledBy, Endpoint, disable
 from darkroom.egress import Policy, read_url
-from darkroom.operations.take_token import Ports as RateLimitPorts
-from darkroom.wiring import manage_webhooks
+from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.wiring.webhooks import manage_webhooks
 from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.unit.console.conftest import Run

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyvips
 from PIL import Image
 
-from darkroom.domain.limits import Limits
+from darkroom.domain.images.limits import Limits
 from darkroom.imaging.animation.frames import Frame, Timeline
 from darkroom.imaging.decode import open_original
 

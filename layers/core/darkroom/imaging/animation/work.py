@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.recipes import MAX_WORK_PIXELS, WORK_OF_OVERLAY, Recipe, VariantSpec
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.recipes.recipes import MAX_WORK_PIXELS, WORK_OF_OVERLAY, Recipe, VariantSpec
 from darkroom.imaging.animation.frames import Timeline
-from darkroom.imaging.geometry import Placement
+from darkroom.imaging.scaling.geometry import Placement
 
 MAX_CANVAS_PIXELS = 3840 * 2160
 """The most pixels of an animation's frame, in the file and in a variant: 4K. A writer keeps several such frames, and

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from PIL import GifImagePlugin, Image, ImageChops, _webp
 
-from darkroom.domain.lanes import Effort
+from darkroom.domain.kernel.lanes import Effort
 from darkroom.imaging.headers.webp import WEBP_ALPHA
 
 if TYPE_CHECKING:

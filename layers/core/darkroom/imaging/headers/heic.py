@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.headers.header import MAX_PIECES
 from darkroom.imaging.headers.isobmff import box, boxes, item_kinds, item_places, number
 from darkroom.imaging.headers.refusals import truncated, undecodable, unsupported

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PIECES, MAX_PROFILE_BYTES, Header
 from darkroom.imaging.headers.refusals import InPieces, truncated, undecodable, unsupported

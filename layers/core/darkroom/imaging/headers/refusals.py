@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 
 
 def truncated() -> Rejected:

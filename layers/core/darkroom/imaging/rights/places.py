@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from darkroom.domain.media_types import SNIFF_BYTES, input_format_of
+from darkroom.domain.images.media_types import SNIFF_BYTES, input_format_of
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.jpeg import segments
 from darkroom.imaging.rights.items import metadata_items

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from xml.parsers.expat import ExpatError
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.rights.exif import rights_in_exif
 from darkroom.imaging.rights.iptc import rights_in_iptc
 from darkroom.imaging.rights.places import Blocks, blocks_in

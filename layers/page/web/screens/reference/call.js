@@ -1,7 +1,7 @@
 // One call of the API: what it takes, how it answers, and what may go wrong.
 import { html, useEffect, useState } from "../../vendor/preact.js";
 import { Prose, Words } from "./prose.js";
-import { Bounds, Opened, resolve, Schema, Type } from "./schema.js";
+import { Bounds, needsNoKey, Opened, resolve, Schema, schemaOf, Type } from "./schema.js";
 import { Try } from "./try.js";
 
 /** The methods that a description may have, in their usual order. */
@@ -26,9 +26,6 @@ export function Call({ one, description, isAsked }) {
         <${Opened} name="Try it" isButton><${Try} one=${one} description=${description} /><//>
     <//>`;
 }
-
-/** Whether a call needs no credential. */
-export const needsNoKey = ({ security }) => Array.isArray(security) && security.length === 0;
 
 /** What is sent to webhooks: there is nothing to try. */
 export function Received({ one, description, isAsked }) {
@@ -84,9 +81,6 @@ function Parameters({ operation, description }) {
 }
 
 const exampled = (parameter) => ("example" in parameter ? parameter : Object.values(parameter.content ?? {})[0] ?? {});
-
-/** The schema of a parameter, which may be a document of some media type. */
-export const schemaOf = (parameter) => parameter.schema ?? Object.values(parameter.content ?? {})[0]?.schema ?? {};
 
 function plain(value) {
     if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(",");

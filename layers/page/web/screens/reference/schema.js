@@ -140,3 +140,9 @@ export function Opened({ name, children, isButton = false }) {
         <summary>${name}</summary>${wasOpened && html`<div class="opened-body">${children}</div>`}
     </details>`;
 }
+
+/** Whether a call needs no credential. */
+export const needsNoKey = ({ security }) => Array.isArray(security) && security.length === 0;
+
+/** The schema of a parameter, which may be a document of some media type. */
+export const schemaOf = (parameter) => parameter.schema ?? Object.values(parameter.content ?? {})[0]?.schema ?? {};

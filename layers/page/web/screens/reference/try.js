@@ -2,8 +2,7 @@
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { bytes, credential } from "../../core.js";
 import { Confirm, Copy, Trouble } from "../../parts.js";
-import { resolve } from "./schema.js";
-import { needsNoKey, schemaOf } from "./call.js";
+import { needsNoKey, resolve, schemaOf } from "./schema.js";
 
 const MOST_CHARACTERS = 100_000;
 

@@ -10,7 +10,7 @@ import { ATTENTION, pointOf } from "./placement.js";
  *          unit: string, at: string}}} Choice
  */
 
-// What the API takes for a field that is left out (darkroom/domain/recipes.py): equal recipes have one form.
+// What the API takes for a field that is left out (darkroom/domain/recipes/recipes.py): equal recipes have one form.
 const DEFAULTS = {
     width: null,
     height: null,
@@ -93,7 +93,7 @@ export async function keyOf(sha256, parameters, generation) {
 /** A variant to begin with. */
 export const FIRST = { name: "card", width: 600, height: 400, fit: "cover", gravity: "centre", format: "auto" };
 
-// ── What the API would refuse, found before anything is sent (the limits are those of domain/recipes.py).
+// ── What the API would refuse, found before anything is sent (the limits are those of domain/recipes/recipes.py).
 
 const MAX_VARIANTS = 16;
 const MAX_RECIPE_BYTES = 4096;

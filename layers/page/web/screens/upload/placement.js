@@ -1,4 +1,4 @@
-// Calculates what each variant shows of a picture, to the pixel as the engine does (darkroom/imaging/geometry.py).
+// Calculates what each variant shows of a picture, to the pixel as the engine does (darkroom/imaging/scaling/geometry.py).
 
 const LONGEST_SIDE = 8192;
 

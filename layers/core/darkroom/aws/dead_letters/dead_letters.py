@@ -1,0 +1,265 @@
+"""The dead-letter queues in SQS, the redrives out of them, and the archive bucket that outlives them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.kernel.errors import code_of, retryable
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.dead_letters.dead_letter import Redrive, RedriveStatus
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.signature import SIGNATURE
+from darkroom.ports.dead_letters import DeadLetter, Taken
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef, MessageTypeDef
+
+    from darkroom.domain.dead_letters.rejection import RejectedMessage
+
+EXPLANATION = "explanation"
+"""The message attribute with the explanation of a dead letter that Darkroom made."""
+
+HIDDEN_SECONDS = 60
+"""How long a taken dead letter stays hidden from others if its taker dies."""
+
+_BATCH = 10
+"""The most that one call of SQS receives or changes."""
+
+
+class DeadLetterQueues:
+    """Implements the `DeadLetters` port with one standard queue for each of `queue_urls`.
+
+    `once_client` is a client that does not retry. Only to `put` a message is a `signer` needed: moved back to its lane
+    it must count there.
+    """
+
+    def __init__(
+        self,
+        client: SQSClient,
+        once_client: SQSClient,
+        queue_urls: Mapping[str, str],
+        signer: MessageSigner | None = None,
+    ) -> None:
+        self._client = client
+        self._once_client = once_client
+        self._queue_urls = queue_urls
+        self._signer = signer
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(self._queue_urls)
+
+    def depth(self, queue: str) -> int:
+        with retryable("reading the depth of dead letters"):
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._queue_urls[queue],
+                AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+            )
+        return sum(int(count) for count in answer["Attributes"].values())
+
+    def take(self, queue: str, limit: int) -> Taken:
+        letters: dict[str, DeadLetter] = {}
+        asked_again, are_whole = False, True
+        while len(letters) < limit:
+            with retryable("reading dead letters"):
+                answer = self._client.receive_message(
+                    QueueUrl=self._queue_urls[queue],
+                    MaxNumberOfMessages=min(_BATCH, limit - len(letters)),
+                    VisibilityTimeout=HIDDEN_SECONDS,
+                    # A long poll asks all of the queue's servers; a short one may miss messages
+                    # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html).
+                    WaitTimeSeconds=1,
+                    MessageSystemAttributeNames=["SentTimestamp"],
+                    MessageAttributeNames=[EXPLANATION, SIGNATURE],
+                )
+            messages = answer.get("Messages", [])
+            asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0  # guard: dead-letters-lost-answer-told
+            if not messages:
+                # guard: dead-letters-damaged-missing
+                return Taken(letters=tuple(letters.values()), complete=are_whole, asked_again=asked_again)
+            known = letters.keys() & {message["MessageId"] for message in messages}
+            whole = [message for message in messages if _is_whole(message)]  # guard: dead-letters-damaged-unread
+            are_whole &= len(whole) == len(messages)
+            letters |= {message["MessageId"]: _letter(queue, message) for message in whole}
+            if len(known) == len(messages):
+                # The first ones show again before the last was read: the queue is too long for one reader.
+                break
+        return Taken(letters=tuple(letters.values()), complete=False, asked_again=asked_again)
+
+    def sample(self, queue: str) -> tuple[DeadLetter, ...]:
+        with retryable("reading some dead letters"):
+            answer = self._client.receive_message(
+                QueueUrl=self._queue_urls[queue],
+                MaxNumberOfMessages=_BATCH,
+                # guard: top-dead-letter-sample-visible
+                VisibilityTimeout=0,  # a replay that runs meanwhile misses none of them
+                WaitTimeSeconds=1,
+                MessageSystemAttributeNames=["SentTimestamp"],
+                MessageAttributeNames=[EXPLANATION, SIGNATURE],
+            )
+        whole = filter(_is_whole, answer.get("Messages", []))
+        return tuple({one["MessageId"]: _letter(queue, one) for one in whole}.values())
+
+    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
+        for queue, url in self._queue_urls.items():
+            for batch in batched((letter for letter in letters if letter.queue == queue), _BATCH, strict=False):
+                with retryable("giving dead letters back"):
+                    # What cannot be given back now comes back by itself within a minute.
+                    self._client.change_message_visibility_batch(
+                        QueueUrl=url,
+                        Entries=[
+                            {"Id": str(number), "ReceiptHandle": letter.receipt, "VisibilityTimeout": 0}
+                            for number, letter in enumerate(batch)
+                        ],
+                    )
+
+    def remove(self, letter: DeadLetter) -> None:
+        with retryable("removing a dead letter"):
+            self._client.delete_message(QueueUrl=self._queue_urls[letter.queue], ReceiptHandle=letter.receipt)
+
+    def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
+        if self._signer is None:
+            raise TypeError("dead letters of messages are signed: this needs a signer")
+        signed = self._signer.signed(queue, group=message.tenant_id, body=message.model_dump_json())
+        attributes = {**signed["MessageAttributes"], **_explained(explanation)}  # guard: signatures-own-dead-letter
+        with retryable("placing a dead letter"):
+            self._once_client.send_message(  # guard: dead-letters-single-try-client
+                QueueUrl=self._queue_urls[queue], **{**signed, "MessageAttributes": attributes}
+            )
+
+
+class RejectedMessageQueues:
+    """Implements the `RejectedMessages` port with the dead-letter queues at `queue_urls`.
+
+    `once_client` makes a client that does not retry, for the first message that is rejected: most functions never see
+    one.
+    """
+
+    def __init__(self, once_client: Callable[[], SQSClient], queue_urls: Mapping[str, str]) -> None:
+        self._make_client = once_client
+        self._queue_urls = queue_urls
+
+    @cached_property
+    def _client(self) -> SQSClient:
+        return self._make_client()
+
+    def put_rejected(self, queue: str, message: RejectedMessage, explanation: dict[str, Any]) -> None:
+        with retryable("placing a dead letter"):
+            self._client.send_message(
+                QueueUrl=self._queue_urls[queue],
+                MessageBody=message.model_dump_json(),
+                MessageAttributes=_explained(explanation),
+            )
+
+
+class DeadLetterRedrives:
+    """Implements the `Redrives` port with SQS's message move tasks, one at a time per queue.
+
+    `arns` maps each name to the ARNs of the dead-letter queue and of the lane that its messages return to. The lane is
+    always named: SQS does not know the source of dead letters that were sent to their queue instead of moved there by
+    SQS.
+    """
+
+    def __init__(self, client: SQSClient, arns: Mapping[str, tuple[str, str]]) -> None:
+        self._client = client
+        self._arns = arns
+
+    def latest(self, queue: str) -> Redrive | None:
+        with retryable("asking how the move of dead letters gets on"):
+            answer = self._client.list_message_move_tasks(SourceArn=self._arns[queue][0], MaxResults=1)
+        tasks = answer.get("Results", [])
+        return _redrive(queue, tasks[0]) if tasks else None
+
+    def start(self, queue: str, per_second: int) -> None:
+        source, destination = self._arns[queue]
+        try:
+            with retryable("starting to move dead letters"):
+                self._client.start_message_move_task(
+                    SourceArn=source, DestinationArn=destination, MaxNumberOfMessagesPerSecond=per_second
+                )
+        except ClientError as error:
+            # A task is already running: another operator's, or this call's own, started by an attempt whose answer was
+            # lost.
+            running = self.latest(queue) if code_of(error).endswith("UnsupportedOperation") else None
+            if running is None or running.status.is_over:
+                raise
+
+    def cancel(self, redrive: Redrive) -> None:
+        if redrive.handle is None:
+            return
+        try:
+            with retryable("cancelling the move of dead letters"):
+                self._client.cancel_message_move_task(TaskHandle=redrive.handle)
+        except ClientError as error:
+            # Only a running task can be cancelled; this one has ended meanwhile.
+            latest = self.latest(redrive.queue)
+            if latest is None or latest.status is RedriveStatus.RUNNING:
+                raise error from None
+
+
+class DeadLetterArchive:
+    """Implements the `Archive` port with a bucket."""
+
+    def __init__(self, client: S3Client, bucket_name: str) -> None:
+        self._client = client
+        self._bucket_name = bucket_name
+
+    def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
+        try:
+            with retryable(f"archiving {key}"):
+                self._client.put_object(
+                    Bucket=self._bucket_name,
+                    Key=key,
+                    Body=json.dumps(document, indent=2, ensure_ascii=False).encode(),
+                    ContentType="application/json",
+                    IfNoneMatch="*",
+                    ChecksumAlgorithm="SHA256",
+                )
+        except ClientError as error:
+            if code_of(error) != "PreconditionFailed":
+                raise
+            return False
+        return True
+
+
+def _redrive(queue: str, task: ListMessageMoveTasksResultEntryTypeDef) -> Redrive:
+    return Redrive(
+        queue=queue,
+        status=RedriveStatus(task.get("Status", "RUNNING")),
+        started_at=task.get("StartedTimestamp", 0),
+        moved=task.get("ApproximateNumberOfMessagesMoved", 0),
+        to_move=task.get("ApproximateNumberOfMessagesToMove"),
+        handle=task.get("TaskHandle"),
+        failure=task.get("FailureReason"),
+    )
+
+
+def _explained(explanation: dict[str, Any]) -> dict[str, Any]:
+    return {EXPLANATION: {"DataType": "String", "StringValue": json.dumps(explanation)}}
+
+
+def _is_whole(message: MessageTypeDef) -> bool:
+    """Whether the body is the one that SQS stores: a damaged one would be archived for good, and comes again whole."""
+    return message["MD5OfBody"] == hashlib.md5(message["Body"].encode(), usedforsecurity=False).hexdigest()
+
+
+def _letter(queue: str, message: MessageTypeDef) -> DeadLetter:
+    explanation = message.get("MessageAttributes", {}).get(EXPLANATION)
+    return DeadLetter(
+        queue=queue,
+        message_id=message["MessageId"],
+        receipt=message["ReceiptHandle"],
+        body=message["Body"],
+        explanation=None if explanation is None else explanation.get("StringValue"),
+        is_signed=SIGNATURE in message.get("MessageAttributes", {}),
+        sent_at=int(message["Attributes"]["SentTimestamp"]),
+    )

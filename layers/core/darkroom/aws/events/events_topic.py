@@ -1,0 +1,99 @@
+"""The topic from which every consumer gets its events, and the queue of those that could not be published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from darkroom.aws.kernel.errors import is_passing_code, retryable
+from darkroom.aws.kernel.signing import MessageSigner
+from darkroom.domain.events.event import Event, body_of
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import EVENTS
+from darkroom.domain.kernel.signature import SIGNATURE
+from darkroom.ports.events import Unpublishable
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sqs import SQSClient
+
+_BATCH = 10
+"""The most messages that one call publishes; ten events have at most 200 of the 256 KB that it may carry."""
+
+
+class SnsTopic:
+    """Implements the `Topic` port with a standard topic; `source` is the events' `source`.
+
+    Their signatures travel with them into the consumers' queues, which get messages as they are (`RawMessageDelivery`).
+    """
+
+    def __init__(self, client: SNSClient, topic_arn: str, signer: MessageSigner, *, source: str) -> None:
+        self._client = client
+        self._topic_arn = topic_arn
+        self._signer = signer
+        self._source = source
+
+    def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
+        unpublished: dict[int, Exception] = {}
+        for batch in batched(enumerate(events), _BATCH, strict=False):
+            unavailable = next((error for error in unpublished.values() if isinstance(error, Retryable)), None)
+            if unavailable is not None:  # each further call would wait for seconds
+                unpublished |= dict.fromkeys((place for place, _ in batch), unavailable)
+            else:
+                unpublished |= self._publish(dict(batch))
+        return unpublished
+
+    def _publish(self, events: Mapping[int, Event]) -> Mapping[int, Exception]:
+        try:  # guard: signatures-no-key-events
+            entries: list[Any] = [self._entry(place, event) for place, event in events.items()]
+            with retryable("publishing events"):
+                answer = self._client.publish_batch(TopicArn=self._topic_arn, PublishBatchRequestEntries=entries)
+        except Retryable as error:
+            return dict.fromkeys(events, error)
+        # A batch may fail in part, with a 200.
+        # guard: events-topic-partial-failure
+        return {int(entry["Id"]): _problem(entry) for entry in answer.get("Failed", [])}
+
+    def _entry(self, place: int, event: Event) -> dict[str, Any]:
+        body = body_of(event, source=self._source)
+        attributes = {
+            "type": event.type.value,
+            "tenant_id": event.tenant_id,
+            "lane": event.lane,
+            "preset": event.preset,
+            SIGNATURE: self._signer.signature(EVENTS, group=event.tenant_id, body=body),
+        }
+        return {
+            "Id": str(place),
+            "Message": body,
+            # On a standard topic it orders nothing: it makes the consumers' queues fair between tenants
+            # (https://docs.aws.amazon.com/sns/latest/api/API_PublishBatchRequestEntry.html).
+            "MessageGroupId": event.tenant_id,
+            "MessageAttributes": {
+                name: {"DataType": "String", "StringValue": value}
+                for name, value in attributes.items()
+                if value is not None
+            },
+        }
+
+
+def _problem(entry: Mapping[str, Any]) -> Exception:
+    code = entry.get("Code", "")
+    if entry.get("SenderFault") and not is_passing_code(code):
+        return Unpublishable(f"SNS refuses it: {code}")
+    return Retryable(f"publishing events: SNS reports {code}")
+
+
+class SqsUnpublished:
+    """Implements the `Unpublished` port with a queue that only people read."""
+
+    def __init__(self, client: SQSClient, queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def put(self, subject: str, version: int | None, reason: str) -> None:
+        note = {"v": 1, "subject": subject, "version": version, "reason": reason}
+        with retryable("noting an event that cannot be published"):
+            self._client.send_message(QueueUrl=self._queue_url, MessageBody=json.dumps(note))

@@ -1,0 +1,515 @@
+"""The Images table: one item per image, written only with conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.kernel.attributes import from_attributes, to_attributes
+from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
+from darkroom.aws.kernel.row_reader import REASON_CHARACTERS, reader
+from darkroom.domain.images.image import (
+    VERSION_FIELDS,
+    Image,
+    Status,
+    due_shard_of,
+    list_shard_of,
+    list_shards_of,
+    waiting_shard_of,
+)
+from darkroom.domain.images.listing import Cursor
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.ports.images import Due, Listed, Waiting
+from darkroom.ports.kernel import Fenced, UnreadableRow
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from darkroom.domain.images.claim import Lease
+    from darkroom.domain.kernel.message import Message
+
+DUE_INDEX = "due"
+WAITING_INDEX = "waiting"
+LISTED_INDEX = "listed"
+NEWEST_INDEX = "newest"
+"""The index that lists all images, in stacks that are older than the other one and keep it."""
+
+_CANDIDATES = 25
+"""How many of the oldest entries in a partition of the waiting index are read: the index is seconds behind its table,
+so the first images may have finished, and some rows may be unreadable."""
+
+_NEWEST_LOOKS, _NEWEST_ENTRIES = 3, 400
+"""How many times one call reads the index, and how many entries each time that it continues past deleted images: 40 KB,
+5 read units. With the first time, which reads no more than a page, that is INDEX_UNITS."""
+
+_REMEMBERED_TENANTS = 200_000
+"""Of how many images the tenant is remembered, which never changes: about 40 MB."""
+_NO_INDEX = frozenset({"ValidationException", "ResourceNotFoundException"})
+"""What DynamoDB says of an index that is not there or not yet built; the second, if the table is not there either."""
+
+type Item = dict[str, Any]
+
+_WATCH = frozenset({"due_at", "due_shard", "rescues", "enqueued_at"})
+"""The fields that only the sweeper may have changed since a write of ours."""
+
+
+def to_item(image: Image) -> Item:
+    """The item of a row: one attribute per field, none if the field is None; and the partitions of the indexes that
+    list it.
+
+    Its recipe has no field that only says the default, as in its digest: an earlier version, which works beside this
+    one during a deployment and after a rollback, cannot read a recipe with a field that it does not know.
+    """
+    plain = vars(image) | {  # guard: rows-recipe-without-defaults
+        "status": image.status.value,
+        "recipe": None if image.recipe is None else image.recipe.model_dump_json(exclude_defaults=True),
+        "due_shard": image.due_shard,
+        "waiting_shard": image.waiting_shard,
+        "list_shard": image.list_shard,
+    }
+    return to_attributes(plain)
+
+
+def from_item(item: Item) -> Image:
+    """The row that an item holds. Attributes that this version does not know are skipped: a write leaves them as they
+    are. Raises UnreadableRow if a known attribute has an unknown value, at any depth: writing such a part back would
+    lose what was not understood."""
+    try:
+        known = from_attributes({name: item[name] for name in _IMAGE if name in item})
+        image: Image = reader(Image)(known)
+        if image.lane not in LANES:  # guard: unreadable-unknown-lane
+            raise ValueError(f"lane: there is no lane {image.lane}")
+        if image.recipe is None and not image.is_deleted:  # guard: rows-recipe-required
+            raise ValueError("recipe: it is missing")
+    # guard: unreadable-row-any-error
+    except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
+        raise UnreadableRow(
+            item["image_id"]["S"],
+            str(error)[:REASON_CHARACTERS] or type(error).__name__,
+            tenant_id=item.get("tenant_id", {}).get("S"),
+            due_at=_instant(item, "due_at"),
+            waiting_since=_instant(item, "waiting_since"),
+        ) from error
+    return image
+
+
+def _readable(item: Item) -> Image | UnreadableRow:
+    try:
+        return from_item(item)
+    except UnreadableRow as error:
+        return error
+
+
+def _instant(item: Item, name: str) -> Milliseconds | None:
+    # Keys of indexes, so no version can have written anything but a number there.
+    return int(item[name]["N"]) if name in item else None
+
+
+_IMAGE = tuple(Image.__dataclass_fields__)
+
+
+class ImagesTable:
+    """Implements the `Images` port with one DynamoDB table and its index of due images."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._tenants: dict[str, str] = {}
+        self._has_newest = True
+
+    def get(self, image_id: str) -> Image | None:
+        with retryable("reading the image row"):
+            answer = self._client.get_item(
+                TableName=self._table_name, Key={"image_id": {"S": image_id}}, ConsistentRead=True
+            )
+        item = answer.get("Item")
+        return None if item is None else from_item(item)
+
+    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
+        return {item["image_id"]["S"]: _readable(item) for item in self._batch(image_ids)}
+
+    def everything(self) -> Iterator[Image | UnreadableRow]:
+        pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
+        for page in pages_of(pages, "reading the table"):
+            yield from map(_readable, page["Items"])
+
+    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
+        # Nothing but the id: a row that a newer version wrote may be unreadable here, and exists all the same.
+        # guard: orphans-consistent-look
+        return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
+
+    def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        if len(self._tenants) > _REMEMBERED_TENANTS:
+            self._tenants.clear()
+        unknown = [image_id for image_id in image_ids if image_id not in self._tenants]
+        found = self._batch(unknown, ProjectionExpression="image_id, tenant_id", is_consistent=False)
+        self._tenants |= {item["image_id"]["S"]: item["tenant_id"]["S"] for item in found}
+        asked = ((image_id, self._tenants.get(image_id)) for image_id in image_ids)  # another thread may clear them
+        return {image_id: tenant_id for image_id, tenant_id in asked if tenant_id is not None}
+
+    def _batch(self, image_ids: Sequence[str], *, is_consistent: bool = True, **projection: str) -> list[Item]:
+        keys = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]
+        how = {"ConsistentRead": is_consistent, **projection}
+        return items_at(self._client, self._table_name, keys, "reading image rows", **how)
+
+    def create(self, image: Image) -> Image:
+        try:
+            with retryable("writing the image row"):
+                self._client.put_item(
+                    TableName=self._table_name,
+                    Item=to_item(image),
+                    ConditionExpression="attribute_not_exists(image_id)",
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            # guard: read-back-of-new-row
+            # Somebody's row is there: another request's, or this one's own, put by an attempt whose answer was lost.
+            existing = self.get(image.image_id)
+            if existing is None:
+                raise Retryable("the image row came and went") from error
+            return existing
+        return image
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        old, new = to_item(before), to_item(after)
+        changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+        try:
+            with retryable("changing the image row"):
+                answer = self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": before.image_id}},
+                    ReturnValues="ALL_NEW",
+                    **_update(old, new, changed, fence),
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            return self._read_back(before.image_id, new, changed)  # guard: read-back-of-change
+        return from_item(answer["Attributes"])
+
+    def claim_unseen(self, message: Message, lease: Lease) -> Image:
+        new = {
+            "status": Status.PROCESSING.value,
+            "attempts": (lease.attempt(message.run, 1),),
+            "due_shard": due_shard_of(message.image_id),
+            **lease.fields(1),
+        }
+        given = {
+            "tenant_id": message.tenant_id,  # guard: unseen-claim-tenant-matches
+            "lane": message.lane,  # guard: unseen-claim-lane-matches
+            "run": message.run,  # guard: unseen-claim-run-matches
+            "schedule": message.schedule,  # guard: unseen-claim-schedule-matches
+        }
+        sets = ["#version = #version + :one", *(f"#{name} = :{name}" for name in new)]
+        # The conditions of the function of this name in domain/images/claim.py; the contract tests compare the two.
+        conditions = [
+            *(f"#{name} = :{name}" for name in given),
+            # guard: unseen-claim-status
+            "#status IN (:scheduled, :pending)",
+            # guard: unseen-claim-first-attempt
+            "#attempt = :none",
+            # guard: unseen-claim-no-earlier-attempts
+            "size(#attempts) = :none",
+            # guard: unseen-claim-backoff
+            "attribute_not_exists(#not_before)",
+            # guard: unseen-claim-no-dead-letter
+            "attribute_not_exists(#dead_letter)",
+            # guard: unseen-claim-process-at
+            "(attribute_not_exists(#process_at) OR #process_at <= :now)",
+            # guard: unseen-claim-not-expired
+            "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+        ]
+        fixed = {"one": 1, "none": 0, "now": lease.now, "scheduled": "scheduled", "pending": "pending"}
+        names = {"version", "dead_letter", "process_at", "expires_at", *new, *given}
+        values = to_attributes({**new, **given, **fixed})
+        try:
+            with retryable("claiming the image row"):
+                answer = self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": message.image_id}},
+                    UpdateExpression=f"SET {', '.join(sets)}",
+                    ConditionExpression=" AND ".join(conditions),
+                    ExpressionAttributeNames={f"#{name}": name for name in names},
+                    ExpressionAttributeValues={f":{name}": value for name, value in values.items()},
+                    ReturnValues="ALL_OLD",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if code_of(error) == "ValidationException":  # guard: unseen-claim-type-conflict-read
+                # An attribute is of another type than this version writes, such as a `version` that is no number.
+                raise Fenced(self.get(message.image_id)) from error
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            item: Any = error.response.get("Item")
+            current = None if item is None else from_item(item)
+            # The SDK retries a claim whose answer was lost, and the retry meets its own lease: no other has this name.
+            # guard: unseen-claim-lost-answer, unseen-claim-own-still-processing, unseen-claim-receipt-matches
+            if current is not None and (current.status, current.claimed_by) == (Status.PROCESSING, lease.claimed_by):
+                return current
+            raise Fenced(current) from error
+        old = answer["Attributes"]
+        try:
+            return from_item({**old, **{name: values[name] for name in new}, "version": _next(old["version"])})
+        except UnreadableRow:
+            # guard: unseen-claim-unreadable-given-back
+            self._give_back(old, [*new, "version"], claimed_by=values["claimed_by"])
+            raise
+
+    def _give_back(self, old: Item, names: Sequence[str], *, claimed_by: Any) -> None:
+        """Restores what a claim has changed in a row that proved unreadable: it is for a version that can read it, and
+        no attempt was made. If that fails, the row waits for its lease to lapse, one attempt poorer."""
+        kept, gone = [name for name in names if name in old], [name for name in names if name not in old]
+        sets = ", ".join(f"#{name} = :{name}" for name in kept)
+        with suppress(ClientError, Retryable), retryable("giving back the image row"):
+            self._client.update_item(
+                TableName=self._table_name,
+                Key={"image_id": old["image_id"]},
+                UpdateExpression=f"SET {sets}" + (f" REMOVE {', '.join(f'#{name}' for name in gone)}" if gone else ""),
+                # guard: unseen-claim-give-back-fence
+                ConditionExpression="#claimed_by = :mine",
+                ExpressionAttributeNames={f"#{name}": name for name in names},
+                ExpressionAttributeValues={":mine": claimed_by, **{f":{name}": old[name] for name in kept}},
+            )
+
+    def _read_back(self, image_id: str, new: Item, changed: set[str]) -> Image:
+        # The SDK retries a write whose answer was lost, and the retry fails on what the first attempt wrote. The
+        # attempt number and the claim's owner are in every write that they matter for, so a row with exactly what we
+        # meant to write was written by us. Only the time of the next look may have changed since.
+        current = self.get(image_id)
+        if current is not None:
+            item = to_item(current)
+            telling = changed - _WATCH - VERSION_FIELDS or changed  # guard: events-lost-answer-recognised
+            if all(item.get(name) == new.get(name) for name in telling):  # guard: read-back-comparison
+                return current
+        raise Fenced(current)
+
+    def postpone(self, due: Due, until: Milliseconds) -> bool:
+        try:
+            with retryable("postponing a look at an image"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": due.image_id}},
+                    UpdateExpression="SET due_at = :until",
+                    ConditionExpression="due_at = :due_at",  # guard: unreadable-postponed-only-if-due
+                    ExpressionAttributeValues={":until": {"N": str(until)}, ":due_at": {"N": str(due.due_at)}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            return False  # somebody has moved it; if that was this call's own first attempt, it is done
+        return True
+
+    def due(self, shard: str, now: Milliseconds, limit: int, *, latest_first: bool = False) -> Iterator[Due]:
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            IndexName=DUE_INDEX,
+            KeyConditionExpression="due_shard = :shard AND due_at <= :now",
+            ExpressionAttributeValues={":shard": {"S": shard}, ":now": {"N": str(now)}},
+            ScanIndexForward=not latest_first,
+            PaginationConfig={"MaxItems": limit},
+        )
+        for page in pages_of(pages, "reading the due index"):
+            for item in page["Items"]:
+                yield Due(int(item["due_at"]["N"]), item["image_id"]["S"])
+
+    def waiting(
+        self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int
+    ) -> Iterator[Waiting]:
+        if since >= until:  # BETWEEN refuses bounds in the wrong order
+            return
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            IndexName=WAITING_INDEX,
+            KeyConditionExpression="waiting_shard = :shard AND waiting_since BETWEEN :since AND :last",
+            ExpressionAttributeValues={
+                ":shard": {"S": waiting_shard_of(lane, shard)},
+                ":since": {"N": str(since)},
+                ":last": {"N": str(until - 1)},
+            },
+            ProjectionExpression="waiting_since, image_id",  # the third key is what we asked for
+            PaginationConfig={"PageSize": page_size},
+        )
+        for page in pages_of(pages, "reading the waiting index"):
+            for item in page["Items"]:
+                yield Waiting(int(item["waiting_since"]["N"]), item["image_id"]["S"])
+
+    def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        if self._has_newest:
+            try:
+                return self._all_of(tenant_id, after=after, limit=limit)
+            except ClientError as error:
+                if code_of(error) not in _NO_INDEX:  # guard: list-former-index-fallback
+                    raise
+            self._has_newest = False  # guard: list-missing-index-remembered
+        return self._listed(tenant_id, after=after, limit=limit)
+
+    def _all_of(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        cursors: list[Cursor] = []
+        entries = limit + 1  # one more than asked for shows whether the list continues
+        for _ in range(_NEWEST_LOOKS):
+            beginning: Any = {} if after is None else {"ExclusiveStartKey": _newest_key(tenant_id, after)}
+            with retryable("reading the index of newest images"):
+                answer = self._client.query(
+                    TableName=self._table_name,
+                    IndexName=NEWEST_INDEX,
+                    KeyConditionExpression="tenant_id = :tenant",
+                    FilterExpression="attribute_not_exists(deleted_at)",
+                    ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+                    ScanIndexForward=False,
+                    Limit=entries,  # counted before the filter
+                    **beginning,
+                )
+            cursors += map(_cursor, answer["Items"])
+            if len(cursors) > limit:
+                return Listed(cursors=tuple(cursors[:limit]), next=cursors[limit - 1])
+            if "LastEvaluatedKey" not in answer:
+                return Listed(cursors=tuple(cursors), next=None)
+            after = _cursor(answer["LastEvaluatedKey"])
+            entries = _NEWEST_ENTRIES
+        return Listed(cursors=tuple(cursors), next=after)
+
+    def _listed(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # most functions list nothing
+
+        parts = [partial(self._part_of_list, shard, after, limit + 1) for shard in list_shards_of(tenant_id)]
+        with ThreadPoolExecutor(max_workers=len(parts)) as threads:
+            asked = [threads.submit(copy_context().run, part) for part in parts]
+        found = sorted((cursor for part in asked for cursor in part.result()), key=_place, reverse=True)
+        cursors = tuple(found[:limit])
+        return Listed(cursors=cursors, next=cursors[-1] if len(found) > limit else None)
+
+    def _part_of_list(self, shard: str, after: Cursor | None, wanted: int) -> list[Cursor]:
+        """The places of a partition after that one, in our order: at least as many as wanted, if there are.
+
+        DynamoDB has an order of its own in a millisecond, so each is read as a whole.
+        """
+        bound: Any = {} if after is None else {":until": {"N": str(after.created_at)}}
+        found: list[Cursor] = []
+        beginning: Any = {}
+        while True:
+            with retryable("reading the index of listed images"):
+                answer = self._client.query(
+                    TableName=self._table_name,
+                    IndexName=LISTED_INDEX,
+                    KeyConditionExpression="list_shard = :shard" + (" AND created_at <= :until" if bound else ""),
+                    ExpressionAttributeValues={":shard": {"S": shard}, **bound},
+                    ScanIndexForward=False,
+                    Limit=wanted + 2,  # the cursor's own place, and the one that shows that its millisecond is over
+                    **beginning,
+                )
+            found += [one for one in map(_cursor, answer["Items"]) if after is None or _place(one) < _place(after)]
+            if "LastEvaluatedKey" not in answer:
+                return found
+            last = _cursor(answer["LastEvaluatedKey"]).created_at
+            whole = [one for one in found if one.created_at > last]  # guard: list-whole-millisecond
+            if len(whole) >= wanted:
+                return whole
+            beginning = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def unlisted(self, *, pages: int | None = None) -> Iterator[tuple[str, str]]:
+        found: Any = self._client.get_paginator("scan").paginate(
+            TableName=self._table_name,
+            FilterExpression="attribute_not_exists(list_shard) AND attribute_not_exists(deleted_at)",
+            ProjectionExpression="image_id, tenant_id",
+        )
+        for page in islice(pages_of(found, "reading the table"), pages):  # guard: doctor-row-pages-bound
+            yield from ((item["image_id"]["S"], item["tenant_id"]["S"]) for item in page["Items"])
+
+    def enlist(self, image_id: str, tenant_id: str) -> None:
+        try:
+            with retryable("listing an image"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": image_id}},
+                    UpdateExpression="SET list_shard = :shard",
+                    # guard: list-enlist-not-deleted
+                    ConditionExpression="attribute_exists(image_id) AND attribute_not_exists(deleted_at)",
+                    ExpressionAttributeValues={":shard": {"S": list_shard_of(tenant_id, image_id)}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise  # otherwise it was deleted meanwhile
+
+    def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
+        waiting_shard = waiting_shard_of(lane, shard)
+        with retryable("reading the waiting index"):
+            answer = self._client.query(
+                TableName=self._table_name,
+                IndexName=WAITING_INDEX,
+                KeyConditionExpression="waiting_shard = :shard",
+                ExpressionAttributeValues={":shard": {"S": waiting_shard}},
+                Limit=_CANDIDATES,
+            )
+        since = None
+        for item in answer["Items"]:
+            since = int(item["waiting_since"]["N"])
+            try:
+                image = self.get(item["image_id"]["S"])
+            # guard: unreadable-oldest-looks-behind
+            except UnreadableRow:  # it is reported when it is due, and must not hide those behind it
+                continue
+            if image is not None and image.waiting_shard == waiting_shard and image.waiting_since is not None:
+                return image.waiting_since
+        # If none of the candidates counts, the oldest that does is at most as old as the last of them.
+        return since if "LastEvaluatedKey" in answer else None
+
+
+def _next(version: Any) -> Any:
+    return {"N": str(int(version["N"]) + 1)}
+
+
+def _newest_key(tenant_id: str, cursor: Cursor) -> Item:
+    """A cursor's place in the index; the entry itself may be gone."""
+    return {
+        "tenant_id": {"S": tenant_id},
+        "created_at": {"N": str(cursor.created_at)},
+        "image_id": {"S": cursor.image_id},
+    }
+
+
+def _place(cursor: Cursor) -> tuple[Milliseconds, str]:
+    """By what places are in order: the latest first, and of one millisecond by their ids."""
+    return cursor.created_at, cursor.image_id
+
+
+def _cursor(entry: Mapping[str, Any]) -> Cursor:
+    return Cursor(created_at=int(entry["created_at"]["N"]), image_id=entry["image_id"]["S"])
+
+
+def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> dict[str, Any]:
+    """The update and its condition. Every name uses a placeholder: `status` and `source` are reserved words."""
+    names: dict[str, str] = {"#version": "version"}
+    values: Item = {":one": {"N": "1"}}
+    sets, removes = ["#version = #version + :one"], []
+    for name in sorted(changed - {"version"}):
+        names[f"#{name}"] = name
+        if name in new and name in VERSION_FIELDS:  # guard: events-true-version-in-row
+            sets.append(f"#{name} = #version + :one")
+        elif name in new:
+            values[f":{name}"] = new[name]
+            sets.append(f"#{name} = :{name}")
+        else:
+            removes.append(f"#{name}")
+    conditions = []  # guard: fence-in-table-condition
+    for name in fence:
+        names[f"#{name}"] = name
+        if name in old:
+            values[f":was_{name}"] = old[name]
+            conditions.append(f"#{name} = :was_{name}")
+        else:
+            conditions.append(f"attribute_not_exists(#{name})")
+    return {
+        "UpdateExpression": f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removes)}" if removes else ""),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }

@@ -1,0 +1,1 @@
+"""Dead letters: what they say, and what they come from."""

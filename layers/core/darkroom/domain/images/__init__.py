@@ -1,0 +1,1 @@
+"""An image: its row, its transitions, its claims, its order."""

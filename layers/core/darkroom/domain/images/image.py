@@ -1,0 +1,345 @@
+"""An image's row: its states, and the meaning of each field."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.message import Message
+
+if TYPE_CHECKING:
+    from darkroom.domain.recipes.recipes import Recipe
+
+DUE_SHARDS = 16
+"""Partitions of the due index for what every image owes: each takes 1,000 writes per second, so 16 suffice for any rate
+that one account reaches."""
+
+
+class DutyKind(StrEnum):
+    """What an image is listed for in the due index: each kind has partitions of its own, so that a pile of one hides no
+    other. Those of RESCUES are older than the kinds and may list rows of any."""
+
+    RESCUES = "rescues"
+    DEAD_LETTERS = "dead_letters"
+    EXPIRIES = "expiries"
+    FETCHES = "fetches"
+    REMOVALS = "removals"
+
+
+LIST_SHARDS = 4
+"""Partitions of a tenant's list: each takes 1,000 writes per second, so that one tenant may have 2,000 images accepted
+and 2,000 deleted in one. A page of its list asks all of them."""
+
+
+class Status(StrEnum):
+    """An image's state. An id without a row is unknown, never `pending`."""
+
+    AWAITING_UPLOAD = "awaiting_upload"
+    FETCHING = "fetching"
+    SCHEDULED = "scheduled"
+    PENDING = "pending"
+    PROCESSING = "processing"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a run ends here."""
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({Status.DONE, Status.FAILED, Status.CANCELLED, Status.EXPIRED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The original as it was accepted: one version of one object, identified by its bytes. For a future upload it is
+    what the client announced, and `version_id` is empty; for one that is yet to be fetched nothing is known."""
+
+    version_id: str
+    sha256: str
+    size_bytes: int
+    media_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leftovers:
+    """What is to be removed of a deleted image: the versions of its original, and the keys of its variants."""
+
+    version_ids: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+UNKNOWN_SOURCE = Source(version_id="", sha256="", size_bytes=0, media_type="")
+"""What a tombstone says about its original, and an image that is yet to be fetched: nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What a fetched original's source said of it: its `ETag` and its `Last-Modified`, as they were written."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One finished output: its key, and what its bytes are."""
+
+    name: str
+    width: int
+    height: int
+    format: str
+    size_bytes: int
+    sha256: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why an image ended `failed`: a stable code, a sentence, and whether the same bytes may still succeed."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """What went wrong in an attempt, for the operator: the exception's type, its message, and the end of its stack."""
+
+    error_type: str
+    message: str
+    stack: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One claim of the image: who worked on it, and the result. An attempt that never ended lost its worker."""
+
+    run: int
+    number: int
+    request_id: str
+    started_at: Milliseconds
+    ended_at: Milliseconds | None = None
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnd:
+    """How a run ended that another run followed, and the row's version after the write that ended it."""
+
+    run: int
+    status: Status
+    ended_at: Milliseconds
+    version: int
+
+
+class DeadLetterState(StrEnum):
+    """How far a given-up run has come to its one dead letter.
+
+    `placed`: it is in its queue, but the run's last message may still join it there, if its worker died before
+    acknowledging it; `kept`: that time is over, and there is exactly one.
+    """
+
+    OWED = "owed"
+    PLACED = "placed"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """One row of the Images table: the truth about an image. Queues and leases only remind a worker to look at it.
+
+    (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule`
+    counts the changes of `process_at`, `version` counts all writes. `accepted_at` is when the image was accepted
+    with its bytes, and `earlier_ends` says how the runs before this one ended, the latest ones. `due_at` is when
+    the sweeper must look again: a terminal image has one only while its dead letter or the removal of its objects
+    is owed. `waiting_since` is what an unfinished image's service level counts from, and `enqueued_at` when its
+    latest message reached the lane, None if it could not be sent. `not_before` is when the next attempt may begin,
+    whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
+    lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
+    the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
+    events, None if all may. `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by
+    attention keep; None if the recipe has none. `overlays` has the originals of the images that its recipe lays over
+    variants, by id, as they were when it was accepted; None if there are none. `url` is where an image is fetched from,
+    only until it is here or has ended, and `fetched` what that source said of it: until then the claims, attempts and
+    times above are those of fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so
+    `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are
+    removed for the first time, None if they must be listed. The table deletes it by itself at `forget_at`, in seconds
+    because DynamoDB's TTL requires them.
+    """
+
+    image_id: str
+    tenant_id: str
+    lane: str
+    status: Status
+    run: int
+    attempt: int
+    schedule: int
+    version: int
+    recipe: Recipe | None = None
+    fingerprint: str
+    correlation_id: str
+    source: Source
+    overlays: dict[str, Source] | None = None
+    created_at: Milliseconds
+    preset: str | None = None
+    notify: str | None = None
+    process_at: Milliseconds | None = None
+    expires_at: Milliseconds | None = None
+    accepted_at: Milliseconds | None = None
+    accepted_version: int | None = None
+    completed_at: Milliseconds | None = None
+    completed_version: int | None = None
+    due_at: Milliseconds | None = None
+    waiting_since: Milliseconds | None = None
+    enqueued_at: Milliseconds | None = None
+    rescues: int = 0
+    lease_until: Milliseconds | None = None
+    not_before: Milliseconds | None = None
+    claimed_by: str | None = None
+    variants: tuple[Variant, ...] = ()
+    url: str | None = None
+    fetched: Provenance | None = None
+    placeholder: dict[str, str] | None = None
+    attention: dict[str, int] | None = None
+    notices: tuple[str, ...] = ()
+    error: Failure | None = None
+    attempts: tuple[Attempt, ...] = ()
+    dead_letter: DeadLetterState | None = None
+    earlier_ends: tuple[RunEnd, ...] = ()
+    deleted_at: Milliseconds | None = None
+    deleted_version: int | None = None
+    leftovers: Leftovers | None = None
+    forget_at: int | None = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its client has deleted it: it is no longer shown or developed."""
+        return self.deleted_at is not None
+
+    @property
+    def has_original(self) -> bool:
+        """Whether its bytes are here; an announced upload has none until it arrives, nor has what is being fetched."""
+        return self.source.version_id != ""
+
+    @property
+    def retry_at(self) -> Milliseconds | None:
+        """When the next attempt may begin, if one has failed and no worker has the image."""
+        return None if self.claimed_by is not None or self.status.is_terminal else self.not_before
+
+    @property
+    def waiting_shard(self) -> str | None:
+        """The partition of the waiting index that lists this image, or None if nobody waits for it."""
+        return None if self.waiting_since is None else waiting_shard_of(self.lane, due_shard_of(self.image_id))
+
+    @property
+    def due_shard(self) -> str | None:
+        """The partition of the due index that lists this image, or None if it needs no further look."""
+        return None if self.due_at is None else due_shard_of(self.image_id, duty_kind_of(self))
+
+    @property
+    def list_shard(self) -> str | None:
+        """The partition of the list of its tenant's images, or None if it is no longer in it."""
+        # guard: list-deleted-leaves-index
+        return None if self.is_deleted else list_shard_of(self.tenant_id, self.image_id)
+
+
+VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "deleted_version"})
+"""The fields that hold the row's version after the write that made an event. The decision to write cannot know it:
+whoever writes a row puts the true one there."""
+
+TOMBSTONE_FIELDS = frozenset(
+    {
+        *("image_id", "tenant_id", "lane", "preset", "notify", "status", "run", "attempt", "schedule", "version"),
+        *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
+        *("earlier_ends", *VERSION_FIELDS),  # for events
+        *("due_at", "rescues", "leftovers"),  # for the removal of its objects
+    }
+)
+"""The fields of an image that its tombstone keeps: they answer a repeated request, void the messages that are still
+under way, and date what happened and was told in events."""
+
+
+def duty_kind_of(image: Image) -> DutyKind:
+    """What a row with `due_at` is listed for."""
+    if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
+        return DutyKind.DEAD_LETTERS
+    if image.is_deleted:
+        return DutyKind.REMOVALS
+    if image.status.is_terminal:  # what fetching may have left
+        return DutyKind.FETCHES
+    if image.status is Status.AWAITING_UPLOAD:
+        return DutyKind.EXPIRIES
+    if image.status is not Status.PROCESSING and image.due_at == image.expires_at:
+        return DutyKind.EXPIRIES
+    return DutyKind.FETCHES if image.status is Status.FETCHING else DutyKind.RESCUES
+
+
+DUE_PARTITIONS: dict[DutyKind, tuple[str, ...]] = {
+    DutyKind.RESCUES: tuple(f"{shard:02d}" for shard in range(DUE_SHARDS)),
+    **{
+        kind: tuple(f"{kind.value}#{shard:02d}" for shard in range(shards))
+        for kind, shards in (
+            (DutyKind.DEAD_LETTERS, 2),
+            (DutyKind.EXPIRIES, 4),
+            (DutyKind.FETCHES, 4),
+            (DutyKind.REMOVALS, 4),
+        )
+    },
+}
+"""The partitions of the due index by kind. Of all kinds but the first, rows are written and moved once or twice each: a
+partition takes 1,000 writes per second, and every sweep asks each of them."""
+
+DUE_SHARD_NAMES = DUE_PARTITIONS[DutyKind.RESCUES]
+
+
+def due_shard_of(image_id: str, kind: DutyKind = DutyKind.RESCUES) -> str:
+    """The partition of the due index for an id, spread evenly by CRC-32."""
+    partitions = DUE_PARTITIONS[kind]
+    return partitions[zlib.crc32(image_id.encode()) % len(partitions)]
+
+
+def list_shard_of(tenant_id: str, image_id: str) -> str:
+    """The partition of a tenant's list for one of its images. No tenant's id has a `#`."""
+    return f"{tenant_id}#{zlib.crc32(image_id.encode()) % LIST_SHARDS}"
+
+
+def list_shards_of(tenant_id: str) -> tuple[str, ...]:
+    """All partitions of a tenant's list."""
+    return tuple(f"{tenant_id}#{shard}" for shard in range(LIST_SHARDS))
+
+
+def waiting_shard_of(lane: str, shard: str) -> str:
+    """The partition of the waiting index for a lane's images in one shard: it is sorted by `waiting_since`."""
+    return f"{lane}#{shard}"
+
+
+def has_expired(image: Image, now: Milliseconds) -> bool:
+    """Whether the image expired before a worker began it."""
+    unbegun = (Status.AWAITING_UPLOAD, Status.FETCHING, Status.SCHEDULED, Status.PENDING)
+    return image.status in unbegun and image.expires_at is not None and image.expires_at <= now
+
+
+def run_key(image_id: str, run: int) -> str:
+    """The key under which the work of one run is remembered. An image's recipe never changes."""
+    # guard: objects-run-in-idempotency-key
+    return f"{image_id}#{run}"
+
+
+def message_for(image: Image) -> Message:
+    """The message that asks for `image` to be processed in its current state."""
+    return Message(
+        image_id=image.image_id, tenant_id=image.tenant_id, lane=image.lane, run=image.run, schedule=image.schedule
+    )
+
+
+def lease_lapsed(image: Image, now: Milliseconds) -> bool:
+    """Whether the worker that claimed the image may no longer work on it."""
+    return image.lease_until is None or image.lease_until < now

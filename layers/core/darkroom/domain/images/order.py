@@ -1,0 +1,103 @@
+"""What a client orders, and when two orders under one Idempotency-Key are the same."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.endpoint_ids import is_endpoint_id
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.ids import is_idempotency_key
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.domain.recipes.written_recipes import recipe_from_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to make: a recipe, its preset (if any), and how the client asked for it. `notify` is the only endpoint that
+    is to hear of it; None if all may."""
+
+    recipe: Recipe
+    preset: str | None
+    asked_for: str
+    notify: str | None = None
+
+
+def order_of(*, preset: str | None, variants: str | None, recipe: str | None, notify: str | None = None) -> Order:
+    """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
+    `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
+    looks up.
+
+    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
+    `unknown_notify`).
+    """
+    order = _order_of(preset, variants, recipe)
+    if notify is None:
+        return order
+    if not is_endpoint_id(notify):  # guard: webhook-notify-id-checked
+        raise unknown_notify()
+    # guard: webhook-notify-in-fingerprint
+    return replace(order, notify=notify, asked_for=f"{order.asked_for}\0notify:{notify}")
+
+
+def _order_of(preset: str | None, variants: str | None, recipe: str | None) -> Order:
+    if recipe is not None:
+        if preset is not None or variants is not None:
+            raise Rejected(
+                "conflicting_parameters",
+                "A recipe is complete by itself: send either recipe, or preset with or without variants.",
+            )
+        own = recipe_from_json(recipe)
+        return Order(recipe=own, preset=None, asked_for=f"recipe:{own.digest()}")
+    name = preset if preset is not None else DEFAULT_PRESET
+    whole = preset_named(name)
+    if variants is None:
+        return Order(recipe=whole, preset=name, asked_for=f"preset:{name}")
+    names = sorted({variant.strip() for variant in variants.split(",")})
+    return Order(recipe=whole.choose(names), preset=name, asked_for=f"preset:{name}\0variants:{','.join(names)}")
+
+
+def fingerprint_of(sha256: str, asked_for: str) -> str:
+    """What makes two requests under one key the same: the bytes and what was asked for.
+
+    A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
+    conflict; a client's own recipe counts by its content.
+    """
+    return hashlib.sha256(f"v1\0{sha256}\0{asked_for}".encode()).hexdigest()
+
+
+def check_idempotency_key(key: str | None) -> None:
+    """Raises Rejected (`invalid_idempotency_key`) for an invalid key."""
+    if key is not None and not is_idempotency_key(key):
+        raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
+
+
+def check_repeats(image: Image, fingerprint: str) -> None:
+    """Checks that a request under the image's key repeats the one that made it. Raises Rejected
+    (`idempotency_key_reused`, `image_deleted`) if it does not, or if there is nothing left to report: what made a
+    deleted image is no longer known, so every request under its key gets the same answer."""
+    if image.is_deleted:  # guard: erasure-deleted-key-used-up
+        raise Rejected(
+            "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
+        )
+    if image.fingerprint != fingerprint:  # guard: accept-key-reuse-refused
+        raise key_reused()
+
+
+def key_reused() -> Rejected:
+    """The refusal of a key that was used for something else."""
+    return Rejected(
+        "idempotency_key_reused",
+        "This Idempotency-Key was used with another photo, preset, recipe, time or notify, or in another kind of "
+        "request. Use a new key for a new upload.",
+    )
+
+
+def unknown_notify() -> Rejected:
+    """The refusal of an order of which an endpoint is to hear that its tenant does not have."""
+    return Rejected(
+        "unknown_notify",
+        "notify is the id of one of your webhooks, and there is none with this id: GET /webhooks lists them.",
+    )

@@ -1,0 +1,444 @@
+"""The one table of allowed transitions, and every decision to change an image's row by it, except a worker's claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from darkroom.domain.images.image import (
+    UNKNOWN_SOURCE,
+    Attempt,
+    Cause,
+    DeadLetterState,
+    Failure,
+    Image,
+    Leftovers,
+    RunEnd,
+    Source,
+    Status,
+    Variant,
+)
+from darkroom.domain.kernel.errors import EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+
+if TYPE_CHECKING:
+    from darkroom.domain.recipes.recipes import Recipe
+
+SWEEP_INTERVAL_SECONDS = 60
+"""The sweeper's period."""
+
+UPLOAD_SECONDS = 300
+"""How long after its announcement an upload may begin."""
+
+ARRIVAL_GRACE_SECONDS = 600
+"""How much longer it is awaited: 25 MB at 0.4 Mbit/s take eight minutes, and its notification may take one."""
+
+MAX_FETCH_CLAIMS = 10
+"""How often fetching is begun at all, over an hour and a half: workers that die, bugs and stores that do not answer are
+not the source's fault."""
+
+LEFTOVERS_SECONDS = 600
+"""How long after its end an image that was being fetched is looked at for what a worker has left: longer than one
+runs, plus clocks that are minutes apart."""
+
+REMEMBERED_ENDS = 20
+"""How many earlier runs a row describes by their ends: their events can be published again."""
+
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    # The upload arrived (now or for later), was deleted, was refused, or never came.
+    Status.AWAITING_UPLOAD: frozenset(
+        {Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
+    ),
+    # It was fetched (now or for later), is tried again, was deleted, cannot be fetched, or took too long.
+    Status.FETCHING: frozenset(
+        {Status.FETCHING, Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
+    ),
+    # It was rescheduled, or rescheduled to now; its time came and a worker claimed it; the client no longer wants it.
+    Status.SCHEDULED: frozenset(
+        {Status.SCHEDULED, Status.PENDING, Status.PROCESSING, Status.CANCELLED, Status.EXPIRED}
+    ),
+    # A worker claimed it, the client no longer wants it, or its attempts ran out while it waited.
+    Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}),
+    # Finished, refused, put back for another attempt, or claimed again after its worker died.
+    Status.PROCESSING: frozenset({Status.PROCESSING, Status.PENDING, Status.DONE, Status.FAILED, Status.CANCELLED}),
+    # Only an operator leaves a terminal state, with a replay or a redo: run + 1, attempts from 0.
+    Status.FAILED: frozenset({Status.PENDING}),
+    Status.DONE: frozenset({Status.PENDING}),
+    Status.CANCELLED: frozenset(),
+    Status.EXPIRED: frozenset(),
+}
+
+
+class TransitionRefused(RuntimeError):
+    """Code asked for a transition that the table does not have: always a bug, never the input's fault."""
+
+
+def transition(image: Image, status: Status, **changes: Any) -> Image:
+    """The row with its next status, and without the fields that end with a run if one does. Raises
+    TransitionRefused."""
+    is_next_run = changes.get("run") == image.run + 1
+    # guard: terminal-state-next-run-only
+    if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
+        raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
+    if status.is_terminal:
+        changes["completed_version"] = image.version + 1
+        ended: dict[str, Any] = {
+            "due_at": None,
+            "waiting_since": None,
+            "lease_until": None,
+            "not_before": None,  # guard: claim-end-clears-backoff
+            "claimed_by": None,
+            "url": None,  # guard: fetch-url-forgotten-at-end
+        }
+        if image.status is Status.FETCHING and image.attempt:
+            # A worker that died or lost its race may have stored an original, or do so yet.
+            ended["due_at"] = changes["completed_at"] + LEFTOVERS_SECONDS * 1000
+        changes = ended | changes
+    return replace(image, status=status, **changes)
+
+
+def accept(
+    *,
+    image_id: str,
+    tenant_id: str,
+    lane: str,
+    preset: str | None,
+    recipe: Recipe,
+    fingerprint: str,
+    correlation_id: str,
+    source: Source,
+    now: Milliseconds,
+    process_at: Milliseconds | None = None,
+    expires_at: Milliseconds | None = None,
+    notify: str | None = None,
+    overlays: dict[str, Source] | None = None,
+) -> Image:
+    """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
+    lane's first look after that."""
+    begins_at = process_at or now
+    return Image(
+        image_id=image_id,
+        tenant_id=tenant_id,
+        lane=lane,
+        status=Status.PENDING if process_at is None else Status.SCHEDULED,
+        run=1,
+        attempt=0,
+        schedule=0,
+        version=1,
+        preset=preset,
+        notify=notify,
+        recipe=recipe,
+        fingerprint=fingerprint,
+        correlation_id=correlation_id,
+        source=source,
+        overlays=overlays,
+        created_at=now,
+        accepted_at=now,
+        accepted_version=1,
+        process_at=process_at,
+        expires_at=expires_at,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=before_expiry(LANES[lane].first_look_at(begins_at), expires_at),
+    )
+
+
+def await_upload(accepted: Image, *, now: Milliseconds) -> Image:
+    """The row of an image whose bytes are yet to be uploaded; due for a look when they can no longer come."""
+    return replace(
+        accepted,
+        status=Status.AWAITING_UPLOAD,
+        accepted_at=None,
+        accepted_version=None,
+        waiting_since=None,
+        enqueued_at=None,
+        due_at=_upload_is_over_at(now, accepted.expires_at),
+    )
+
+
+def renew_upload(image: Image, *, now: Milliseconds) -> Image:
+    """The awaited image after its client asked again for a form: it has the full time again."""
+    return replace(image, due_at=_upload_is_over_at(now, image.expires_at), rescues=0)
+
+
+def _upload_is_over_at(now: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    return before_expiry(now + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000, expires_at)
+
+
+def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
+    """The awaited image with its original: `pending`, or `scheduled` if its time is yet to come, as if it had been
+    accepted now."""
+    is_ahead = image.process_at is not None and image.process_at > now
+    begins_at = max(image.process_at or now, now)
+    return transition(
+        image,
+        Status.SCHEDULED if is_ahead else Status.PENDING,
+        source=source,
+        accepted_at=now,
+        accepted_version=image.version + 1,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=before_expiry(LANES[image.lane].first_look_at(begins_at), image.expires_at),
+        rescues=0,
+    )
+
+
+def never_came(image: Image, *, now: Milliseconds) -> Image:
+    """The awaited image whose upload never came: `expired`."""
+    failure = Failure(
+        code=NEVER_UPLOADED,
+        message="It was not uploaded in time. Announce it again, with a new Idempotency-Key.",
+        retryable=False,
+    )
+    return transition(image, Status.EXPIRED, error=failure, completed_at=now)
+
+
+def before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    """When the sweeper looks: no later than the image expires."""
+    return look_at if expires_at is None else min(look_at, expires_at)
+
+
+def reschedule(
+    image: Image, *, process_at: Milliseconds | None, expires_at: Milliseconds | None, now: Milliseconds
+) -> Image:
+    """The scheduled image at another time, None for now: every message for the previous time becomes void.
+
+    Raises TransitionRefused for one that is not `scheduled`.
+    """
+    begins_at = process_at or now
+    return transition(
+        image,
+        Status.PENDING if process_at is None else Status.SCHEDULED,
+        schedule=image.schedule + 1,  # guard: delay-move-outdates-messages
+        process_at=begins_at,
+        expires_at=expires_at,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=before_expiry(LANES[image.lane].first_look_at(begins_at), expires_at),
+        rescues=0,
+    )
+
+
+def expire(image: Image, *, now: Milliseconds) -> Image:
+    """The image that was not begun in time: `expired`."""
+    failure = Failure(
+        code=EXPIRED,
+        message="Its expires_at came before it could be developed. The photo itself is fine: send it again.",
+        retryable=False,
+    )
+    return transition(image, Status.EXPIRED, error=failure, completed_at=now)
+
+
+def ended_attempts(image: Image, now: Milliseconds, cause: Cause | None) -> tuple[Attempt, ...]:
+    """The attempts with the latest one ended. An attempt of a dead worker stays without an end."""
+    *earlier, latest = image.attempts or (None,)
+    if latest is None or latest.ended_at is not None:
+        return image.attempts
+    return (*(one for one in earlier if one is not None), replace(latest, ended_at=now, cause=cause))
+
+
+def complete(
+    image: Image,
+    variants: tuple[Variant, ...],
+    *,
+    notices: tuple[str, ...],
+    now: Milliseconds,
+    placeholder: dict[str, str] | None = None,
+    attention: dict[str, int] | None = None,
+) -> Image:
+    """The claimed image with its outputs: `done`."""
+    return transition(
+        image,
+        Status.DONE,
+        variants=variants,
+        placeholder=placeholder,
+        attention=attention,  # guard: attention-run-replaces-point
+        notices=notices,
+        completed_at=now,
+        error=None,
+        attempts=ended_attempts(image, now, None),
+    )
+
+
+def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image:
+    """The claimed or awaited image whose bytes can never be developed: `failed` at once, with the reason for its
+    owner."""
+    failure = Failure(code=code, message=message, retryable=False)
+    return transition(image, Status.FAILED, error=failure, completed_at=now, attempts=ended_attempts(image, now, None))
+
+
+def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> Image:
+    """The image whose attempts ran out: `internal` if the last one ended, by `cause` or by an earlier write's, and
+    `worker_lost` if a worker died during it.
+
+    It is due at once, so that the sweeper makes sure of its one dead letter.
+    """
+    if cause is None and image.status is Status.PROCESSING:
+        failure = Failure(
+            code=WORKER_LOST,
+            message=f"The worker that was developing this image died in the last of {MAX_ATTEMPTS} attempts. "
+            "The operator has been alerted.",
+            retryable=True,
+        )
+        attempts = image.attempts
+    else:
+        failure = Failure(
+            code=INTERNAL,
+            message=f"Developing this image failed {MAX_ATTEMPTS} times. The operator has been alerted.",
+            retryable=True,
+        )
+        attempts = ended_attempts(image, now, cause)
+    return _failed_with_dead_letter(image, failure, attempts, now)
+
+
+def give_up_fetch(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose fetching was begun too often, because workers died, met a bug or could not store it: `failed`."""
+    message = "It could not be fetched because of a fault on our side. Send the URL again, with a new Idempotency-Key."
+    return fail_fetch(image, FETCH_FAILED, message, now=now)
+
+
+def fail_fetch(image: Image, code: str, message: str, *, now: Milliseconds) -> Image:
+    """The image that cannot be fetched now, and perhaps by a later request: `failed`."""
+    return transition(
+        image,
+        Status.FAILED,
+        error=Failure(code=code, message=message, retryable=True),
+        completed_at=now,
+        attempts=ended_attempts(image, now, None),
+    )
+
+
+def escalate(image: Image, *, code: str, message: str, now: Milliseconds, cause: Cause) -> Image:
+    """The claimed image that only an operator can help: `failed` at once, and due for its one dead letter."""
+    failure = Failure(code=code, message=message, retryable=False)
+    return _failed_with_dead_letter(image, failure, ended_attempts(image, now, cause), now)
+
+
+def _failed_with_dead_letter(image: Image, failure: Failure, attempts: tuple[Attempt, ...], now: Milliseconds) -> Image:
+    return transition(
+        image,
+        Status.FAILED,
+        error=failure,
+        completed_at=now,
+        attempts=attempts,
+        dead_letter=DeadLetterState.OWED,
+        due_at=now,
+        rescues=0,
+    )
+
+
+def put_back(
+    image: Image, *, now: Milliseconds, delay_seconds: int, cause: Cause, message_returns: bool = True
+) -> Image:
+    """The claimed image after a failed attempt: `pending`, due a minute after its message comes back. No message begins
+    another attempt before the delay is over.
+
+    If the message does not come back, the sweeper sends another when the delay is over.
+    """
+    comes_back_at = now + delay_seconds * 1000
+    return transition(
+        image,
+        Status.PENDING,
+        lease_until=None,
+        not_before=comes_back_at,  # guard: claim-failed-attempt-backoff
+        claimed_by=None,
+        attempts=ended_attempts(image, now, cause),
+        enqueued_at=comes_back_at,
+        due_at=before_expiry(
+            comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0), image.expires_at
+        ),
+    )
+
+
+def replay(image: Image, *, now: Milliseconds) -> Image:
+    """The failed image reopened with its first attempt ahead: only an operator asks for that.
+
+    The replay sends its message; if that fails, the sweeper sends it.
+    """
+    return _next_run(image, Status.FAILED, now=now)
+
+
+def redo(image: Image, *, now: Milliseconds) -> Image:
+    """The done image reopened, as `replay` does with a failed one: only an operator asks for that.
+
+    Its variants, with their placeholder, attention and notices, stay until a run has made others. Its `expires_at` is
+    cleared: it was developed in time.
+    """
+    return replace(_next_run(image, Status.DONE, now=now), expires_at=None)  # guard: redo-clears-expiry
+
+
+def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
+    if image.status is not after:  # guard: replay-and-redo-source-status
+        raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from {after}")
+    return transition(
+        image,
+        Status.PENDING,
+        run=image.run + 1,
+        attempt=0,
+        error=None,
+        completed_at=None,
+        completed_version=None,
+        earlier_ends=_with_its_end(image),
+        dead_letter=None,
+        waiting_since=now,
+        enqueued_at=now,
+        rescues=0,
+        due_at=LANES[image.lane].first_look_at(now),
+    )
+
+
+def _with_its_end(image: Image) -> tuple[RunEnd, ...]:
+    if image.completed_at is None or image.completed_version is None:  # written before there were events
+        return image.earlier_ends
+    end = RunEnd(run=image.run, status=image.status, ended_at=image.completed_at, version=image.completed_version)
+    return (*image.earlier_ends, end)[-REMEMBERED_ENDS:]
+
+
+def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> Image:
+    """The image after its client's deletion: a tombstone, `cancelled` if it was unfinished.
+
+    The row keeps nothing that describes the picture, its processing or its errors (TOMBSTONE_FIELDS). It is due at
+    `remove_at`, or at once if that has passed, so that the sweeper removes its objects. An image that was deleted
+    before stays as it is.
+    """
+    if image.is_deleted:
+        return image
+    changes: dict[str, Any] = {
+        "deleted_at": now,
+        "deleted_version": image.version + 1,
+        "due_at": max(now, remove_at),  # guard: day-originals-removed-in-turn
+        "rescues": 0,
+        "recipe": None,  # guard: erasure-tombstone-no-recipe
+        "fingerprint": "",  # guard: erasure-tombstone-no-fingerprint
+        "correlation_id": "",
+        "source": UNKNOWN_SOURCE,  # guard: erasure-tombstone-no-source
+        "overlays": None,  # guard: overlays-cleared-by-tombstone
+        "enqueued_at": None,
+        "fetched": None,
+        "url": None,
+        "variants": (),
+        "placeholder": None,
+        "attention": None,  # guard: attention-tombstone-cleared
+        "notices": (),  # guard: erasure-tombstone-no-notices
+        "error": None,
+        "attempts": (),  # guard: erasure-tombstone-no-attempts
+        "dead_letter": None,
+        "leftovers": _leftovers_of(image),
+    }
+    if image.status.is_terminal:
+        return replace(image, **changes)
+    return transition(image, Status.CANCELLED, completed_at=now, **changes)
+
+
+def _leftovers_of(image: Image) -> Leftovers | None:
+    """Its objects where the row names them all: an earlier run, and a worker that has not ended, leave others."""
+    if image.status is not Status.DONE or image.run != 1:  # guard: removal-earlier-run-listed
+        return None
+    return Leftovers(version_ids=(image.source.version_id,), keys=tuple(variant.key for variant in image.variants))
+
+
+def due_now(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose message could not be sent: due at once, so that the sweeper sends it."""
+    return replace(image, due_at=now, enqueued_at=None)  # guard: due-unsent-not-behind-backlog

@@ -1,0 +1,1 @@
+"""What every part decides with: ids, instants, errors, messages, lanes and tenants."""

@@ -1,0 +1,50 @@
+"""Image ids: 128 bits in lower-case Crockford base32, random or derived from a tenant and an Idempotency-Key."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from darkroom.domain.kernel.base32 import DIGIT, digits_of
+
+_LENGTH = 26  # 26 digits of 5 bits hold 128 bits; the first digit carries 3 bits, so it is 0-7.
+
+IMAGE_ID_PATTERN = rf"[0-7]{DIGIT}{{{_LENGTH - 1}}}"
+"""The pattern of every image id. An id is checked against it before it is used in a key or an expression."""
+
+_IMAGE_ID = re.compile(IMAGE_ID_PATTERN)
+
+IDEMPOTENCY_KEY_PATTERN = r"[\x20-\x7e]{1,255}"
+"""1 to 255 printable ASCII characters, as `Idempotency-Key` may carry."""
+
+_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
+
+
+def is_image_id(text: str) -> bool:
+    """Whether `text` has the form of an image id."""
+    return _IMAGE_ID.fullmatch(text) is not None
+
+
+def is_idempotency_key(text: str) -> bool:
+    """Whether `text` is a valid `Idempotency-Key`."""
+    return _IDEMPOTENCY_KEY.fullmatch(text) is not None
+
+
+def image_id_from_bits(random_bits: bytes) -> str:
+    """The id that 16 bytes encode.
+
+    Raises ValueError for any other number of bytes.
+    """
+    if len(random_bits) != 16:
+        raise ValueError(f"an image id has 16 bytes, not {len(random_bits)}")
+    return digits_of(int.from_bytes(random_bits), _LENGTH)
+
+
+def image_id_for_key(tenant_id: str, idempotency_key: str) -> str:
+    """The one id of a tenant's `Idempotency-Key`: the first 128 bits of a SHA-256 over both.
+
+    The tenant's length is hashed too, so that no other pair of tenant and key gives the same input.
+    """
+    tenant = tenant_id.encode()
+    digest = hashlib.sha256(b"darkroom image id v1\0" + len(tenant).to_bytes(4) + tenant + idempotency_key.encode())
+    return image_id_from_bits(digest.digest()[:16])

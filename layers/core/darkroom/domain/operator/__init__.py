@@ -1,0 +1,1 @@
+"""What only operators see: observations, traces, the audit log."""

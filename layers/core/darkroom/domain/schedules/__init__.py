@@ -1,0 +1,1 @@
+"""When images are to be developed, and how they are held until then."""

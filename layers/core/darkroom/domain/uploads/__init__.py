@@ -1,0 +1,1 @@
+"""Uploads that are announced."""

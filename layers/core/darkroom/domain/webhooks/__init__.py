@@ -1,0 +1,1 @@
+"""Webhooks: endpoints, deliveries, signatures."""

@@ -1,0 +1,85 @@
+"""The events of any row, an image's or a webhook's: what the world is told is derived from two versions of the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from darkroom.domain.events.event import Event, EventType, event_of_image, events_of_image
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.paths import deliveries_path, webhook_path
+from darkroom.domain.webhooks.endpoint import Endpoint
+
+
+def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> Event | None:
+    """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
+    for one that is gone."""
+    match before, after:
+        case Image() | None, Image():
+            return event_of_image(before, after)
+        case Endpoint(), Endpoint():
+            return _event_of_endpoint(before, after)
+        case _:
+            return None
+
+
+def events_of(row: Image | Endpoint) -> Iterator[Event]:
+    """All events that the row still tells, oldest first, with the ids that they were first published with: an
+    endpoint's of the time since it was enabled or recovered, an image's as `events_of_image` says."""
+    if isinstance(row, Image):
+        yield from events_of_image(row)
+    else:
+        yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
+
+
+def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:
+    if before.is_enabled and not after.is_enabled:  # guard: events-endpoint-disabling-once
+        return _disabled(after)
+    if before.warned_at is None and after.warned_at is not None:  # guard: events-endpoint-warning-once
+        return _failing(after)
+    return None
+
+
+def _failing(endpoint: Endpoint) -> Event | None:
+    return _of_endpoint(endpoint, EventType.WEBHOOK_FAILING, version=endpoint.warned_version, time=endpoint.warned_at)
+
+
+def _disabled(endpoint: Endpoint) -> Event | None:
+    return _of_endpoint(
+        endpoint,
+        EventType.WEBHOOK_DISABLED,
+        version=endpoint.disabled_version,
+        time=endpoint.disabled_at,
+        details={"disabled_by": endpoint.disabled_by},
+    )
+
+
+def _of_endpoint(
+    endpoint: Endpoint,
+    kind: EventType,
+    *,
+    version: int | None,
+    time: Milliseconds | None,
+    details: Mapping[str, Any] | None = None,
+) -> Event | None:
+    if version is None or time is None:
+        return None
+    return Event(
+        type=kind,
+        subject=endpoint.endpoint_id,
+        tenant_id=endpoint.tenant_id,
+        sequence=version,
+        time=time,
+        # Its URL may hold a secret of its owner, and every webhook of the tenant may get this.
+        data={
+            "id": endpoint.endpoint_id,
+            "tenant_id": endpoint.tenant_id,
+            "failing_since": None if endpoint.failing_since is None else rfc3339(endpoint.failing_since),
+            **(details or {}),
+            "links": {
+                "self": webhook_path(endpoint.endpoint_id),
+                "deliveries": deliveries_path(endpoint.endpoint_id),
+            },
+        },
+    )

@@ -1,0 +1,55 @@
+"""Where modules and ports lay before they were divided by subject: for one release.
+
+During a deployment Lambda runs the former `app.py` with this core for some seconds (docs/changing.md, "The core").
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_CORE = Path(__file__).parent
+
+_RENAMED = {"darkroom.http.webhook_routes": "darkroom.http.webhooks.routes"}
+
+
+def module_named(name: str) -> ModuleSpec | None:
+    """Finds `darkroom.operations.read_image` as `darkroom.operations.images.read_image`; None if it is nowhere."""
+    package, _, module = name.rpartition(".")
+    places = sorted(_CORE.glob(f"{package.removeprefix('darkroom.')}/*/{module}.py"))
+    present = f"{package}.{places[0].parent.name}.{module}" if places else _RENAMED.get(name)
+    return ModuleSpec(name, _Alias(present)) if present else None
+
+
+class _Alias(Loader):
+    """Loads a module by its present name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        del spec
+        module = importlib.import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # which the import system has replaced
+
+
+def name_in(module: str, name: str) -> Any:
+    """What a module has of this name that a folder has taken the former place of. Raises AttributeError."""
+    return getattr(importlib.import_module(module), name)
+
+
+def port_named(name: str) -> Any:
+    """The port of this name, whichever subject's it is. Raises AttributeError if there is none."""
+    for file in sorted((_CORE / "ports").glob("[a-z]*.py")):
+        names = vars(importlib.import_module(f"darkroom.ports.{file.stem}"))
+        if name in names:
+            return names[name]
+    raise AttributeError(name)

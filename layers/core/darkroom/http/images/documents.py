@@ -1,0 +1,312 @@
+"""The documents that the API answers with: what a client sees of an image, always with all keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypedDict
+
+from pydantic import Field
+
+from darkroom.domain.images.image import UNKNOWN_SOURCE, Image, Status, Variant
+from darkroom.domain.images.listing import LISTED_STATUSES, thumb_of
+from darkroom.domain.kernel.endpoint_ids import ENDPOINT_ID_PATTERN
+from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
+from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.paths import image_path, status_path, variant_path
+from darkroom.domain.recipes.recipes import POINT_STEPS
+from darkroom.ports.uploads import UploadForm
+
+RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
+"""How long a client waits before it asks again for an unfinished image: the usual pause, and the longest for a
+scheduled image."""
+
+type WebhookId = Annotated[str, Field(pattern=f"^{ENDPOINT_ID_PATTERN}$", description="A webhook's id.")]
+type ImageId = Annotated[str, Field(pattern=f"^{IMAGE_ID_PATTERN}$", description="An image's id.")]
+type Instant = Annotated[
+    str, Field(json_schema_extra={"format": "date-time"}, description="RFC 3339, in UTC, with milliseconds.")
+]
+type Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="In hexadecimal.")]
+Path = Annotated[str, Field(pattern="^/", description="Relative to the API's root.")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class ProgressDocument(TypedDict):
+    """How many of the recipe's variants are finished."""
+
+    done: Count
+    total: Count
+
+
+class _VariantFacts(TypedDict):
+    """One finished output."""
+
+    name: str
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    format: Annotated[str, Field(json_schema_extra={"enum": ["jpeg", "png", "webp", "avif", "gif"]})]
+    bytes: Count
+    sha256: Sha256
+
+
+class VariantDocument(_VariantFacts):
+    """One finished output, with its address."""
+
+    url: Annotated[
+        str,
+        Field(json_schema_extra={"format": "uri"}, description="Anyone can fetch the variant there for 15 minutes."),
+    ]
+
+
+class ListedVariantDocument(_VariantFacts):
+    """One finished output, with the route to it."""
+
+    url: Annotated[Path, Field(description="Redirects to the variant; relative to the API's root.")]
+
+
+class PlaceholderDocument(TypedDict):
+    """What to paint before the image arrives."""
+
+    thumbhash: Annotated[str, Field(description="Base64 (https://evanw.github.io/thumbhash/).")]
+    color: Annotated[str, Field(pattern="^#[0-9a-f]{6}$")]
+
+
+class AttentionDocument(TypedDict):
+    """The point that crops by attention keep, in fractions of the upright picture from its top left corner."""
+
+    x: Annotated[float, Field(ge=0, le=1)]
+    y: Annotated[float, Field(ge=0, le=1)]
+
+
+class ErrorDocument(TypedDict):
+    """Why an image failed or expired."""
+
+    code: Annotated[str, Field(description="Stable: branch on it.")]
+    message: Annotated[str, Field(description="For people.")]
+    retryable: Annotated[bool, Field(description="Whether the same bytes may still succeed.")]
+
+
+class LinksDocument(TypedDict):
+    """Where to ask about the image."""
+
+    self: Path
+    status: Path
+
+
+class _ImageFacts(TypedDict):
+    """An image in its current state, without its variants."""
+
+    id: ImageId
+    status: Annotated[str, Field(json_schema_extra={"enum": list(LISTED_STATUSES)})]
+    lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
+    preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
+    run: Annotated[int, Field(ge=1, description="An operator's replay or redo starts the next one.")]
+    attempt: Annotated[
+        int, Field(ge=0, description="Out of five in this run; while it is fetched, out of ten of fetching.")
+    ]
+    retry_at: Annotated[
+        Instant | None,
+        Field(description="When the next attempt begins, after one that failed; null if none waits for its time."),
+    ]
+    created_at: Instant
+    process_at: Instant | None
+    expires_at: Instant | None
+    completed_at: Instant | None
+    estimated_seconds: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="In about how many seconds an image that waits for a worker will be done, as answers to GET "
+            "know it. null if it does not wait, or too little was developed in the last minutes to tell.",
+        ),
+    ]
+    progress: ProgressDocument
+    placeholder: PlaceholderDocument | None
+    attention: Annotated[
+        AttentionDocument | None,
+        Field(description="null until the image is done, and if no variant has the gravity `attention`."),
+    ]
+    notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
+    error: ErrorDocument | None
+    links: LinksDocument
+
+
+_VARIANTS = Field(
+    description="Empty until the image is done. If an operator has the image developed again, the present ones stay "
+    "until the new run finishes."
+)
+
+
+class StatusDocument(_ImageFacts):
+    """An image in its current state: always with all keys, perhaps with more in later versions."""
+
+    variants: Annotated[list[VariantDocument], _VARIANTS]
+
+
+class ThumbDocument(TypedDict):
+    """An image's smallest variant, with its address."""
+
+    name: str
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    url: Annotated[
+        str,
+        Field(json_schema_extra={"format": "uri"}, description="Anyone can fetch the variant there for 15 minutes."),
+    ]
+
+
+class ListedDocument(_ImageFacts):
+    """An image in its current state, as lists have it: its status document gives the addresses of its variants."""
+
+    variants: Annotated[list[ListedVariantDocument], _VARIANTS]
+    thumb: Annotated[
+        ThumbDocument | None,
+        Field(description="null unless `urls=thumb` asks for it, and while the image has no variant."),
+    ]
+
+
+class FormDocument(TypedDict):
+    """A form to post the announced bytes, and no others, to S3."""
+
+    url: Annotated[str, Field(json_schema_extra={"format": "uri"})]
+    fields: Annotated[dict[str, str], Field(description="Send all of them, then `file` as the last field.")]
+    expires_at: Instant
+
+
+class UploadDocument(StatusDocument):
+    """An image in its current state, and how to send its bytes."""
+
+    upload: Annotated[FormDocument | None, Field(description="null if the bytes are no longer awaited.")]
+
+
+class FetchedDocument(TypedDict):
+    """What the server said of an original that was fetched."""
+
+    etag: str | None
+    last_modified: str | None
+
+
+class SourceDocument(TypedDict):
+    """The original as it was accepted."""
+
+    media_type: str
+    bytes: Count
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="In hexadecimal.")]
+    fetched: Annotated[FetchedDocument | None, Field(description="null if it was not fetched from a URL.")]
+
+
+class ImageDocument(StatusDocument):
+    """An image in its current state, with the facts of its original."""
+
+    source: Annotated[
+        SourceDocument | None, Field(description="null for an image from a URL that is not fetched yet, or never was.")
+    ]
+
+
+class PageDocument(TypedDict):
+    """Some of the tenant's images, newest first."""
+
+    images: list[ListedDocument]
+    next: Annotated[
+        str | None,
+        Field(description="The `cursor` of the next page; null at the end of the list."),
+    ]
+
+
+def status_document(
+    image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
+) -> StatusDocument:
+    """Returns the document of `image`; `url_of` gives the address of a finished variant."""
+    total = 0 if image.recipe is None else len(image.recipe.variants)
+    return {
+        "id": image.image_id,
+        "status": image.status.value,
+        "lane": image.lane,
+        "preset": image.preset,
+        "run": image.run,
+        "attempt": image.attempt,
+        "retry_at": rfc3339(image.retry_at),
+        "created_at": rfc3339(image.created_at),
+        "process_at": rfc3339(image.process_at),
+        "expires_at": rfc3339(image.expires_at),
+        "completed_at": rfc3339(image.completed_at),
+        "estimated_seconds": estimated_seconds,
+        "progress": {"done": total if image.status is Status.DONE else 0, "total": total},
+        "variants": [
+            {
+                "name": variant.name,
+                "width": variant.width,
+                "height": variant.height,
+                "format": variant.format,
+                "bytes": variant.size_bytes,
+                "sha256": variant.sha256,
+                "url": url_of(variant),
+            }
+            for variant in image.variants
+        ],
+        "placeholder": None
+        if image.placeholder is None
+        else {"thumbhash": image.placeholder["thumbhash"], "color": image.placeholder["color"]},
+        "attention": None
+        if image.attention is None
+        else {"x": image.attention["x"] / POINT_STEPS, "y": image.attention["y"] / POINT_STEPS},
+        "notices": list(image.notices),
+        "error": None
+        if image.error is None
+        else {"code": image.error.code, "message": image.error.message, "retryable": image.error.retryable},
+        "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
+    }
+
+
+def listed_document(
+    image: Image, estimated_seconds: int | None = None, *, thumb_url_of: Callable[[Variant], str] | None = None
+) -> ListedDocument:
+    """Returns the document of `image` in a list. A page of presigned addresses would cost more than its images, since
+    each takes half a millisecond to sign: with `thumb_url_of` there is one per image."""
+    thumb = None if thumb_url_of is None else thumb_of(image)
+    return {
+        **status_document(image, lambda variant: variant_path(image.image_id, variant.name), estimated_seconds),
+        "thumb": None
+        if thumb is None or thumb_url_of is None
+        else {"name": thumb.name, "width": thumb.width, "height": thumb.height, "url": thumb_url_of(thumb)},
+    }
+
+
+def image_document(
+    image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
+) -> ImageDocument:
+    """Returns the same with the facts of the original."""
+    source = image.source
+    return {
+        **status_document(image, url_of, estimated_seconds),
+        "source": None
+        if source == UNKNOWN_SOURCE  # guard: status-unfetched-source
+        else {
+            "media_type": source.media_type,
+            "bytes": source.size_bytes,
+            "sha256": source.sha256,
+            "fetched": None
+            if image.fetched is None
+            else {"etag": image.fetched.etag, "last_modified": image.fetched.last_modified},
+        },
+    }
+
+
+def upload_document(image: Image, form: UploadForm | None, url_of: Callable[[Variant], str]) -> UploadDocument:
+    """Returns the same with the form for sending the image's bytes, while they are awaited."""
+    upload: FormDocument | None = None
+    if form is not None:
+        upload = {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
+    return {**status_document(image, url_of), "upload": upload}
+
+
+def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
+    """When to ask for the image again: for a scheduled one not before its time, but within the hour, because it may be
+    rescheduled. None once its run has ended."""
+    if image.status.is_terminal:
+        return None
+    if image.status is Status.AWAITING_UPLOAD:
+        return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever it is scheduled for
+    next_at = image.retry_at if image.status is Status.FETCHING else image.process_at
+    ahead_seconds = -(-((next_at or now) - now) // 1000)
+    return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))

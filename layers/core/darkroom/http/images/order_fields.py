@@ -1,0 +1,59 @@
+"""What the routes of every order have: its fields, its key, and the problems that it may meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from darkroom.domain.recipes.presets import PRESETS
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
+from darkroom.http.kernel.route import Parameter, one_of
+from darkroom.http.kernel.timetables import DURATION_PATTERN, INSTANT_PATTERN
+
+
+def some_of(words: Iterable[str]) -> Any:
+    """A list of some of the words, comma-separated in a query."""
+    one: Any = {"type": "string", "enum": list(dict.fromkeys(words))}
+    return Annotated[list[str], Field(min_length=1, json_schema_extra={"items": one})]
+
+
+WrittenInstant = Annotated[str, Field(json_schema_extra={"format": "date-time", "pattern": f"^{INSTANT_PATTERN}$"})]
+WrittenDuration = Annotated[str, Field(json_schema_extra={"pattern": f"^{DURATION_PATTERN}$"})]
+
+PresetName: Any = one_of(PRESETS)
+PresetVariants: Any = some_of(spec.name for preset in PRESETS.values() for spec in preset.variants)
+
+
+IDEMPOTENCY_KEY = Parameter(
+    name="Idempotency-Key",
+    place="header",
+    # Spaces around a header's value are not part of it (RFC 9110, section 5.5).
+    kind=Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$", max_length=255)],
+    description="The same key and request always mean the same image, however often they are sent.",
+    example="order-17",
+)
+
+
+IN_SCHEDULE = f"at most {MAX_DELAY_SECONDS // 86_400} days ahead"
+
+
+OF_EVERY_ORDER = (
+    "unknown_preset",
+    "unknown_variants",
+    "invalid_recipe",
+    "conflicting_parameters",
+    "invalid_process_at",
+    "invalid_delay",
+    "invalid_expires_at",
+    "unknown_notify",
+    "quota_exceeded",
+    "invalid_idempotency_key",
+    "idempotency_key_reused",
+    "image_deleted",
+    "too_many_requests",
+    "overloaded",
+    "unavailable",
+)
+"""The problems of every request that asks for an image to be developed, large or small."""

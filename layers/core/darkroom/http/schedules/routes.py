@@ -1,0 +1,60 @@
+"""The route that reschedules an image."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TypedDict
+
+from pydantic import ConfigDict
+
+from darkroom.domain.kernel.sizes import limit_in_words
+from darkroom.http.images.documents import StatusDocument
+from darkroom.http.images.order_fields import IN_SCHEDULE, WrittenDuration, WrittenInstant
+from darkroom.http.images.routes import ID
+from darkroom.http.kernel.route import Answer, Body, Route
+from darkroom.http.kernel.timetables import MAX_RESCHEDULE_BYTES
+
+
+class Reschedule(TypedDict, total=False):
+    """The new time of a scheduled image: `process_at` or `delay`, and `expires_at` if it changes."""
+
+    __pydantic_config__ = ConfigDict(  # type: ignore[misc]
+        extra="forbid", json_schema_extra={"oneOf": [{"required": ["process_at"]}, {"required": ["delay"]}]}
+    )
+    process_at: WrittenInstant
+    delay: WrittenDuration
+    expires_at: WrittenInstant
+
+
+PATCH_IMAGE = Route(
+    method="PATCH",
+    path="/images/{id}",
+    name="rescheduleImage",
+    summary="Reschedule an image",
+    description=f"Gives a scheduled image another time, {IN_SCHEDULE}, or now. It can be changed any number of times, "
+    "to the last second.",
+    parameters=(ID,),
+    body=Body(
+        description=f"The new time, in at most {limit_in_words(MAX_RESCHEDULE_BYTES)}.",
+        media_types=("application/json",),
+        kind=Reschedule,
+        examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},
+    ),
+    answers=(Answer(status=HTTPStatus.OK, description="The image after the change.", kind=StatusDocument),),
+    problems=(
+        "unreadable_body",
+        "unsupported_media_type",
+        "invalid_schedule",
+        "invalid_process_at",
+        "invalid_delay",
+        "invalid_expires_at",
+        "conflicting_parameters",
+        "unknown_image",
+        "unknown_path",
+        "not_scheduled",
+        "too_many_requests",
+        "overloaded",
+        "unavailable",
+    ),
+    is_rate_limited=True,
+)

@@ -1,0 +1,138 @@
+"""What is sent to webhooks, for openapi.json: each type of event as it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import Field
+
+from darkroom.domain.events.event import EventType
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.webhooks.delivery import PING
+from darkroom.domain.webhooks.endpoint import DisabledBy
+from darkroom.http.images.documents import Count, ImageId, Instant, LinksDocument, Path, WebhookId
+from darkroom.http.webhooks.webhooks import WebhookLinksDocument
+
+_FORGOTTEN = "Absent in an event that is published again after the row has forgotten it."
+
+
+class Event(TypedDict):
+    """A CloudEvents 1.0 event that is also a payload of Standard Webhooks."""
+
+    specversion: Literal["1.0"]
+    id: Annotated[str, Field(description="The same whenever it is sent: remember the ids that you have handled.")]
+    source: Annotated[str, Field(description="The stack.")]
+    subject: Annotated[str, Field(description="The id of what it is about.")]
+    time: Annotated[Instant, Field(description="When it happened.")]
+    timestamp: Instant
+    datacontenttype: Literal["application/json"]
+    type: Annotated[str, Field(description="What happened. There may be more types in later versions: ignore those.")]
+    data: Annotated[dict[str, Any], Field(description="What is told of it, perhaps with more in later versions.")]
+
+
+class RowEvent(Event):
+    """An event of something that has more than one."""
+
+    sequence: Annotated[
+        str,
+        Field(
+            pattern="^[0-9]+$", description="A number. Of two events of a subject, the one with the higher is newer."
+        ),
+    ]
+    sequencetype: Literal["Integer"]
+
+
+class ImageEvent(RowEvent):
+    """An event of an image."""
+
+    notify: NotRequired[Annotated[WebhookId, Field(description="The only webhook that gets the image's events.")]]
+
+
+class _ImageData(TypedDict):
+    """What every event of an image tells of it."""
+
+    id: ImageId
+    tenant_id: str
+    lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
+    preset: str | None
+    run: Annotated[int, Field(ge=1)]
+    links: LinksDocument
+
+
+class AcceptedData(_ImageData):
+    """An image that was accepted."""
+
+    bytes: NotRequired[Annotated[Count, Field(description=f"Of the original. {_FORGOTTEN}")]]
+    media_type: NotRequired[str]
+    process_at: NotRequired[Instant | None]
+
+
+class SentVariant(TypedDict):
+    """A finished output."""
+
+    name: str
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    format: str
+    bytes: Count
+    url: Annotated[Path, Field(description="Redirects to the variant; relative to the API's root.")]
+
+
+class DoneData(_ImageData):
+    """An image that was developed."""
+
+    variants: NotRequired[Annotated[list[SentVariant], Field(description=_FORGOTTEN)]]
+
+
+class SentError(TypedDict):
+    """Why an image has no variants."""
+
+    code: Annotated[str, Field(description="Stable: branch on it.")]
+    message: Annotated[str, Field(description="For people.")]
+
+
+class EndedData(_ImageData):
+    """An image that failed or expired."""
+
+    error: NotRequired[Annotated[SentError, Field(description=_FORGOTTEN)]]
+
+
+class PlainData(_ImageData):
+    """An image that was deleted."""
+
+
+class FailingData(TypedDict):
+    """A webhook at which everything fails."""
+
+    id: WebhookId
+    tenant_id: str
+    failing_since: Instant | None
+    links: WebhookLinksDocument
+
+
+class DisabledData(FailingData):
+    """A webhook that is sent nothing any more."""
+
+    disabled_by: Annotated[str, Field(json_schema_extra={"enum": list(DisabledBy)})]
+
+
+class PingData(TypedDict):
+    """The webhook that is tried."""
+
+    tenant_id: str
+    webhook_id: WebhookId
+
+
+PAYLOADS: Mapping[str, tuple[type, type]] = {
+    EventType.ACCEPTED: (ImageEvent, AcceptedData),
+    EventType.DONE: (ImageEvent, DoneData),
+    EventType.FAILED: (ImageEvent, EndedData),
+    EventType.CANCELLED: (ImageEvent, PlainData),
+    EventType.EXPIRED: (ImageEvent, EndedData),
+    EventType.DELETED: (ImageEvent, PlainData),
+    EventType.WEBHOOK_FAILING: (RowEvent, FailingData),
+    EventType.WEBHOOK_DISABLED: (RowEvent, DisabledData),
+    PING: (Event, PingData),
+}
+"""What is sent for each type: the event, and its `data`."""

@@ -1,0 +1,314 @@
+"""Lists dead letters, grouped by failure, with what their rows say now; can also take them to work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from darkroom.domain.dead_letters.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, with_texts
+from darkroom.domain.dead_letters.rejection import RejectedMessage, read_rejected_message
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.fingerprint import fingerprint, is_defect
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.message import Message, UnreadableMessage
+from darkroom.domain.schedules.hold import BatchDeadLetter, read_batch_dead_letter
+from darkroom.domain.uploads.upload_notification import NOBODY, read_dead_letter
+from darkroom.ports.dead_letters import DeadLetter, DeadLetters
+from darkroom.ports.images import Images
+from darkroom.ports.kernel import Clock, UnreadableRow
+
+HOLD_SECONDS = 40
+"""How long taken dead letters are worked on before they are given back and taken again: they are hidden for a
+minute."""
+
+HANDFUL = 200
+"""How many dead letters are taken at a time to be worked on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One failure to decide on: all dead letters of one run of one image, one dead letter of a batch of scheduled
+    images, one message that did not verify, or one that names none of these.
+
+    `explanation` is what the dead letter says, and what the row remembers; empty if neither says anything. A case
+    without `letters` is that of an image whose dead letter the sweeper has yet to place.
+    """
+
+    queue: str
+    letters: tuple[DeadLetter, ...]
+    message: Message | None
+    image: Image | None
+    verdict: Verdict
+    explanation: dict[str, Any]
+    problem: str | None
+    batch: BatchDeadLetter | None = None
+    rejected: RejectedMessage | None = None
+
+    @property
+    def sent_at(self) -> Milliseconds:
+        """When the first of its messages was sent, from which its 14 days count; until there is one, when its image was
+        given up."""
+        given_up_at = None if self.image is None else self.image.completed_at
+        return min((letter.sent_at for letter in self.letters), default=given_up_at or 0)
+
+    @property
+    def error_code(self) -> str | None:
+        """The code that its client is told, such as `internal`."""
+        return self.explanation.get("cause")
+
+    @property
+    def last_error(self) -> dict[str, Any] | None:
+        """The latest attempt that ended with an exception."""
+        attempts = self.explanation.get("attempts") or []
+        return next((attempt for attempt in reversed(attempts) if attempt.get("error_type")), None)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What it has in common with other failures of the same defect (`domain.fingerprint`); None if no attempt ended
+        with an exception."""
+        error = self.last_error
+        return None if error is None else fingerprint(str(error["error_type"]), str(error.get("stack") or ""))
+
+    def is_defect(self, wanted: str) -> bool:
+        """Whether it is the defect with that fingerprint, as this version or an earlier one names it."""
+        error = self.last_error
+        return error is not None and is_defect(wanted, str(error["error_type"]), str(error.get("stack") or ""))
+
+    @property
+    def cause(self) -> str | None:
+        """Its cause as operators name it: the exception's type; `worker_lost` if the workers died."""
+        if self.batch is not None:
+            return self.batch.error
+        lost = self.error_code not in (None, "internal")
+        return self.error_code if lost or self.last_error is None else str(self.last_error["error_type"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which cases are selected: those that match every field that is set."""
+
+    image_id: str | None = None
+    tenant_id: str | None = None
+    cause: str | None = None
+    fingerprint: str | None = None
+    verdict: Verdict | None = None
+    older_than_seconds: float | None = None
+    newer_than_seconds: float | None = None
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The fields that are set, as the audit log has them."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def covers(self, case: Case, now: Milliseconds) -> bool:
+        """Whether the case is selected."""
+        age_seconds = (now - case.sent_at) / 1000
+        message = case.message
+        return (
+            (self.image_id is None or (message is not None and message.image_id == self.image_id))
+            and (self.tenant_id is None or (message is not None and message.tenant_id == self.tenant_id))
+            and (self.cause is None or self.cause.casefold() in _names_of_cause(case))
+            and (self.fingerprint is None or case.is_defect(self.fingerprint))
+            and (self.verdict is None or case.verdict is self.verdict)
+            and (self.older_than_seconds is None or age_seconds > self.older_than_seconds)
+            and (self.newer_than_seconds is None or age_seconds < self.newer_than_seconds)
+        )
+
+
+EVERYTHING = Selection()
+
+
+def _names_of_cause(case: Case) -> set[str]:
+    error = case.last_error
+    names = (case.error_code, case.cause, None if error is None else error["error_type"])
+    return {str(name).casefold() for name in names if name is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """What the queues hold: the selected cases, each queue's depth, how many dead letters were read, and which queues
+    hold more than that."""
+
+    cases: tuple[Case, ...]
+    depths: dict[str, int]
+    letters: int
+    incomplete: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What reading dead letters needs."""
+
+    dead_letters: DeadLetters
+    images: Images
+    clock: Clock
+
+
+def list_dead_letters(
+    ports: Ports,
+    queues: Iterable[str],
+    selection: Selection = EVERYTHING,
+    *,
+    limit: int,
+    on_case: Callable[[int, int], None] = lambda done, total: None,
+) -> Listing:
+    """Reads up to `limit` dead letters of each queue and gives them back; oldest first within a queue.
+
+    `on_case` is called with how many cases have been looked up, of how many. Raises Retryable if a queue or the table
+    cannot answer.
+    """
+    depths, incomplete, found, letters = {}, [], [], 0
+    for queue in queues:
+        depths[queue] = ports.dead_letters.depth(queue)
+        taken = ports.dead_letters.take(queue, limit)
+        ports.dead_letters.give_back(taken.letters)
+        letters += len(taken.letters)
+        if not taken.complete:
+            incomplete.append(queue)
+        found += grouped(taken.letters)
+    cases = []
+    for number, group in enumerate(found):
+        on_case(number, len(found))
+        case = look_up(ports, group)
+        if selection.covers(case, ports.clock()):
+            cases.append(case)
+    order = {queue: number for number, queue in enumerate(depths)}
+    cases.sort(key=lambda case: (order[case.queue], case.sent_at))
+    return Listing(cases=tuple(cases), depths=depths, letters=letters, incomplete=tuple(incomplete))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Dead letters of one queue that describe the same run of the same image; `problem` says why one could not be
+    read."""
+
+    letters: tuple[DeadLetter, ...]
+    message: Message | None
+    problem: str | None
+    batch: BatchDeadLetter | None = None
+    rejected: RejectedMessage | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Identifies the group when its dead letters are received again."""
+        if self.rejected is not None:
+            return (f"rejected {self.rejected.message_id}", 0)
+        return (self.letters[0].message_id, 0) if self.message is None else (self.message.image_id, self.message.run)
+
+
+def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
+    """The dead letters grouped by what they describe, in the order in which they came."""
+    groups: dict[tuple[str, int], Group] = {}
+    for letter in letters:
+        try:
+            group = Group(letters=(letter,), message=read_dead_letter(letter.body), problem=None)
+        except UnreadableMessage as error:
+            batch, rejected = read_batch_dead_letter(letter.body), read_rejected_message(letter.body)
+            problem = str(error) if batch is None else f"{batch.error}: {batch.cause}"
+            if rejected is not None:
+                problem = str((explanation_in(letter.explanation) or {}).get("message", "It did not verify."))
+            group = Group(letters=(letter,), message=None, problem=problem, batch=batch, rejected=rejected)
+        earlier = groups.get(group.key)
+        if earlier is not None:
+            group = replace(earlier, letters=(*earlier.letters, letter))
+        groups[group.key] = group
+    return list(groups.values())
+
+
+def look_up(ports: Ports, group: Group) -> Case:
+    """The group as a case, with its image's current row. An unreadable row makes it a case that no command acts on, and
+    does not hold up the others."""
+    message, problem = group.message, group.problem
+    try:
+        image = None if message is None else ports.images.get(message.image_id)
+        if group.rejected is not None:
+            verdict = Verdict.REJECTED
+        else:
+            verdict = Verdict.BATCH if group.batch is not None else verdict_of(message, image)
+    except UnreadableRow as error:  # guard: unreadable-dead-letter-isolated
+        image, verdict, problem = None, Verdict.UNREADABLE_ROW, str(error)
+    if message is not None and message.tenant_id == NOBODY and image is not None:
+        message = message.model_copy(update={"tenant_id": image.tenant_id})
+    told = (explanation_in(letter.explanation) for letter in group.letters)
+    explanation = next((one for one in told if one is not None), {})
+    if image is not None and message is not None:
+        run = message.run
+        explanation = with_texts(explanation, image, run) if explanation else explanation_of(image, run)
+    return Case(
+        queue=group.letters[0].queue,
+        letters=group.letters,
+        message=message,
+        image=image,
+        verdict=verdict,
+        explanation=explanation,
+        problem=problem,
+        batch=group.batch,
+        rejected=group.rejected,
+    )
+
+
+def work_through(
+    ports: Ports,
+    queue: str,
+    act: Callable[[Case], bool],
+    *,
+    wants: Callable[[Case], bool],
+    before_each: Callable[[], None],
+    stop: Callable[[], bool],
+) -> bool:
+    """Calls `act` once for each case of the queue that it `wants`, with its dead letters taken: if it returns True they
+    are removed, and all others are given back in the end. Returns whether the whole queue was seen.
+
+    Dead letters are hidden from others for only a minute, so that those taken by a process that died show again soon:
+    cases that do not fit into that time are taken again. `before_each` may wait. Raises Retryable if the queue or the
+    table cannot answer.
+    """
+    seen: dict[tuple[str, int], bool] = {}  # whether its dead letters go
+    asked_again = False
+    in_hand: dict[str, DeadLetter] = {}
+
+    def remove(group: Group) -> None:
+        for letter in group.letters:
+            ports.dead_letters.remove(letter)
+            del in_hand[letter.message_id]
+
+    try:
+        while not stop():
+            taken_at = ports.clock()
+            taken = ports.dead_letters.take(queue, HANDFUL)
+            in_hand |= {letter.message_id: letter for letter in taken.letters}
+            asked_again |= taken.asked_again
+            if not _is_held(taken_at, ports.clock):
+                raise Retryable("reading dead letters takes longer than they stay hidden")
+            groups = grouped(taken.letters)
+            if taken.letters and not taken.complete and all(group.key in seen for group in groups):
+                return False  # it goes round in circles: dead letters show again before all were seen
+            for group in groups:
+                if stop() or not _is_held(taken_at, ports.clock):
+                    break
+                if group.key not in seen:
+                    case = look_up(ports, group)
+                    wanted = wants(case)
+                    if wanted:
+                        before_each()
+                        if stop() or not _is_held(taken_at, ports.clock):
+                            break
+                    seen[group.key] = wanted and act(case)
+                if seen[group.key]:
+                    remove(group)
+            else:
+                if taken.complete:
+                    # guard: dead-letters-replay-lost-answer
+                    return not asked_again  # then some may be hidden, and show in the next look
+            # The rest of this handful is taken again; what was seen of it stays hidden meanwhile.
+            unseen = [letter for group in groups if group.key not in seen for letter in group.letters]
+            ports.dead_letters.give_back(tuple(unseen))
+        return False
+    finally:
+        ports.dead_letters.give_back(tuple(in_hand.values()))
+
+
+def _is_held(taken_at: Milliseconds, clock: Clock) -> bool:
+    return clock() - taken_at < HOLD_SECONDS * 1000

@@ -1,0 +1,78 @@
+"""Sends an image's message; if that fails, the image is due at once, so that the sweeper sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from darkroom.bookkeeping import bookkeeping
+from darkroom.domain.images.image import Image, message_for
+from darkroom.domain.images.transitions import due_now
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS
+from darkroom.ports.images import HoldQueue, Images, Lanes
+from darkroom.ports.kernel import Clock, Fenced
+
+DUE_FENCE = ("status", "run", "attempt", "due_at")  # guard: fence-on-sweep
+"""The fence of a write that moves `due_at`: of two writers that read the same row only one moves it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnqueuePorts:
+    """What `enqueue` needs; an operation that sends messages adds its own ports."""
+
+    images: Images
+    lanes: Lanes
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnqueueInTimePorts(EnqueuePorts):
+    """What `enqueue_in_time` needs; an operation that sends messages adds its own ports."""
+
+    hold_queue: HoldQueue
+
+
+def enqueue(ports: EnqueuePorts, image: Image) -> bool:
+    """Sends the message of `image` to its lane; returns whether it was sent. A queue that cannot
+    answer, or refuses, is no error: the row stands for the image."""
+    return send_or_mark_due(ports, image, lambda: ports.lanes.send(message_for(image)))
+
+
+def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
+    """Like `enqueue`, but the message shows in its lane when the image is due: if that is later than the lane can delay
+    it, the message goes to the hold queue."""
+    delay_seconds = seconds_until(image.process_at, ports.clock())
+
+    def send() -> None:
+        if delay_seconds > LANE_DELAY_SECONDS:
+            ports.hold_queue.put(message_for(image).model_copy(update={"process_at": image.process_at}))
+        else:
+            ports.lanes.send(message_for(image), delay_seconds=delay_seconds)
+
+    return send_or_mark_due(ports, image, send)
+
+
+def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]) -> bool:
+    """Calls `send`, which moves the image on; returns whether it was sent. If a queue cannot answer, or
+    refuses, the image is due at once."""
+    # guard: bookkeeping-unsent-to-sweeper, unsent-message-logged
+    with bookkeeping("message not sent", image_id=image.image_id):
+        send()
+        return True
+    mark_due(ports, image)
+    return False
+
+
+def mark_due(ports: EnqueuePorts, image: Image) -> None:
+    """Makes an image due whose message could not be sent. If that fails too, the row keeps its present due_at, or
+    another process has already taken the image up."""
+    with bookkeeping("image not made due", image_id=image.image_id), suppress(Fenced):
+        # guard: sweeper-unsent-due-at-once
+        ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
+
+
+def seconds_until(instant: Milliseconds | None, now: Milliseconds) -> int:
+    """Whole seconds from now until that instant, rounded up so that nothing is early; 0 for none or a past one."""
+    return 0 if instant is None else max(0, -(-(instant - now) // 1000))  # guard: delay-rounded-up

@@ -1,0 +1,119 @@
+"""Measures what the alarms watch: how long images wait, whether attempts fail, how fast budgets burn, dead letters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from darkroom.domain.images.image import DUE_SHARD_NAMES
+from darkroom.domain.images.service_level import (
+    FAST_MINUTES,
+    SLOW_MINUTES,
+    Outcomes,
+    burn,
+    failing_percent,
+    needed_since,
+)
+from darkroom.domain.kernel.lanes import Lane
+from darkroom.for_each import for_each
+from darkroom.ports.dead_letters import DeadLetters
+from darkroom.ports.images import FetchQueue, Images, OutcomeCounts
+from darkroom.ports.kernel import AtOnce, Clock
+
+THREADS = 16
+"""How much is measured at the same time: a sweep with nothing to do waits for these calls and for little else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What measuring needs: the dead letters of images and those of events, and in `service` each lane's deployed
+    configuration."""
+
+    images: Images
+    outcome_counts: OutcomeCounts
+    dead_letters: DeadLetters
+    event_dead_letters: DeadLetters
+    fetch_queue: FetchQueue
+    clock: Clock
+    at_once: AtOnce
+    service: Mapping[str, Lane]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """By lane: how long its oldest unfinished image has waited (0 if none waits), the share of its attempts that failed
+    lately, in percent, and how fast its error budget burns. By queue: how many dead letters of images and of events
+    there are. `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which lasts for
+    seconds unless nothing takes them. `problems` has an error for everything that could not be measured."""
+
+    oldest_seconds: dict[str, float] = field(default_factory=dict)
+    failing_percent: dict[str, float] = field(default_factory=dict)
+    fast_burn: dict[str, float] = field(default_factory=dict)
+    slow_burn: dict[str, float] = field(default_factory=dict)
+    dead: dict[str, int] = field(default_factory=dict)
+    dead_of_events: dict[str, int] = field(default_factory=dict)
+    untaken_fetches: int = 0
+    problems: dict[str, Exception] = field(default_factory=dict)
+
+
+def measure_lanes(ports: Ports) -> Measures:
+    """Measures everything that can be measured now. It never raises: what cannot be is a problem of that lane or queue
+    alone."""
+    problems: dict[str, Exception] = {}
+    now = ports.clock()
+
+    def oldest_seconds(lane: str, shard: str) -> float:
+        since = ports.images.oldest_waiting(lane, shard)
+        return 0.0 if since is None else max(0.0, (now - since) / 1000)
+
+    def untaken() -> int:
+        depth = ports.fetch_queue.depth()
+        return 0 if depth.taken else depth.waiting  # guard: measures-slow-source-no-alarm
+
+    works: list[tuple[str, str, Callable[[], Any]]] = [
+        *(
+            ("the oldest image", lane, partial(oldest_seconds, lane, shard))
+            for lane in ports.service
+            for shard in DUE_SHARD_NAMES
+        ),
+        *(
+            ("the outcomes", lane, partial(ports.outcome_counts.since, lane, needed_since(now)))
+            for lane in ports.service
+        ),
+        *(("the dead letters", queue, partial(ports.dead_letters.depth, queue)) for queue in ports.dead_letters.queues),
+        *(
+            ("the dead letters", queue, partial(ports.event_dead_letters.depth, queue))
+            for queue in ports.event_dead_letters.queues
+        ),
+        ("what waits", "the fetch queue", untaken),
+    ]
+    measured: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+
+    def measure(work: tuple[str, str, Callable[[], Any]]) -> None:
+        what, name, call = work
+        try:
+            measured[what, name].append(call())
+        except Exception as error:  # guard: sweep-measuring-isolated
+            problems[f"{what} of {name}"] = error
+
+    for_each(ports.at_once, measure, works, threads=THREADS)
+
+    def of(what: str, names: Iterable[str]) -> dict[str, Any]:
+        """What was measured of each, the most of it; what could not be measured of one is not told of that one."""
+        told = {name: measured[what, name] for name in names if f"{what} of {name}" not in problems}
+        return {name: values[0] if len(values) == 1 else max(values) for name, values in told.items() if values}
+
+    outcomes: Mapping[str, Mapping[int, Outcomes]] = of("the outcomes", ports.service)
+    return Measures(
+        oldest_seconds=of("the oldest image", ports.service),
+        failing_percent={lane: failing_percent(minutes, now) for lane, minutes in outcomes.items()},
+        fast_burn={lane: burn(minutes, FAST_MINUTES, now) for lane, minutes in outcomes.items()},
+        slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
+        dead=of("the dead letters", ports.dead_letters.queues),
+        dead_of_events=of("the dead letters", ports.event_dead_letters.queues),
+        untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
+        problems=problems,
+    )

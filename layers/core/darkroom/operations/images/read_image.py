@@ -1,0 +1,88 @@
+"""Tells a client the status of its image, and where its variants are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from darkroom.domain.images.image import Image, Variant
+from darkroom.domain.kernel.errors import Retryable, UnknownImage
+from darkroom.domain.kernel.ids import is_image_id
+from darkroom.operations.images.estimate import Estimator
+from darkroom.operations.images.list_images import Ports as ListPorts
+from darkroom.ports.images import Outputs
+from darkroom.ports.kernel import Clock
+
+
+class VariantNotReady(LookupError):
+    """The image is not done yet, or is being developed again because this variant is missing; `image` has its
+    status."""
+
+    def __init__(self, image: Image) -> None:
+        super().__init__(f"the image is {image.status}")
+        self.image = image
+
+
+class UnknownVariant(LookupError):
+    """The image is done and has no variant with that name; `names` are the existing ones."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__("no such variant")
+        self.names = names
+
+
+class VariantMissing(LookupError):
+    """The image is done, but its variant's object is not there as it was stored: only an operator can help."""
+
+    def __init__(self, image: Image, variant: Variant) -> None:
+        super().__init__(f"{variant.key} is not there")
+        self.image = image
+        self.variant = variant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(ListPorts):
+    """What reading an image needs besides the ports of a list."""
+
+    outputs: Outputs
+    estimator: Estimator
+    clock: Clock
+
+
+def read_image(ports: Ports, image_id: str, *, tenant_id: str) -> Image:
+    """The image in its current state. Raises UnknownImage, and Retryable if the table cannot answer."""
+    return _owned(ports, image_id, tenant_id)
+
+
+def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str, for_head: bool = False) -> str:
+    """The URL of one variant, valid for 15 minutes, for GET or `for_head`; while an image is developed again, that of
+    the earlier variant.
+
+    Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable if the table cannot answer. If
+    the store cannot answer, the URL is returned all the same.
+    """
+    image = _owned(ports, image_id, tenant_id)
+    if not image.variants:  # guard: redo-earlier-variants-served
+        raise VariantNotReady(image)
+    variant = next((variant for variant in image.variants if variant.name == name), None)
+    if variant is None:
+        raise UnknownVariant(tuple(variant.name for variant in image.variants))
+    if _is_known_to_be_missing(ports, variant):  # guard: variant-missing-object-no-address
+        # guard: redo-variant-not-ready
+        raise VariantMissing(image, variant) if image.status.is_terminal else VariantNotReady(image)
+    return ports.outputs.url_of(variant, for_head=for_head)
+
+
+def _is_known_to_be_missing(ports: Ports, variant: Variant) -> bool:
+    try:
+        return not ports.outputs.holds(variant)
+    # guard: variant-store-outage-tolerated
+    except Retryable:  # nothing is known: the row says that it is there, and the client asks the store itself
+        return False
+
+
+def _owned(ports: Ports, image_id: str, tenant_id: str) -> Image:
+    image = ports.images.get(image_id) if is_image_id(image_id) else None
+    # guard: erasure-deleted-image-unknown, tenants-read-own-only
+    if image is None or image.tenant_id != tenant_id or image.is_deleted:
+        raise UnknownImage
+    return image

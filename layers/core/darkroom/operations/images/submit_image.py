@@ -1,0 +1,148 @@
+"""Accepts an upload: stores the original, then the row, then the message; after the row nothing can be lost."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.domain.images.image import Image, Source, Status
+from darkroom.domain.images.limits import MAX_BODY_BYTES
+from darkroom.domain.images.media_types import SNIFF_BYTES, accepted_media_type
+from darkroom.domain.images.order import (
+    check_idempotency_key,
+    check_repeats,
+    fingerprint_of,
+    key_reused,
+    order_of,
+)
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits
+from darkroom.domain.kernel.sizes import excess_in_words
+from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
+from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
+from darkroom.operations.images.check_order import CheckOrderPorts, check_order
+from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.ports.images import Originals
+from darkroom.ports.kernel import Randomness
+
+if TYPE_CHECKING:
+    from darkroom.domain.images.limits import InputFormat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """What a client sent, and who sent it: the tenant's tier decides the lane, and its quota how much it may store.
+
+    `variants` are names of the preset's variants, comma-separated; `recipe` is the client's own recipe, in JSON,
+    instead of a preset; `notify` is the id of the one endpoint that is to hear of the image.
+    """
+
+    body: bytes
+    tenant_id: str
+    correlation_id: str
+    tier: Tier = Tier.FREE
+    quota: Quota = NO_QUOTA
+    preset: str | None = None
+    variants: str | None = None
+    recipe: str | None = None
+    notify: str | None = None
+    idempotency_key: str | None = None
+    timetable: Timetable = AT_ONCE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """The image that the upload became, or that an earlier upload with the same key became (`replayed`)."""
+
+    image: Image
+    replayed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts, CheckOrderPorts):
+    """What an upload needs besides the ports of sending its message, and which formats are accepted."""
+
+    originals: Originals
+    randomness: Randomness
+    input_formats: frozenset[InputFormat]
+
+
+def submit_image(ports: Ports, upload: Upload) -> Accepted:
+    """Stores the upload, writes its row and sends its message.
+
+    Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
+    `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `unknown_notify`,
+    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), Rejected
+    (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its lane has too much work,
+    unless it repeats an earlier upload with its key, and Retryable if the store or the table cannot answer: then
+    nothing was promised. A queue that cannot answer is no error: the row is
+    due, and the sweeper sends the message.
+    """
+    check_idempotency_key(upload.idempotency_key)
+    order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe, notify=upload.notify)
+    media_type = _media_type(upload.body, ports.input_formats)
+    sha256 = hashlib.sha256(upload.body).hexdigest()
+    fingerprint = fingerprint_of(sha256, order.asked_for + upload.timetable.asked_for)
+
+    if upload.idempotency_key is None:
+        image_id = image_id_from_bits(ports.randomness(16))
+    else:
+        image_id = image_id_for_key(upload.tenant_id, upload.idempotency_key)
+        earlier = ports.images.get(image_id)
+        if earlier is not None:
+            return _replay(ports, earlier, fingerprint)
+
+    now = ports.clock()
+    accept = check_order(
+        ports,
+        order,
+        upload.timetable,
+        tenant_id=upload.tenant_id,
+        tier=upload.tier,
+        quota=upload.quota,
+        size_bytes=len(upload.body),
+        now=now,
+    )
+    original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
+    if original.sha256 != sha256:
+        # Only a key can lead to another original under its id: an earlier upload put it and got no row, or is about to.
+        raise key_reused()
+    row = accept(
+        image_id=image_id,
+        fingerprint=fingerprint,
+        correlation_id=upload.correlation_id,
+        source=Source(
+            version_id=original.version_id, sha256=sha256, size_bytes=original.size_bytes, media_type=media_type
+        ),
+    )
+    image = ports.images.create(row)
+    if image.correlation_id != row.correlation_id:
+        return _replay(ports, image, fingerprint)
+    # The row may be this request's own, from a write whose answer was lost: then the message is still to be sent.
+    enqueue_in_time(ports, image)
+    return Accepted(image=image, replayed=False)
+
+
+def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
+    """Answers a repeated request with the image of the first one."""
+    check_repeats(image, fingerprint)
+    # guard: accept-no-message-once-claimed, accept-repeat-resends-message
+    if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
+        # The earlier request may have ended between its row and its message: that is why clients repeat requests. A
+        # second message costs one read of the row; without it the image would wait for the sweeper, which waits for a
+        # backlog.
+        enqueue_in_time(ports, image)
+    return Accepted(image=image, replayed=True)
+
+
+def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
+    if not body:
+        raise Rejected("empty_upload", "The body is empty: there is no photo in it. Send the bytes of an image file.")
+    if len(body) > MAX_BODY_BYTES:
+        raise Rejected(
+            "upload_too_large",
+            f"The upload has {excess_in_words(len(body), MAX_BODY_BYTES)} can be sent in one request. "
+            "Announce a larger file with POST /uploads, which answers with a form to upload it.",
+        )
+    return accepted_media_type(body[:SNIFF_BYTES], input_formats)

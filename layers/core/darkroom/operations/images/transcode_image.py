@@ -1,0 +1,451 @@
+"""Develops one delivered image: claim, transcode and put, fenced finish."""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from darkroom.bookkeeping import bookkeeping
+from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
+from darkroom.domain.images.image import Cause, Image, Source, Status, Variant, run_key
+from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.marks import Marks
+from darkroom.domain.images.transitions import complete, escalate, give_up, put_back, reject
+from darkroom.domain.kernel.errors import (
+    ORIGINAL_MISSING,
+    OVERLAY_MISSING,
+    NeedsOperator,
+    Rejected,
+    Retryable,
+    demand_none,
+)
+from darkroom.domain.kernel.fingerprint import calls_of, shortened
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, Lane
+from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
+from darkroom.domain.recipes.recipes import POINT_STEPS
+from darkroom.imaging import Rendered, developing
+from darkroom.operations.images.enqueue import seconds_until
+from darkroom.ports.images import Images, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
+from darkroom.ports.kernel import AtOnce, Clock, Fenced, Jitter
+
+if TYPE_CHECKING:
+    from darkroom.domain.recipes.recipes import FocalPoint, Recipe
+
+LEASE_MARGIN_SECONDS = 30
+"""A lease outlasts the function's deadline by this much, because clocks may differ a little."""
+
+REDELIVERY_MARGIN_SECONDS = 60
+"""After the message should have come back, the sweeper waits this much longer: SQS goes first."""
+
+OWN_MESSAGE_MARGIN_SECONDS = 1
+"""A failed attempt's own message comes back this long after the backoff: a copy that came a few milliseconds before it,
+because clocks differ, could not begin, and the image would wait for the sweeper."""
+
+MESSAGE_CHARACTERS = 500
+"""What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
+
+
+COSTLIEST_IMAGE_MILLISECONDS = 30_000
+"""The costliest recipe takes 25 seconds on the worst picture, and reading and storing its objects takes a few more."""
+
+RETURN_SECONDS = 10
+"""When a message comes back for which too little time was left: another worker may take it at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What developing needs.
+
+    `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits`
+    are the limits of an original, `service` is each lane's deployed configuration, and `visibility_seconds` is the
+    lanes' visibility timeout.
+    """
+
+    images: Images
+    originals: Originals
+    outputs: Outputs
+    once: Once
+    at_once: AtOnce
+    clock: Clock
+    jitter: Jitter
+    require_healthy: Callable[[], None]
+    limits: Limits
+    service: Mapping[str, Lane]
+    visibility_seconds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """One receive of a message: its number among that message's receives, who received it in which request, and until
+    when its function may run.
+
+    `marks` get what the operation reaches, also if it then fails, and `on_row` hears of the row as soon as it is known.
+    """
+
+    message: Message
+    receipt: str
+    request_id: str
+    receive_count: int
+    deadline: Milliseconds
+    marks: Marks = field(default_factory=Marks)
+    on_row: Callable[[Image], None] = lambda _: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The delivery is settled and its message may go: the image reached its status, or there was nothing to do.
+
+    `cause` is why it was given up: a bug, or something only an operator can fix. `waiting_since` is what its service
+    level counted from, if this delivery ended it.
+    """
+
+    image: Image | None
+    reason: str
+    cause: Exception | None = None
+    waiting_since: Milliseconds | None = None
+    returns_in_seconds: None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TryAgain:
+    """The attempt failed: another may begin after `delay_seconds`. `cause` says why."""
+
+    image: Image
+    delay_seconds: int
+    cause: Exception
+    returns_in_seconds: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Early:
+    """The delivery came before the image's time, which is `delay_seconds` away: no attempt was made.
+
+    `image` has a look due after that, in case the message does not come back.
+    """
+
+    image: Image
+    delay_seconds: int
+    cause: Retryable
+    returns_in_seconds: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Postponed:
+    """The delivery could not be processed, through no fault of the image: `cause` says why, and another may succeed
+    after `delay_seconds`.
+
+    The image was not claimed, or its result could not be written; either way its row is due for a look eventually.
+    """
+
+    delay_seconds: int
+    cause: Retryable
+    returns_in_seconds: int | None
+
+
+type Outcome = Finished | TryAgain | Early | Postponed
+"""The outcome of a delivery. If `returns_in_seconds` is None its message may go; otherwise it must come back then."""
+
+
+def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
+    """Claims the delivery's image, develops it and writes its one terminal state.
+
+    Nothing is claimed that cannot be finished, because that would use up an attempt. If the table cannot answer at the
+    claim or at the finish, the delivery is postponed; any other failure is written into the row.
+    """
+    if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:  # guard: claim-time-to-finish
+        cause = Retryable("too little time is left for another image")
+        return _postponed(cause, receive_count=delivery.receive_count, delay_seconds=RETURN_SECONDS)
+    try:
+        ports.require_healthy()  # guard: claim-none-during-outage
+        return _settle(ports, delivery)
+    except Retryable as outage:
+        return postponed_by(outage, receive_count=delivery.receive_count, jitter=ports.jitter)
+
+
+def postponed_by(outage: Retryable, *, receive_count: int, jitter: Jitter) -> Postponed:
+    """The outcome of a delivery that an outage kept from its row."""
+    return _postponed(outage, receive_count=receive_count, delay_seconds=OUTAGE.delay_seconds(receive_count, jitter()))
+
+
+def _postponed(cause: Retryable, *, receive_count: int, delay_seconds: int) -> Postponed:
+    returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
+    return Postponed(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
+
+
+def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
+    unit_random = ports.jitter()
+    claimed = _claim(ports, delivery, unit_random=unit_random)
+    if not isinstance(claimed, Claim):
+        return claimed
+    outcome = _develop_and_finish(ports, delivery, claimed.image, unit_random=unit_random)
+    delivery.marks.reach("finished", ports.clock())
+    return outcome
+
+
+def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_random: float) -> Finished | TryAgain:
+    marks, developed = delivery.marks, None
+    marks.begin(image, ports.clock())
+    try:
+        developed = _developed_once(ports, image, marks)
+    except Rejected as refusal:
+        after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
+    except NeedsOperator as trouble:  # guard: original-missing-is-final
+        cause = _cause_of(trouble.__cause__ or trouble)
+        after = escalate(image, code=trouble.code, message=trouble.message, now=ports.clock(), cause=cause)
+        return replace(_finish(ports, image, after, None), cause=trouble)
+    except Exception as error:
+        return _failed_attempt(ports, image, error, receive_count=delivery.receive_count, unit_random=unit_random)
+    else:
+        after = complete(
+            image,
+            _variants(developed),
+            notices=tuple(developed["notices"]),
+            placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
+            attention=developed.get("attention"),  # guard: attention-absent-in-old-results
+            now=ports.clock(),
+        )
+    return _finish(ports, image, after, developed)
+
+
+def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | Finished | Early:
+    now = ports.clock()
+
+    def lease_for(attempt: int) -> Lease:
+        lease_until = delivery.deadline + LEASE_MARGIN_SECONDS * 1000  # guard: claim-lease-outlasts-function
+        backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else RetryPolicy().delay_seconds(attempt, unit_random)
+        return Lease(
+            claimed_by=delivery.receipt,
+            request_id=delivery.request_id,
+            now=now,
+            lease_until=lease_until,
+            not_before=lease_until + backoff_seconds * 1000,  # guard: claim-lost-worker-backoff
+            due_at=now + (ports.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
+        )
+
+    try:
+        image = ports.images.claim_unseen(delivery.message, lease_for(1))
+    except Fenced as seen:
+        before = seen.current
+    else:
+        delivery.on_row(image)
+        return Claim(image=image)
+    if before is None:
+        return Finished(image=None, reason="gone")
+    delivery.on_row(before)
+    decision = claim(before, delivery.message, lease_for(before.attempt + 1))
+    match decision:
+        case NothingToDo(reason=reason):
+            return Finished(image=before, reason=reason)
+        case TooEarly(process_at=process_at):
+            return _early(before, delivery, delay_seconds=seconds_until(process_at, now))
+        case GiveUp(image=after) | Expire(image=after) | Redriven(image=after) | Claim(image=after):
+            try:
+                # guard: fence-on-claim
+                written = ports.images.change(before, after, fence=("status", "run", "attempt", "schedule"))
+            except Fenced as lost:
+                return Finished(image=lost.current, reason="fenced")
+            if isinstance(decision, Claim):
+                return Claim(image=written)
+            # A dead letter that comes back to its lane is not lost when it is acknowledged: the sweeper places it
+            # again.
+            reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal"}
+            ended_since = None if isinstance(decision, Redriven) else before.waiting_since
+            return Finished(image=written, reason=reasons[type(decision)], waiting_since=ended_since)
+
+
+def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
+    # Clocks differ by seconds. A message that comes much too early was put into the lane by hand: the row gets it sent.
+    is_soon = delay_seconds <= LANE_DELAY_SECONDS
+    return Early(
+        image=image,
+        delay_seconds=delay_seconds,
+        cause=Retryable("before its time"),
+        returns_in_seconds=returns_in(delay_seconds, receive_count=delivery.receive_count) if is_soon else None,
+    )
+
+
+def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
+    """The image's outputs: those that an earlier attempt of this run has put but could not finish with, or else new
+    ones.
+
+    The memory saves work after such a finish and decides nothing: every delivery that gets here writes the terminal
+    state itself, fenced. So a problem with the memory costs no attempt and no time: the work is done without it.
+    """
+    is_new = False
+
+    def work() -> dict[str, Any]:
+        nonlocal is_new
+        is_new = True
+        return _develop_and_put(ports, image, marks)
+
+    try:
+        developed = ports.once(run_key(image.image_id, image.run), work, is_first=image.attempt == 1)
+    except MemoryUnavailable:
+        return work()  # guard: memory-outage-costs-no-attempt
+    # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
+    # objects.
+    return developed if is_new or _is_there(ports, developed) else work()
+
+
+def _is_there(ports: Ports, remembered: dict[str, Any]) -> bool:
+    try:
+        variants = _variants(remembered)
+    # guard: memory-newer-version-redone
+    except (KeyError, TypeError):  # a newer version, since rolled back, has another format
+        return False
+    # guard: objects-remembered-outputs-held
+    return "notices" in remembered and all(ports.outputs.holds(variant) for variant in variants)
+
+
+def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
+    return tuple(Variant(**variant) for variant in developed["variants"])
+
+
+def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
+    try:
+        original = _whole(ports, image.image_id, image.source)
+    except OriginalMissing as error:
+        raise NeedsOperator(
+            ORIGINAL_MISSING,
+            "Its original is no longer stored, so it cannot be developed. The operator has been alerted. "
+            "Send the photo again, with a new Idempotency-Key.",
+        ) from error
+    # A variant is put while others are still encoded.
+    recipe = cast("Recipe", image.recipe)  # only a tombstone has none, and none is claimed
+    with developing(
+        original,
+        recipe,
+        limits=ports.limits,
+        effort=ports.service[image.lane].effort,
+        overlay_of=partial(_overlay, ports, image),
+    ) as picture:
+        marks.reach("decoded", ports.clock())
+        # guard: worker-put-while-encoding
+        variants = ports.at_once([partial(_put, ports, image, encoded, marks) for encoded in picture.variants])
+        marks.reach("stored", ports.clock())
+        return {
+            "variants": [asdict(variant) for variant in variants],
+            "notices": list(picture.notices()),
+            "placeholder": asdict(picture.placeholder),
+            "attention": None if picture.attention is None else _in_steps(picture.attention),
+        }
+
+
+def _overlay(ports: Ports, image: Image, image_id: str) -> bytes:
+    """The original that the row pins of an overlay's image. Its client may have deleted it since, so its absence is no
+    operator's matter."""
+    pinned = cast("dict[str, Source]", image.overlays)[image_id]
+    try:
+        return _whole(ports, image_id, pinned)
+    except OriginalMissing as error:
+        raise Rejected(  # guard: overlays-missing-rejected
+            OVERLAY_MISSING,
+            f"The image {image_id}, an overlay of this one, was deleted before this one was developed. "
+            "Upload the overlay again, then this photo, with the overlay's new id and a new Idempotency-Key.",
+        ) from error
+
+
+def _whole(ports: Ports, image_id: str, source: Source) -> bytes:
+    """The accepted bytes. Raises OriginalMissing if two reads find none: no single one ends an image."""
+    try:
+        original = ports.originals.get(image_id, source.version_id)
+    except OriginalMissing:
+        original = ports.originals.get(image_id, source.version_id)  # guard: objects-missing-second-look
+    if hashlib.sha256(original).hexdigest() != source.sha256:  # guard: objects-checksum-on-read
+        raise Retryable(f"the original of {image_id} did not arrive whole")
+    return original
+
+
+def _in_steps(point: FocalPoint) -> dict[str, int]:
+    """The point as rows have it, whose numbers are whole."""
+    return {"x": round(point.x * POINT_STEPS), "y": round(point.y * POINT_STEPS)}
+
+
+def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Marks) -> Variant:
+    rendered = encoded()
+    marks.reach("developed", ports.clock())
+    # guard: objects-run-in-output-key
+    key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
+    sha256 = hashlib.sha256(rendered.body).hexdigest()
+    # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
+    stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
+    return Variant(
+        name=rendered.name,
+        width=rendered.width,
+        height=rendered.height,
+        format=rendered.format,
+        size_bytes=stored.size_bytes,
+        sha256=stored.sha256,
+        key=key,
+    )
+
+
+def _finish(ports: Ports, before: Image, after: Image, developed: dict[str, Any] | None) -> Finished:
+    try:
+        written = ports.images.change(before, after)  # guard: fence-on-terminal-write
+    except Fenced as lost:
+        if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
+            # The client deleted the image while it was developed: what was written for it is deleted.
+            # guard: withdrawal-outputs-removed
+            demand_none(ports.outputs.remove([variant.key for variant in after.variants]))
+        return Finished(image=lost.current, reason="fenced")
+    except Exception:
+        if developed is not None:  # guard: memory-unwritten-end-kept
+            with bookkeeping("finished work not kept"):  # guard: memory-keep-failure-tolerated
+                ports.once.keep(run_key(before.image_id, before.run), developed)
+        raise
+    return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
+
+
+def _failed_attempt(
+    ports: Ports, image: Image, error: Exception, *, receive_count: int, unit_random: float
+) -> TryAgain | Finished:
+    now, cause = ports.clock(), _cause_of(error)
+    gives_up = image.attempt >= MAX_ATTEMPTS
+    delay_seconds = 0 if gives_up else RetryPolicy().delay_seconds(image.attempt, unit_random)
+    if isinstance(error, Retryable):
+        delay_seconds = max(delay_seconds, error.retry_after_seconds)
+    after = (
+        give_up(image, now=now, cause=cause)
+        if gives_up
+        else put_back(
+            image,
+            now=now,
+            delay_seconds=delay_seconds,
+            cause=cause,
+            message_returns=returns_in(delay_seconds, receive_count=receive_count) is not None,
+        )
+    )
+    try:
+        written = ports.images.change(image, after)  # guard: fence-on-failed-attempt
+    except Fenced as lost:
+        return Finished(image=lost.current, reason="fenced")
+    except Retryable:
+        # The row still says `processing`: a message that came back before another attempt may begin would find nothing
+        # to do, so it stays hidden until then.
+        # guard: retry-hidden-until-attempt
+        delay_seconds = max(delay_seconds, seconds_until(image.not_before, now) + OWN_MESSAGE_MARGIN_SECONDS)
+        returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
+        return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
+    if gives_up:
+        # The sweeper makes sure of the run's one dead letter, so this message may go.
+        return Finished(image=written, reason="gave_up", cause=error, waiting_since=image.waiting_since)
+    delay_seconds += OWN_MESSAGE_MARGIN_SECONDS  # guard: claim-own-message-after-backoff
+    returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
+    return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
+
+
+def _cause_of(error: BaseException) -> Cause:
+    stack = "".join(traceback.format_exception(error))
+    notes = "".join(f" [{note}]" for note in calls_of(error))
+    return Cause(
+        error_type=type(error).__name__,
+        message=f"{str(error)[:MESSAGE_CHARACTERS]}{notes}",
+        stack=shortened(stack),  # guard: fingerprints-stack-shortened
+    )

@@ -1,0 +1,1 @@
+"""Operators' commands for observing a stack."""

@@ -1,0 +1,36 @@
+"""The wiring of `publish_events`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from darkroom.aws.events.events_topic import SnsTopic, SqsUnpublished
+from darkroom.aws.events.row_changes import changes_in
+from darkroom.aws.images.images_table import from_item
+from darkroom.aws.kernel import clients
+from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
+from darkroom.operations.events.publish_events import Ports
+from darkroom.ports.events import RowChange
+from darkroom.settings import PublishEventsSettings
+from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
+
+
+def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
+    """The writes of images and endpoints in a stream's event, as `changes_in` reads them."""
+    return changes_in(event, {"image_id": from_item, "endpoint_id": ENDPOINTS.row_of})
+
+
+def wire() -> tuple[Ports, Callable[[Mapping[str, Any]], list[RowChange]]]:
+    """The ports of `publish_events`, from the function's environment, and what reads the stream's writes."""
+    settings = PublishEventsSettings.read()
+    ports = Ports(
+        topic=SnsTopic(
+            clients.sns_client(),
+            settings.events_topic,
+            signer_of(message_keys_of(settings)),
+            source=settings.event_source,
+        ),
+        unpublished=SqsUnpublished(clients.sqs_client(), settings.unpublished_events_url),
+    )
+    return ports, read_changes

@@ -1,0 +1,40 @@
+"""The wiring of `read_image`."""
+
+from __future__ import annotations
+
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OutputsBucket
+from darkroom.aws.images.queues import LaneDepths
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.operations.images.estimate import Estimator
+from darkroom.operations.images.read_image import Ports
+from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.operations.usage.read_usage import Ports as UsagePorts
+from darkroom.settings import ReadImageSettings
+from darkroom.wiring.kernel.rate_limit import rate_limit_of
+from darkroom.wiring.kernel.runtime import clock
+
+
+def wire() -> tuple[Ports, UsagePorts, RateLimitPorts]:
+    """The ports of `read_image` and `list_images`, and of `read_usage`, from the function's environment, and those of
+    its rate limit."""
+    settings = ReadImageSettings.read()
+    # guard: variant-store-timeout-short
+    dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
+    circuits.of_dynamodb(dynamodb, settings.images_table)
+    circuits.of_s3(s3, settings.outputs_bucket)  # guard: variant-store-circuit
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        estimator=Estimator(
+            depths=LaneDepths(clients.impatient(clients.sqs_client()), settings.queue_urls),
+            throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
+            clock=clock,
+            service=settings.service,
+        ),
+        clock=clock,
+    )
+    usage_ports = UsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
+    return ports, usage_ports, rate_limit_of(dynamodb, settings.token_buckets_table)

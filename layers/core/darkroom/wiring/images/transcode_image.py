@@ -1,0 +1,74 @@
+"""The wiring of `transcode_image`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.images.once import PowertoolsOnce
+from darkroom.aws.images.outcomes_table import OutcomesTable
+from darkroom.aws.images.queues import change_visibility
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.kernel import circuits, clients
+from darkroom.domain.recipes.recipes import MAX_VARIANTS
+from darkroom.operations.images.count_outcomes import Ports as OutcomePorts
+from darkroom.operations.images.report_throughput import Ports as ThroughputPorts
+from darkroom.operations.images.transcode_image import Ports
+from darkroom.operations.kernel.check_message import CheckPorts
+from darkroom.settings import TranscodeImageSettings
+from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of
+from darkroom.wiring.kernel.runtime import clock, kept_threads
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneWorker:
+    """What the lanes' worker does besides developing: it checks messages, makes them come back to their lanes, and
+    counts its time and how its attempts end."""
+
+    sqs: SQSClient
+    queue_urls: Mapping[str, str]
+    throughput: ThroughputPorts
+    outcomes: OutcomePorts
+    checking: CheckPorts
+
+    def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
+        """Makes the message come back to its lane after `seconds`. Raises Retryable if it comes back by itself."""
+        change_visibility(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
+
+
+def wire() -> tuple[Ports, LaneWorker]:
+    """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
+    settings = TranscodeImageSettings.read()
+    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),  # guard: objects-worker-may-not-list
+        once=PowertoolsOnce(dynamodb, settings.idempotency_table),
+        at_once=kept_threads(MAX_VARIANTS),
+        clock=clock,
+        jitter=random.random,
+        require_healthy=circuits.require_all_healthy(
+            circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
+        ),
+        limits=settings.limits,
+        service=settings.service,
+        visibility_seconds=settings.visibility_seconds,
+    )
+    impatient = clients.impatient(dynamodb)
+    throughput = ThroughputTable(impatient, settings.throughput_table)
+    outcome_counts = OutcomesTable(impatient, settings.throughput_table)
+    return ports, LaneWorker(
+        sqs=clients.sqs_client(),
+        queue_urls=settings.queue_urls,
+        throughput=ThroughputPorts(throughput=throughput, clock=clock),
+        outcomes=OutcomePorts(outcome_counts=outcome_counts, clock=clock),
+        checking=checking_of(message_keys_of(settings), settings),
+    )

@@ -1,0 +1,59 @@
+"""What API handlers need around their operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.aws.images.queues import LaneDepths
+from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.usage.usage_table import UsageTable
+from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.operations.images.quota_keeper import QuotaKeeper
+from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.ports.images import Outputs
+from darkroom.settings import LoadSheddingSettings, QuotaSettings
+from darkroom.wiring.kernel.rate_limit import rate_limit_of
+from darkroom.wiring.kernel.runtime import clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """What an API handler needs around its operation: what its rate limit needs, and where variants are.
+
+    `require_healthy` raises Retryable while a store that the operation needs is known not to answer: nothing is begun
+    then.
+    """
+
+    rate_limit: RateLimitPorts
+    outputs: Outputs
+    require_healthy: Callable[[], None]
+
+
+def edge_of(
+    settings: LoadSheddingSettings, dynamodb: DynamoDBClient, outputs: Outputs, *needed: circuits.Circuit
+) -> Edge:
+    """The surroundings of a handler that begins nothing while one of the `needed` stores does not answer."""
+    rate_limit = rate_limit_of(dynamodb, settings.token_buckets_table)
+    return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
+
+
+def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sqs: SQSClient) -> LoadShedder:
+    """Decides by the lanes' depths and throughput whether work is accepted."""
+    return LoadShedder(
+        depths=LaneDepths(clients.impatient(sqs), settings.queue_urls),
+        throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
+        clock=clock,
+        service=settings.service,
+    )
+
+
+def quota_keeper_of(settings: QuotaSettings, dynamodb: DynamoDBClient) -> QuotaKeeper:
+    """Decides by what a tenant stores whether it may store more. Its client is unseen by the circuits."""
+    return QuotaKeeper(sums=UsageTable(clients.impatient(dynamodb), settings.usage_table), clock=clock)

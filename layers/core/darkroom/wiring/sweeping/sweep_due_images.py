@@ -1,0 +1,68 @@
+"""The wiring of `sweep_due_images`."""
+
+from __future__ import annotations
+
+from darkroom.aws.dead_letters.dead_letters import DeadLetterQueues
+from darkroom.aws.events.followers import FollowersQueues
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.memory_table import MemoryTable
+from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.images.outcomes_table import OutcomesTable
+from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue, SqsUploadQueue
+from darkroom.aws.kernel import clients
+from darkroom.aws.schedules.reservations_table import ReservationsTable
+from darkroom.aws.uploads.uploads import UploadsBucket
+from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
+from darkroom.operations.images.count_outcomes import Ports as OutcomePorts
+from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.sweeping.sweep_due_images import Ports
+from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
+from darkroom.ports.events import Followers
+from darkroom.settings import SweepDueImagesSettings
+from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
+from darkroom.wiring.kernel.runtime import at_once, clock
+
+
+def wire_followers() -> Followers:
+    """Those who follow the events, from the same environment."""
+    settings = SweepDueImagesSettings.read()
+    return FollowersQueues(clients.sns_client(), clients.sqs_client(), settings.events_topic)
+
+
+def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
+    """The ports of `sweep_due_images`, from the function's environment, and what its handler measures and counts
+    with."""
+    settings = SweepDueImagesSettings.read()
+    signer = signer_of(message_keys_of(settings))
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
+    once_client = clients.sqs_client_without_retries()
+    deliveries = DeliveriesTable(dynamodb, settings.deliveries_table)
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        memory=MemoryTable(dynamodb, settings.idempotency_table),
+        lanes=LaneQueues(sqs, settings.queue_urls, signer),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
+        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),
+        fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
+        reservations=ReservationsTable(dynamodb, settings.reservations_table),
+        dead_letters=DeadLetterQueues(sqs, once_client, settings.dead_letter_queues, signer),
+        clock=clock,
+        at_once=at_once,
+        service=settings.service,
+        cleanups=(lambda image_id: blank_deliveries(deliveries, image_id, now=clock()),),
+    )
+    outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
+    measuring = MeasurePorts(
+        images=ports.images,
+        outcome_counts=outcome_counts,
+        dead_letters=ports.dead_letters,
+        fetch_queue=ports.fetch_queue,
+        event_dead_letters=DeadLetterQueues(sqs, once_client, settings.event_dead_letter_queues),
+        clock=clock,
+        at_once=at_once,
+        service=settings.service,
+    )
+    return ports, measuring, OutcomePorts(outcome_counts=outcome_counts, clock=clock)

@@ -1,0 +1,38 @@
+"""The wiring of `begin_upload`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.aws.images.objects import OutputsBucket
+from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.uploads.uploads import UploadsBucket
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.operations.uploads.begin_upload import Ports
+from darkroom.operations.webhooks.find_recipient import has_recipient
+from darkroom.settings import BeginUploadSettings
+from darkroom.wiring.kernel.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
+from darkroom.wiring.kernel.runtime import clock, randomness
+
+
+def wire() -> tuple[Ports, Edge]:
+    """The ports of `begin_upload`, from the function's environment, and what its handler needs around it."""
+    settings = BeginUploadSettings.read()
+    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
+        load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
+        quotas=quota_keeper_of(settings, dynamodb),
+        clock=clock,
+        randomness=randomness,
+        max_bytes=settings.max_file_bytes,
+    )
+    return ports, edge_of(
+        settings,
+        dynamodb,
+        OutputsBucket(s3, settings.outputs_bucket),
+        circuits.of_dynamodb(dynamodb, settings.images_table),
+    )

@@ -1,0 +1,1 @@
+"""What every tool reads of this repository, and where it writes what it has measured."""

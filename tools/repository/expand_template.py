@@ -1,0 +1,276 @@
+"""template.yaml as CloudFormation deploys it: loops written out by cfn-lint, then expanded by SAM's own translator.
+
+All code that reads the template reads it through this module, so a resource in a loop looks like any other resource.
+
+Usage: python -m repository.expand_template [TEMPLATE [SNAP_START]] > build/template.expanded.json
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from repository.report import ROOT
+
+TEMPLATE = ROOT / "template.yaml"
+
+LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"
+
+type Template = dict[str, Any]
+
+
+class _NoManagedPolicies:
+    """No managed policies: the template names none, so there is no need to ask an account for them."""
+
+    def load(self) -> dict[str, str]:
+        return {}
+
+
+def raw_template() -> Template:
+    """The file itself, with its loops expanded and CloudFormation's tags in their long forms."""
+    return copy.deepcopy(_raw())
+
+
+@functools.cache
+def _raw() -> Template:
+    return without_loops(TEMPLATE)
+
+
+def without_loops(path: Path, *, snap_start: str = "None") -> Template:
+    """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is expanded and each mapping lookup is replaced by
+    its value. Raises ValueError if that is not possible.
+
+    Importing cfn-lint takes three seconds, and parsing the file a third of one: so the result is cached under build/
+    until the template or this module changes."""
+    text = path.read_text()
+    name = hashlib.sha256(f"{snap_start}\0{text}\0{Path(__file__).read_text()}".encode()).hexdigest()
+    kept = ROOT / "build" / "templates" / f"{name}.json"
+    if not kept.exists():
+        written_out = json.dumps(_written_out(path, _parsed(text), snap_start))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(written_out)
+        unfinished.replace(kept)
+    found: Template = json.loads(kept.read_text())
+    return found
+
+
+def _parsed(text: str) -> Template:
+    from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - a third of a second, for what is mostly cached
+
+    parsed: Template = yaml_parse(text)
+    return parsed
+
+
+def _written_out(path: Path, template: Template, snap_start: str) -> Template:
+    transforms = template.get("Transform", [])
+    if LANGUAGE_EXTENSIONS not in transforms:
+        return template
+    from cfnlint.template import Template as LintedTemplate  # noqa: PLC0415
+    from cfnlint.template.transforms._language_extensions import language_extension  # noqa: PLC0415
+
+    known = {"SnapStart": snap_start}
+    decided = copy.deepcopy(template)
+    decided["Resources"] = _looked_up(template["Resources"], template.get("Mappings", {}), known)
+    problems, written_out = language_extension(LintedTemplate(str(path), decided, regions=["us-east-1"]))
+    if problems:
+        raise ValueError(f"{path}: {problems[0].message}")
+    for section in ("Resources", "Outputs"):  # cfn-lint also reorders conditions
+        template[section] = _filled_in(written_out.get(section, {}))
+    template.pop("Mappings", None)
+    template.pop("Metadata", None)
+    template["Transform"] = [name for name in transforms if name != LANGUAGE_EXTENSIONS]
+    return template
+
+
+def _looked_up(value: Any, mappings: Template, parameters: Mapping[str, str]) -> Any:
+    """The value of each of the parameters, and what is looked up by it, as CloudFormation does it: cfn-lint knows only
+    defaults."""
+    match value:
+        case {"Fn::FindInMap": [str(mapping), str(key), {"Ref": str(name)}]} if name in parameters:
+            return mappings[mapping][key][parameters[name]]
+        case {"Ref": str(name)} if name in parameters:
+            return parameters[name]
+        case dict():
+            return {key: _looked_up(inner, mappings, parameters) for key, inner in value.items()}
+        case list():
+            return [_looked_up(inner, mappings, parameters) for inner in value]
+        case _:
+            return value
+
+
+def _filled_in(value: Any) -> Any:
+    """Each `Fn::Sub` variable that comes from a mapping or a loop, put into the text itself, as CloudFormation does."""
+    match value:
+        case {"Fn::Sub": [str(text), dict(variables)]} if None not in (known := [*map(_in_text, variables.values())]):
+            for name, it in zip(variables, known, strict=True):
+                text = text.replace(f"${{{name}}}", str(it))
+            return {"Fn::Sub": text} if "${" in text else text
+        case {"Fn::ToJsonString": body}:
+            return {"Fn::Sub": _json_text(_filled_in(body))}
+        case dict():
+            return {name: _filled_in(inner) for name, inner in value.items()}
+        case list():
+            return [_filled_in(inner) for inner in value]
+        case _:
+            return value
+
+
+def _json_text(value: Any) -> str:
+    """JSON with what only a stack knows as variables of `Fn::Sub`. Raises ValueError if something else is in it."""
+    match value:
+        case {"Fn::Sub": str(text)}:
+            return json.dumps(text)
+        case {"Ref": _} | {"Fn::GetAtt": _}:
+            return json.dumps(_in_text(value))
+        case dict():
+            if any(name.startswith("Fn::") for name in value):
+                raise ValueError(f"{value} cannot be written as text")
+            return "{" + ",".join(f"{json.dumps(name)}:{_json_text(inner)}" for name, inner in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(_json_text, value)) + "]"
+        case _:
+            return json.dumps(value)
+
+
+def _in_text(value: Any) -> str | None:
+    """A value of an `Fn::Sub` variable as it appears in the text."""
+    match value:
+        case str():
+            return value
+        case {"Ref": str(name)}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"${{{name}.{attribute}}}"
+        case {"Fn::Sub": str(text)}:
+            return text
+        case _:
+            return None
+
+
+@functools.cache
+def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Template:
+    parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
+    template = without_loops(path, snap_start=snap_start)
+    for resource in template["Resources"].values():  # as `sam package` writes them
+        for name in ("CodeUri", "ContentUri"):
+            if name in resource.get("Properties", {}):
+                resource["Properties"][name] = "s3://bucket/key"
+        if "DefinitionUri" in resource.get("Properties", {}):  # inline, so that linters see it
+            definition = ROOT / resource["Properties"].pop("DefinitionUri")
+            resource["Properties"]["Definition"] = _parsed(definition.read_text())
+    from samtranslator.translator.transform import transform  # noqa: PLC0415
+
+    with _nobodys_aws():
+        expanded: Template = transform(template, parameters, _NoManagedPolicies())
+    return expanded
+
+
+@contextmanager
+def _nobodys_aws() -> Iterator[None]:
+    """Give the translator, which asks botocore for a partition, a region and none of the developer's own settings."""
+    ambient = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    for name in ambient:
+        del os.environ[name]
+    os.environ.update(AWS_DEFAULT_REGION="us-east-1", AWS_CONFIG_FILE=os.devnull)
+    try:
+        yield
+    finally:
+        del os.environ["AWS_DEFAULT_REGION"], os.environ["AWS_CONFIG_FILE"]
+        os.environ.update(ambient)
+
+
+def expanded_template(
+    environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE, snap_start: str = "None"
+) -> Template:
+    """The expanded template, with its conditions unresolved."""
+    return copy.deepcopy(_expanded(path, environment, access, snap_start))
+
+
+def resources(kind: str) -> dict[str, Template]:
+    """The properties of all resources of one type, by logical id."""
+    return {
+        name: resource.get("Properties", {})
+        for name, resource in expanded_template()["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def http_api(access: str) -> Template:
+    """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
+    body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
+    definition: Template = _filled_in(with_parameters(body, Access=access))
+    return definition
+
+
+def access_log(access: str) -> str:
+    """The format of the gateway's log with this `Access`, with what only a stack knows as variables of `Fn::Sub`."""
+    (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
+    match _filled_in(with_parameters(stage["AccessLogSettings"]["Format"], Access=access)):
+        case {"Fn::Sub": str(text)} | str(text):
+            return text
+        case unknown:
+            raise ValueError(f"{unknown} is no text")
+
+
+def with_parameters(value: Any, **parameters: str) -> Any:
+    """A value with what its conditions choose in a stack that has these parameters, and defaults for the others."""
+    match value:
+        case {"Fn::If": [condition, then, otherwise]}:
+            return with_parameters(then if _holds({"Condition": condition}, parameters) else otherwise, **parameters)
+        case dict():
+            return {name: with_parameters(inner, **parameters) for name, inner in value.items()}
+        case list():
+            return [with_parameters(inner, **parameters) for inner in value]
+        case _:
+            return value
+
+
+def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
+    match condition:
+        case {"Condition": str(name)}:
+            return _holds(raw_template()["Conditions"][name], parameters)
+        case {"Fn::Equals": [{"Ref": str(name)} | {"Fn::Join": ["", {"Ref": str(name)}]}, value]}:  # or an empty list
+            chosen = parameters[name] if name in parameters else raw_template()["Parameters"][name]["Default"]
+            return bool(chosen == value)
+        case {"Fn::Not": [inner]}:
+            return not _holds(inner, parameters)
+        case {"Fn::Or": [*inner]}:
+            return any(_holds(one, parameters) for one in inner)
+        case _:
+            raise ValueError(f"it depends on what only a stack knows: {condition}")
+
+
+def is_optional(value: Any) -> bool:
+    """Whether a stack has none of it unless a parameter asks for it."""
+    match value:
+        case {"Fn::If": [_, _, {"Ref": "AWS::NoValue"}]}:
+            return True
+    return False
+
+
+def referred(value: Any) -> str | None:
+    """The logical id that a Ref or a GetAtt refers to."""
+    match value:
+        case {"Ref": str(name)}:
+            return name
+        case {"Fn::GetAtt": [str(name), *_]}:
+            return name
+        case {"Fn::GetAtt": str(name)}:
+            return name.split(".")[0]
+        case _:
+            return None
+
+
+if __name__ == "__main__":
+    told = dict(zip(("path", "snap_start"), sys.argv[1:], strict=False))
+    path = Path(told.pop("path", TEMPLATE))
+    json.dump(expanded_template(path=path, **told), sys.stdout, indent=2)
