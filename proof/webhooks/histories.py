@@ -464,14 +464,13 @@ def play(name: str, strikes: Mapping[int, Mode]) -> tuple[Model, Violation | Non
 
 def strike(name: str, *, faults: int, every: int = 1, first: int = 0) -> Findings:
     """Strikes every call of the history in every way; with two faults, every call after that, too, where the first is
-    at each `every`th call from `first` on, or from one of the first calls if there are fewer."""
+    at one of their `sample`."""
     findings = Findings()
     undisturbed, violation = play(name, {})
     findings.points = list(undisturbed.surroundings.calls)
     findings.violations += [] if violation is None else [violation]
     calls = len(findings.points)
-    points = range(calls) if faults == 1 else range(first % min(every, calls), calls, every)
-    for point, mode in product(points, MODES):
+    for point, mode in product(range(calls) if faults == 1 else sample(calls, every, first), MODES):
         if faults == 1:
             _strike(findings, name, {point: mode})
             continue
@@ -479,6 +478,11 @@ def strike(name: str, *, faults: int, every: int = 1, first: int = 0) -> Finding
         for second, other in product(range(point + 1, len(struck.surroundings.calls)), MODES):
             _strike(findings, name, {point: mode, second: other})
     return findings
+
+
+def sample(calls: int, every: int, first: int) -> range:
+    """Each `every`th of so many calls, from `first` on; of fewer calls from one that another call comes after."""
+    return range(first % max(1, min(every, calls - 1)), calls, every)
 
 
 def _strike(findings: Findings, name: str, strikes: dict[int, Mode]) -> None:

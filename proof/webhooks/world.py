@@ -366,7 +366,10 @@ class Model:
             for flight in in_flight(row, now=self.now)
         }
         sent = [
-            row for row in self.deliveries.all() if row.claimed_by == flying.get((row.endpoint_id, row.delivery_id), "")
+            row
+            for row in self.deliveries.all()
+            # A place that is kept for a delivery which waits has no worker, and neither has the delivery.
+            if row.claimed_by is not None and row.claimed_by == flying.get((row.endpoint_id, row.delivery_id))
         ]
         must(len(sent) <= MAX_FLIGHTS, "doubled", "at most four deliveries of a tenant are on their way to a host")
         self.counts["sent: at a host of several"] += len({row.endpoint_id for row in sent}) > 1

@@ -25,7 +25,7 @@ from proof.model.processes import MODES, Call, Fault, Process
 from proof.model.stores import Broken
 from proof.webhooks.__main__ import main, never_happened
 from proof.webhooks.generated import COUNTS, Histories
-from proof.webhooks.histories import HISTORIES, strike
+from proof.webhooks.histories import HISTORIES, sample, strike
 from proof.webhooks.histories import play as play_struck
 from proof.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS, VISIBILITY_SECONDS, Model
 
@@ -52,6 +52,28 @@ def test_every_event_is_delivered_whatever_two_faults_strike(history: str) -> No
     findings = strike(history, faults=2, every=20)
     assert [str(violation) for violation in findings.violations] == []
     assert findings.struck == findings.offered > 0
+
+
+@pytest.mark.parametrize("calls", [1, 2, 24, 41, 99, 100, 101, 300])
+def test_every_sample_of_pairs_has_a_first_call_that_another_comes_after(calls: int) -> None:
+    for first in range(100):
+        chosen = sample(calls, 100, first)
+        assert chosen
+        assert chosen[0] < calls - 1 or calls == 1
+    assert {number for start in range(100) for number in sample(300, 100, start)} == set(range(300))
+
+
+def test_what_only_waits_with_a_place_kept_for_it_does_not_count_as_sent() -> None:
+    histories = Histories()
+    histories.begin(count=5, two=True, is_wide=True)
+    before = Call(store="endpoints", number=0)
+    histories.deliver(("deliver", 0), {"fault": None, "stops_at": before})
+    histories.while_a_worker_stands(
+        (("deliver", 0), {"fault": None, "stops_at": Call(store="endpoints", number=1)}), [("deliver", 0)]
+    )
+    kept = [slot for row in histories.model.endpoints.all() for slot in row.flights if slot.claimed_by is None]
+    assert len(kept) == MAX_FLIGHTS, "and one more was sent"
+    histories.teardown()
 
 
 def test_a_call_that_is_new_is_struck_too_without_being_named(monkeypatch: pytest.MonkeyPatch) -> None:
