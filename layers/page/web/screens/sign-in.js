@@ -64,12 +64,21 @@ export default function SignIn({ reason }) {
         return html`<div class="card narrow"><h1>Signing in goes on where you began</h1>
             <p>You can close this window.</p></div>`;
     }
-    if (!settings.issuer || !settings.client_id) {
-        return html`<div class="card narrow"><h1>This page cannot sign you in</h1>
+    if (!settings.issuer || !settings.client_id) return html`<${Unable} />`;
+    return html`<${Form} hint=${hint} error=${error} isBlocked=${isBlocked} isElsewhere=${isElsewhere} isBusy=${isBusy}
+        onHere=${begin} onElsewhere=${beginElsewhere} />`;
+}
+
+/** The page does not know where its visitors sign in. */
+function Unable() {
+    return html`<div class="card narrow"><h1>This page cannot sign you in</h1>
             <p>The stack asks for tokens of ${settings.issuer ? html`<code>${settings.issuer}</code>` : "an issuer"},
             and does not know this page as a client there.
             Whoever operates it can deploy it with <code>JwtClientId</code>.</p></div>`;
-    }
+}
+
+/** What a visitor reads before signing in: here, or in another window if there are files that would be lost. */
+function Form({ hint, error, isBlocked, isElsewhere, isBusy, onHere, onElsewhere }) {
     const files = unsent.count();
     return html`<div class="card narrow">
         <h1>Sign in</h1>
@@ -81,10 +90,10 @@ export default function SignIn({ reason }) {
             it.</p>
         ${isBlocked && html`<p class="note" role="alert">The browser has blocked the window. Allow this page to open
             windows, and try again. If you sign in here instead, add ${count(files, "file")} again afterwards.
-            <button type="button" class="small" disabled=${isBusy} onClick=${begin}>Sign in here</button></p>`}
+            <button type="button" class="small" disabled=${isBusy} onClick=${onHere}>Sign in here</button></p>`}
         ${isElsewhere && html`<p class="note" role="status">Sign in in the other window. This page goes on by
             itself.</p>`}
-        <button type="button" class="main" disabled=${isBusy} onClick=${files > 0 ? beginElsewhere : begin}>
+        <button type="button" class="main" disabled=${isBusy} onClick=${files > 0 ? onElsewhere : onHere}>
             ${isBusy ? "Signing in…" : "Sign in"}</button>
     </div>`;
 }

@@ -17,14 +17,44 @@ const prepare = () => {
     return loading;
 };
 
+/** How photos are chosen, besides dropping and pasting them. */
+function Choice({ onPick, onAhead }) {
+    const files = useRef(null);
+    const folder = useRef(null);
+    return html`<section class="upload-drop" aria-label="Add photos" onPointerEnter=${onAhead} onFocusIn=${onAhead}>
+        <p class="upload-invitation">Drop photos, folders or a photo’s link on this page, paste them, or</p>
+        <div class="row">
+            <button type="button" class="main" id="choose-photos" onClick=${() => files.current.click()}>
+                Choose photos</button>
+            <button type="button" onClick=${() => folder.current.click()}>Choose a folder</button>
+        </div>
+        <input ref=${files} type="file" multiple accept="image/*" hidden aria-label="Photos" tabindex="-1"
+            onChange=${(event) => onPick(event.target, false)} />
+        <input ref=${folder} type="file" webkitdirectory hidden aria-label="Folder" tabindex="-1"
+            onChange=${(event) => onPick(event.target, true)} />
+        <p class="quiet">JPEG, PNG, WebP or GIF, up to ${limit(settings.max_upload_bytes)} each. Nothing is sent
+            before you say so.</p>
+    </section>`;
+}
+
+/** What of the chosen is not in the list. */
+const Missing = ({ leftOut, unreadable }) => html`${
+        leftOut > 0 &&
+        html`<p class="quiet" role="status">${count(leftOut, "file")} in the folder${" "}
+        ${leftOut === 1 ? "is no photo and was" : "are no photos and were"} left out.</p>`
+    }
+    ${
+        unreadable > 0 &&
+        html`<p class="note" role="alert">${count(unreadable, "file or folder", "files or folders")} could not be
+        read: what is in them is not in the list.</p>`
+    }`;
+
 /** The screen that the page begins with. */
 export default function Upload() {
     const [isLoaded, setLoaded] = useState(work !== null);
     const [isOver, setOver] = useState(false);
     const [missing, setMissing] = useState({ leftOut: 0, unreadable: 0 });
     const [isUnloaded, setUnloaded] = useState(false);
-    const files = useRef(null);
-    const folder = useRef(null);
 
     /** Adds what `find(module)` finds. */
     const take = async (find) => {
@@ -63,34 +93,11 @@ export default function Upload() {
     };
     const ahead = () => prepare().catch(() => {}); // what is needed next, while the reader still looks for a file
     const Work = work?.default;
-    const { leftOut, unreadable } = missing;
     return html`<div class=${`upload${isLoaded ? " has-files" : ""}${isOver ? " is-over" : ""}`}>
         <h1>Upload</h1>
-        <section class="upload-drop" aria-label="Add photos" onPointerEnter=${ahead} onFocusIn=${ahead}>
-            <p class="upload-invitation">Drop photos, folders or a photo’s link on this page, paste them, or</p>
-            <div class="row">
-                <button type="button" class="main" id="choose-photos" onClick=${() => files.current.click()}>
-                    Choose photos</button>
-                <button type="button" onClick=${() => folder.current.click()}>Choose a folder</button>
-            </div>
-            <input ref=${files} type="file" multiple accept="image/*" hidden aria-label="Photos" tabindex="-1"
-                onChange=${(event) => pick(event.target, false)} />
-            <input ref=${folder} type="file" webkitdirectory hidden aria-label="Folder" tabindex="-1"
-                onChange=${(event) => pick(event.target, true)} />
-            <p class="quiet">JPEG, PNG, WebP or GIF, up to ${limit(settings.max_upload_bytes)} each. Nothing is sent
-                before you say so.</p>
-        </section>
+        <${Choice} onPick=${pick} onAhead=${ahead} />
         ${isUnloaded && html`<${NotLoaded} then=", then add the files again" />`}
-        ${
-            leftOut > 0 &&
-            html`<p class="quiet" role="status">${count(leftOut, "file")} in the folder${" "}
-            ${leftOut === 1 ? "is no photo and was" : "are no photos and were"} left out.</p>`
-        }
-        ${
-            unreadable > 0 &&
-            html`<p class="note" role="alert">${count(unreadable, "file or folder", "files or folders")} could not be
-            read: what is in them is not in the list.</p>`
-        }
+        <${Missing} ...${missing} />
         ${isLoaded && html`<${Work} />`}
         <p class="quiet upload-earlier">What you uploaded earlier is under <a href="#/browse">Browse</a>.</p>
     </div>`;

@@ -47,12 +47,25 @@ export default function Webhook({ argument: id, query }) {
             onSent=${() => again(round + 1)} />`;
 }
 
-function Deliveries({ id, status, round, onSent }) {
+const Log = ({ log, status, now, isBusy, onResend, onMore }) => html`
+    ${log.deliveries.length === 0 && log.next === null && html`<p class="quiet">${status === null
+        ? "Nothing has been sent yet. A ping tries it."
+        : `No delivery is ${status}.`}</p>`}
+    <ul class="plain">${log.deliveries.map((delivery) => html`<${Delivery} key=${delivery.id}
+        delivery=${delivery} now=${now} onResend=${() => onResend(delivery)} />`)}</ul>
+    <div class="browse-end">
+        ${log.next !== null
+            ? html`<button type="button" onClick=${onMore} disabled=${isBusy}>${isBusy ? "Loading…"
+                : "Show more"}</button>`
+            : log.deliveries.length > 0 && html`<p class="quiet">That is all of the last 30 days.</p>`}
+    </div>`;
+
+/** The deliveries that are shown, looked at again and again, and how more of them are read. */
+function useLog(id, status, round) {
     const [log, setLog] = useState(null); // {deliveries, next}
     const [error, setError] = useState(null);
     const [stale, setStale] = useState(null);
     const [isBusy, setBusy] = useState(false);
-    const [asked, ask] = useState(null); // the delivery that is to be sent again
     const [now, setNow] = useState(Date.now());
     const current = useRef(null);
     current.current = log;
@@ -89,6 +102,12 @@ function Deliveries({ id, status, round, onSent }) {
         }
         setBusy(false);
     };
+    return { log, setLog, error, setError, stale, isBusy, now, more };
+}
+
+function Deliveries({ id, status, round, onSent }) {
+    const { log, setLog, error, setError, stale, isBusy, now, more } = useLog(id, status, round);
+    const [asked, ask] = useState(null); // the delivery that is to be sent again
     const resend = async () => {
         const { id: delivery } = asked;
         ask(null);
@@ -116,18 +135,8 @@ function Deliveries({ id, status, round, onSent }) {
         ${error && html`<${Trouble} error=${error} again=${log === null ? onSent : null} />`}
         ${stale && html`<p class="quiet" role="status">This may be out of date. ${stale.message}</p>`}
         ${log === null && !error && html`<p class="starting" role="status">Loading…</p>`}
-        ${log !== null && html`
-            ${log.deliveries.length === 0 && log.next === null && html`<p class="quiet">${status === null
-                ? "Nothing has been sent yet. A ping tries it."
-                : `No delivery is ${status}.`}</p>`}
-            <ul class="plain">${log.deliveries.map((delivery) => html`<${Delivery} key=${delivery.id}
-                delivery=${delivery} now=${now} onResend=${() => ask(delivery)} />`)}</ul>
-            <div class="browse-end">
-                ${log.next !== null
-                    ? html`<button type="button" onClick=${more} disabled=${isBusy}>${isBusy ? "Loading…"
-                        : "Show more"}</button>`
-                    : log.deliveries.length > 0 && html`<p class="quiet">That is all of the last 30 days.</p>`}
-            </div>`}
+        ${log !== null && html`<${Log} log=${log} status=${status} now=${now} isBusy=${isBusy} onResend=${ask}
+            onMore=${more} />`}
         ${asked && html`<${Confirm} title="Send it again?" yes="Send again" isGrave=${false} onYes=${resend}
             onNo=${() => ask(null)}>
             <p>Your server gets <code>${asked.type}</code> once more,

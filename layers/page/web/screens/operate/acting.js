@@ -84,6 +84,25 @@ async function followed(run, { signal, onRun }) {
     return found;
 }
 
+/** What the action would do, does, or has done. */
+const Outcome = ({ state, isUnderWay }) => html`<div>
+    ${state.error && html`<${Trouble} error=${state.error} />`}
+    ${state.error?.says?.length > 0 && html`<h3>Said before that</h3>`}
+    ${state.error?.says?.length > 0 && html`<${Said} lines=${state.error.says} />`}
+    ${state.answer && !isUnderWay && state.name !== "asking" && html`<${Answer} answer=${state.answer} />`}
+    ${isUnderWay && state.run && html`<${Progress} run=${state.run} />`}
+</div>`;
+
+/** The focus goes into an open dialog, and back to where it was. */
+function openModal(dialog) {
+    const before = document.activeElement;
+    dialog.showModal();
+    return () => {
+        dialog.close(); // while it is open, nothing else takes the focus
+        (before?.isConnected ? before : document.getElementById("content"))?.focus();
+    };
+}
+
 /** A dialog that asks before an action is done; with `run`, one that is under way is followed instead. */
 function Question({ action, body, title, what, yes, isGrave = false, run = null, onClose }) {
     const dialog = useRef(null);
@@ -107,22 +126,18 @@ function Question({ action, body, title, what, yes, isGrave = false, run = null,
     const stop = () =>
         call("DELETE", `/operate/api/runs/${state.run.run}`).then(({ document }) => onRun(document), () => {});
     useEffect(() => {
-        const before = document.activeElement;
-        const shown = dialog.current;
         ending.current = new AbortController();
-        shown.showModal();
+        const close = openModal(dialog.current);
         request(run === null);
         return () => {
             ending.current.abort();
-            shown.close(); // while it is open, nothing else takes the focus
-            (before?.isConnected ? before : document.getElementById("content"))?.focus();
+            close();
         };
     }, []);
     const isTried = state.name === "done" || state.name === "failed";
     const isUnderWay = state.name === "doing" || state.name === "stopping";
     const close = () => onClose(isTried || isUnderWay);
     const isOpen = ["asking", "foreseen"].includes(state.name);
-    const isNothing = state.name === "foreseen" && state.answer.count === 0;
     // An answer comes once: it must find its dialog while its run is not in the list yet, and if it may have a key.
     const isHeld = isUnderWay && (state.run === null || state.run.action === "rotate_key");
     // Nor does a key go by a slip of the hand. A browser closes a dialog at the second Escape, although its page says
@@ -136,20 +151,14 @@ function Question({ action, body, title, what, yes, isGrave = false, run = null,
         <h2 id="question">${title}</h2>
         <p>${what}</p>
         <p class="quiet" role="status">${STATES[state.name]}</p>
-        <div>
-            ${state.error && html`<${Trouble} error=${state.error} />`}
-            ${state.error?.says?.length > 0 && html`<h3>Said before that</h3>`}
-            ${state.error?.says?.length > 0 && html`<${Said} lines=${state.error.says} />`}
-            ${state.answer && !isUnderWay && state.name !== "asking" && html`<${Answer} answer=${state.answer} />`}
-            ${isUnderWay && state.run && html`<${Progress} run=${state.run} />`}
-        </div>
+        <${Outcome} state=${state} isUnderWay=${isUnderWay} />
         <div class="buttons">
             <button type="button" class=${isOpen ? undefined : "main"} disabled=${isHeld} onClick=${close}>
                 ${isOpen ? "Cancel" : isUnderWay ? "Close; it goes on" : "Close"}</button>
             ${isUnderWay &&
             html`<button type="button" class="grave" disabled=${state.run === null || state.name === "stopping"}
                 onClick=${stop}>Stop it</button>`}
-            ${isOpen && !isNothing &&
+            ${isOpen && state.answer?.count !== 0 &&
             html`<button type="button" class=${isGrave ? "grave" : "main"} disabled=${state.name !== "foreseen"}
                 onClick=${() => request(false)}>${yes}</button>`}
         </div>

@@ -48,8 +48,8 @@ export class Card extends Component {
 
 /** The address of the image's screen; null while there is no image. */
 function addressOf(item) {
-    const { stage, isGone, image } = item.twin ?? item;
-    return stage === "accepted" && !isGone ? `#/images/${image.id}` : null;
+    const { stage, isDeleted, image } = item.twin ?? item;
+    return stage === "accepted" && !isDeleted ? `#/images/${image.id}` : null;
 }
 
 // ── The stages in words.
@@ -97,8 +97,8 @@ function stageOf(item) {
 }
 
 /** `clause` says the same as `words` within a sentence. */
-function stageOfImage({ image, isGone }) {
-    if (isGone) return { words: "The image was deleted", clause: "it was deleted", step: -1, state: "ended" };
+function stageOfImage({ image, isDeleted }) {
+    if (isDeleted) return { words: "The image was deleted", clause: "it was deleted", step: -1, state: "ended" };
     const attempt = image.attempt > 1 ? `, attempt ${image.attempt} of ${mostAttempts(image.status)}` : "";
     const told = failedAttempts(image);
     const failed = told && `: ${told}`;
@@ -206,7 +206,7 @@ function Buttons({ item, variants, onAdjust }) {
         next?.focus();
     };
     const isOver = item.stage === "accepted" && hasEnded(item) && message === null;
-    const isOld = isOver && (item.isGone || item.wasHere || item.image.status === "cancelled");
+    const isOld = isOver && (item.isDeleted || item.wasHere || item.image.status === "cancelled");
     const canBeAgain = remedy === "again" || item.stage === "twin" || isOld;
     const canBeCropped = item.stage === "ready" && variants.some(isCropped);
     const canBeRetried = (item.stage === "refused" && remedy === "retry") || item.stage === "cancelled";

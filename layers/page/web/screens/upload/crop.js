@@ -12,6 +12,47 @@ const LARGE_STEP = 0.1;
 const CLICK_PIXELS = 3; // a pointer that moves less has clicked
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+/** How to choose what is kept, if this browser can show the photo. */
+const Help = ({ shown, point, isFound, isUnknown }) => isUnknown
+    ? html`<p class="note">This browser cannot show this file. It can be uploaded all the same; ${
+          isFound
+              ? "what its crops keep is found when it is developed."
+              : `its crops keep the point that is set here, ${percent(point.x)} from the left and
+                ${percent(point.y)} from the top.`
+      }</p>`
+    : isFound
+      ? html`<p class="quiet" id="crop-help">What stands out is found when the photo is developed. Until
+    then its crops are shown in the middle. To choose the point yourself, click what matters.</p>`
+      : html`<p class="quiet" id="crop-help">Drag the photo or click what matters, or move the point with
+    the arrow keys. The bright part is what “${shown.find(isCropped)?.name}” keeps.</p>`;
+
+/** Opens the dialog while its component is there. */
+function useModal(dialog) {
+    useEffect(() => {
+        const element = dialog.current;
+        element.showModal();
+        return () => element.close(); // which gives the focus back
+    }, []);
+}
+
+/** The point as two numbers, or what stands out instead of a point. */
+const Sliders = ({ point, isFound, put }) => html`<div class="crop-sliders">
+    <label class="check crop-attention"><input type="checkbox" checked=${isFound}
+        onChange=${({ target }) => put(target.checked ? ATTENTION : point)} />
+        Attention: keep what stands out</label>
+    <${Slider} label="From the left" value=${point.x} onMove=${(x) => put({ ...point, x })} />
+    <${Slider} label="From the top" value=${point.y} onMove=${(y) => put({ ...point, y })} />
+</div>`;
+
+/** The buttons to the photos before and after this one. */
+function Neighbours({ item, onMove }) {
+    const ready = items.filter((other) => other.stage === "ready");
+    const neighbour = (step) => ready[ready.indexOf(item) + step] ?? null;
+    return ready.length > 1 && html`<button type="button" disabled=${!neighbour(-1)}
+        onClick=${() => onMove(neighbour(-1))}>Previous photo</button>
+    <button type="button" disabled=${!neighbour(1)} onClick=${() => onMove(neighbour(1))}>Next photo</button>`;
+}
+
 /**
  * Nothing is changed before "Done": Escape and "Cancel" leave every photo as it was when the dialog was opened.
  *
@@ -31,11 +72,7 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
         move(drafts.current.has(item) ? drafts.current.get(item) : item.focal);
         dialog.current.scrollTop = 0;
     }, [item]);
-    useEffect(() => {
-        const element = dialog.current;
-        element.showModal();
-        return () => element.close(); // which gives the focus back
-    }, []);
+    useModal(dialog);
     const put = (point) => {
         const own = point && point !== ATTENTION ? unturnedPoint(point, edits) : null;
         const kept = own ? { x: inside(own.x), y: inside(own.y) } : point;
@@ -55,25 +92,10 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
     const point = focal === null || focal === ATTENTION ? usualFocal(shown) : turnedPoint(focal, edits);
     const size = whole && turnedSize(whole, edits);
     const style = (whole && turnedStyle(whole, edits)) ?? {};
-    const ready = items.filter((one) => one.stage === "ready");
-    const neighbour = (step) => ready[ready.indexOf(item) + step] ?? null;
     const measure = ({ target }) => setSize({ width: target.naturalWidth, height: target.naturalHeight });
     return html`<dialog ref=${dialog} class="crop" aria-labelledby="crop-title" onClose=${onClose}>
         <h2 id="crop-title">What to keep of ${item.name}</h2>
-        ${
-            isUnknown
-                ? html`<p class="note">This browser cannot show this file. It can be uploaded all the same; ${
-                      isFound
-                          ? "what its crops keep is found when it is developed."
-                          : `its crops keep the point that is set here, ${percent(point.x)} from the left and
-                            ${percent(point.y)} from the top.`
-                  }</p>`
-                : isFound
-                  ? html`<p class="quiet" id="crop-help">What stands out is found when the photo is developed. Until
-                then its crops are shown in the middle. To choose the point yourself, click what matters.</p>`
-                  : html`<p class="quiet" id="crop-help">Drag the photo or click what matters, or move the point with
-                the arrow keys. The bright part is what “${shown.find(isCropped)?.name}” keeps.</p>`
-        }
+        <${Help} shown=${shown} point=${point} isFound=${isFound} isUnknown=${isUnknown} />
         <div class="crop-work">
             <div class="crop-stage">
                 ${
@@ -82,13 +104,7 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
                         onError=${() => setUnknown(true)}
                     cut=${size && !isFound && cutOf(shown.find(isCropped), size)} size=${size} isFound=${isFound} />`
                 }
-                <div class="crop-sliders">
-                    <label class="check crop-attention"><input type="checkbox" checked=${isFound}
-                        onChange=${({ target }) => put(target.checked ? ATTENTION : point)} />
-                        Attention: keep what stands out</label>
-                    <${Slider} label="From the left" value=${point.x} onMove=${(x) => put({ ...point, x })} />
-                    <${Slider} label="From the top" value=${point.y} onMove=${(y) => put({ ...point, y })} />
-                </div>
+                <${Sliders} point=${point} isFound=${isFound} put=${put} />
             </div>
             <ul class="crop-variants" aria-label="Variants">
                 ${shown.map((one) => html`<${Shown} variant=${one} url=${isUnknown ? null : url} size=${size} style=${style} />`)}
@@ -96,13 +112,7 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
         </div>
         <div class="buttons">
             <button type="button" disabled=${focal === null} onClick=${() => put(null)}>Reset</button>
-            ${
-                ready.length > 1 &&
-                html`<button type="button" disabled=${!neighbour(-1)} onClick=${() => onMove(neighbour(-1))}>
-                    Previous photo</button>
-                <button type="button" disabled=${!neighbour(1)} onClick=${() => onMove(neighbour(1))}>
-                    Next photo</button>`
-            }
+            <${Neighbours} item=${item} onMove=${onMove} />
             <button type="button" onClick=${close}>Cancel</button>
             <button type="button" class="main" onClick=${done}>Done</button>
         </div>

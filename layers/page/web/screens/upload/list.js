@@ -91,9 +91,53 @@ function Rows({ rows, variants, edits, onAdjust }) {
     );
 }
 
+/** What can be done with all files of a kind. */
+function Actions({ ready, failed, ended, problem, choice, onBegin }) {
+    const unsent = items.filter(isUnsent);
+    const cancelled = items.filter((item) => item.stage === "cancelled");
+    const later = choice.when.kind === "now" ? "" : `To be processed ${describeTime(choice.when)}.`;
+    const showFailed = () => {
+        const row = document.getElementById(`file-${failed[0].id}`);
+        row?.scrollIntoView({ block: "center" });
+        row?.focus();
+    };
+    return html`<div class="upload-actions">
+        ${
+            ready.length > 0 &&
+            html`<button type="button" class="main" disabled=${problem !== null} onClick=${onBegin}>
+            ${choice.when.kind === "now" ? "Upload" : "Schedule"} ${count(ready.length, "photo")}</button>
+            <span class="quiet">${problem ?? later}</span>`
+        }
+        ${
+            failed.length > 0 &&
+            items.length > 1 &&
+            html`<button type="button" class="small" onClick=${showFailed}>Show the first that failed</button>`
+        }
+        ${
+            cancelled.length > 1 &&
+            html`<button type="button" class="small" onClick=${() => cancelled.forEach(retry)}>
+            Try the cancelled again</button>`
+        }
+        ${
+            unsent.length > 1 &&
+            html`<button type="button" class="small" onClick=${() => unsent.forEach(cancel)}>
+                Cancel all</button>`
+        }
+        ${
+            ready.length > 1 &&
+            html`<button type="button" class="small" onClick=${() => remove(ready)}>
+            Remove all that are not sent</button>`
+        }
+        ${
+            ended.length > 1 &&
+            html`<button type="button" class="small" title="Takes them off this list; the images stay"
+            onClick=${() => remove(ended)}>Clear finished from this list</button>`
+        }
+    </div>`;
+}
+
 function Overview({ choice, problem, onSent }) {
     const ready = items.filter((item) => item.stage === "ready");
-    const unsent = items.filter(isUnsent);
     const isBegun = items.some((item) => item.choice !== null);
     const begun = isBegun ? items.filter((item) => item.stage !== "ready") : [];
     const unfit = isBegun ? [] : items.filter(hasFailed);
@@ -102,19 +146,12 @@ function Overview({ choice, problem, onSent }) {
     const settled = ended.length + begun.filter(isScheduled).length; // what is scheduled asks for no patience
     const words = inWords(begun);
     useAnnouncement(words, begun.length > 0 && ended.length === begun.length);
-    const showFailed = () => {
-        const row = document.getElementById(`file-${failed[0].id}`);
-        row?.scrollIntoView({ block: "center" });
-        row?.focus();
-    };
-    const later = choice.when.kind === "now" ? "" : `To be processed ${describeTime(choice.when)}.`;
     const section = useRef(null);
     const begin = () => {
         send(choice);
         onSent();
         section.current.focus(); // the button goes away
     };
-    const cancelled = items.filter((item) => item.stage === "cancelled");
     return html`<section class="upload-overview" aria-label="Progress" tabindex="-1" ref=${section}>
         ${
             trouble &&
@@ -134,39 +171,8 @@ function Overview({ choice, problem, onSent }) {
                 unfit.length > 0 &&
                 html`<p class="upload-summary"><strong>${count(unfit.length, "file")} cannot be uploaded</strong></p>`
             }
-            <div class="upload-actions">
-                ${
-                    ready.length > 0 &&
-                    html`<button type="button" class="main" disabled=${problem !== null} onClick=${begin}>
-                    ${choice.when.kind === "now" ? "Upload" : "Schedule"} ${count(ready.length, "photo")}</button>
-                    <span class="quiet">${problem ?? later}</span>`
-                }
-                ${
-                    failed.length > 0 &&
-                    items.length > 1 &&
-                    html`<button type="button" class="small" onClick=${showFailed}>Show the first that failed</button>`
-                }
-                ${
-                    cancelled.length > 1 &&
-                    html`<button type="button" class="small" onClick=${() => cancelled.forEach(retry)}>
-                    Try the cancelled again</button>`
-                }
-                ${
-                    unsent.length > 1 &&
-                    html`<button type="button" class="small" onClick=${() => unsent.forEach(cancel)}>
-                        Cancel all</button>`
-                }
-                ${
-                    ready.length > 1 &&
-                    html`<button type="button" class="small" onClick=${() => remove(ready)}>
-                    Remove all that are not sent</button>`
-                }
-                ${
-                    ended.length > 1 &&
-                    html`<button type="button" class="small" title="Takes them off this list; the images stay"
-                    onClick=${() => remove(ended)}>Clear finished from this list</button>`
-                }
-            </div>
+            <${Actions} ready=${ready} failed=${failed} ended=${ended} problem=${problem} choice=${choice}
+                onBegin=${begin} />
         </div>
     </section>`;
 }

@@ -27,8 +27,8 @@ const STALL_SECONDS = 120;
 const RENEW_SECONDS = 240; // while a form is sent: its image expires 15 minutes after the latest request for a form
 const LONGEST_PAUSE_SECONDS = 60;
 const OFFLINE_PAUSE_SECONDS = 15; // a browser that is offline may still reach its own machine
-const MOST_FAULTS = 6; // answers of 500 before the reader is asked
-const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once would stop the page
+const MAX_SERVER_ERRORS = 6; // answers of 500 before the reader is asked
+const MAX_NOTIFIED_PER_FRAME = 24; // of the files that have changed: two hundred at once would stop the page
 
 /**
  * A file in the list. `stage` says how far this page has come with it: `ready` until the reader sends it, `queued`,
@@ -53,7 +53,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
  * @property {boolean} mayHaveArrived  a request of this one got no answer: a replay is its own
  * @property {(() => void)|null} hurry  sends it again before its pause is over
  * @property {string|null} begun  the id of the image that awaits the bytes which are being sent
- * @property {boolean} isGone  the image was deleted meanwhile
+ * @property {boolean} isDeleted  the image was deleted meanwhile
  * @property {boolean} isStale  the image may have changed since it was read, even if it had ended
  * @property {number|null} againAt  when a scheduled image is to be read again, in milliseconds since 1970
  * @property {Error|null} error  the refusal
@@ -65,7 +65,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
 
 /** @type {Item[]} */
 export let items = [];
-const lookers = new Set();
+const listeners = new Set();
 const changed = new Set();
 let hasListChanged = false;
 let isTelling = false;
@@ -73,11 +73,11 @@ let last = 0;
 
 /** Calls `look(changed items, whether the list itself changed)`, at most once per frame; returns what ends that. */
 export function watchList(look) {
-    lookers.add(look);
-    return () => lookers.delete(look);
+    listeners.add(look);
+    return () => listeners.delete(look);
 }
 
-/** Tells the lookers of a change of `item`, or of the list itself (null). */
+/** Tells the listeners of a change of `item`, or of the list itself (null). */
 export function touch(item) {
     if (item === null) hasListChanged = true;
     else changed.add(item);
@@ -90,10 +90,10 @@ function tellNextFrame() {
     // A hidden page paints no frames, and nobody looks at it.
     requestAnimationFrame(() => {
         isTelling = false;
-        const told = [new Set(Array.from(changed).slice(0, TOLD_A_FRAME)), hasListChanged];
+        const told = [new Set(Array.from(changed).slice(0, MAX_NOTIFIED_PER_FRAME)), hasListChanged];
         told[0].forEach((item) => changed.delete(item));
         hasListChanged = false;
-        lookers.forEach((look) => look(...told));
+        listeners.forEach((look) => look(...told));
         if (changed.size > 0) tellNextFrame();
     });
 }
@@ -111,7 +111,7 @@ const NO_IMAGE = {
     etag: null,
     wasHere: false,
     mayHaveArrived: false,
-    isGone: false,
+    isDeleted: false,
     isStale: false,
     begun: null,
 };
@@ -261,8 +261,8 @@ const ENDS = new Set(["done", "failed", "cancelled", "expired"]);
 
 /** Whether nothing more happens to the file, or to the one that it is a twin of. */
 export function hasEnded(item) {
-    const { stage, isGone, image } = item.twin ?? item;
-    return stage === "refused" || stage === "cancelled" || (stage === "accepted" && (isGone || ENDS.has(image.status)));
+    const { stage, isDeleted, image } = item.twin ?? item;
+    return stage === "refused" || stage === "cancelled" || (stage === "accepted" && (isDeleted || ENDS.has(image.status)));
 }
 
 /** Whether the file, or the one that it is a twin of, became an image with one of these statuses. */
@@ -313,8 +313,8 @@ export function cancel(item) {
 
 /** Its twins go on without it: they have its image too, or are sent if there is none. */
 function handOver(item) {
-    const { stage, image, etag, isGone, isStale, againAt } = item;
-    const shared = { stage, image, etag, isGone, isStale, againAt };
+    const { stage, image, etag, isDeleted, isStale, againAt } = item;
+    const shared = { stage, image, etag, isDeleted, isStale, againAt };
     const its = stage === "accepted" ? shared : { stage: "queued", key: null };
     for (const twin of items) if (twin.twin === item) set(twin, { ...its, twin: null });
     fill();
@@ -376,7 +376,7 @@ async function run(item) {
 const latestKeyOf = ({ sha256, parameters, firstKey }) => keyOf(sha256, parameters, keptOf(firstKey).generation);
 
 const isTakenCareOf = (item) =>
-    item.twin === null && ((item.stage === "accepted" && !item.isGone) || (isUnsent(item) && item.stage !== "queued"));
+    item.twin === null && ((item.stage === "accepted" && !item.isDeleted) || (isUnsent(item) && item.stage !== "queued"));
 
 /** Sends the file until it is accepted. Throws what cannot pass by waiting. */
 async function persist(item, signal) {
@@ -405,7 +405,7 @@ async function persist(item, signal) {
             await requireReadable(item.file);
             failures += 1;
             if (error instanceof Problem && error.status !== 429 && error.status !== 503) faults += 1;
-            if (faults >= MOST_FAULTS) throw error;
+            if (faults >= MAX_SERVER_ERRORS) throw error;
             await waitAfter(item, error, failures, signal);
         }
     }

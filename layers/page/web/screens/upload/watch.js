@@ -45,7 +45,7 @@ export function hasten() {
 
 /** Looks again at every image in the list: any of them may have been changed on its own screen, or deleted. */
 export function lookAgain() {
-    const known = items.filter((item) => item.stage === "accepted" && !item.isGone);
+    const known = items.filter((item) => item.stage === "accepted" && !item.isDeleted);
     for (const item of known) item.isStale = true;
     if (known.length > 0) hasten();
     else begin();
@@ -64,7 +64,7 @@ listenToSession(() => credential() !== null && hasten());
 const ENDS = new Set(["done", "failed", "cancelled", "expired"]);
 
 const isOpen = (item) =>
-    item.stage === "accepted" && !item.isGone && (item.isStale || !ENDS.has(item.image.status));
+    item.stage === "accepted" && !item.isDeleted && (item.isStale || !ENDS.has(item.image.status));
 
 /** When the image is worth a look, in milliseconds since 1970: a scheduled one when its time comes, or when the service
  *  says to ask again, because it may be rescheduled. */
@@ -120,7 +120,7 @@ async function lookAtOne(id, group) {
     } catch (error) {
         if (!(error instanceof Problem) || error.status !== 404) throw error;
         for (const item of group) {
-            item.isGone = true;
+            item.isDeleted = true;
             touch(item);
         }
         return null;

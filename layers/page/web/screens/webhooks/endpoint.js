@@ -88,6 +88,52 @@ const QUESTIONS = {
     },
 };
 
+/** What can be done with the webhook at this path at once, or when a question was answered. */
+function doingsOf(path, { act, done, setSecret, onChange, onDelete, onSent }) {
+    return {
+        ping: act(async () => {
+            await call("POST", `${path}/ping`);
+            done("A ping is on its way. The deliveries show what came of it.");
+            onSent();
+        }),
+        enable: act(async () => {
+            onChange((await call("PATCH", path, { json: { enabled: true } })).document);
+            done("Enabled. What waited is sent, slowly at first.");
+            onSent();
+        }),
+        disable: act(async () => {
+            onChange((await call("PATCH", path, { json: { enabled: false } })).document);
+            done("Disabled.");
+        }),
+        rotate: act(async () => {
+            const { secret: shown, ...after } = (await call("POST", `${path}/rotate`)).document;
+            setSecret(shown);
+            onChange(after);
+        }),
+        delete: act(async () => {
+            await call("DELETE", path);
+            announce("The webhook is deleted.");
+            onDelete();
+        }),
+    };
+}
+
+const Buttons = ({ webhook, isBusy, doings, onChange, onAsk }) => html`<div class="row">
+    ${webhook.enabled
+        ? html`<button type="button" class="small" disabled=${isBusy}
+            onClick=${doings.ping}>Send a ping</button>`
+        : html`<button type="button" class="small main" disabled=${isBusy}
+            onClick=${doings.enable}>Enable</button>`}
+    <button type="button" class="small" onClick=${onChange}>Change…</button>
+    <button type="button" class="small" disabled=${isBusy}
+        onClick=${() => onAsk("recover")}>Send what failed again…</button>
+    <button type="button" class="small" disabled=${isBusy}
+        onClick=${() => onAsk("rotate")}>Replace the secret…</button>
+    ${webhook.enabled && html`<button type="button" class="small" disabled=${isBusy}
+        onClick=${() => onAsk("disable")}>Disable…</button>`}
+    <button type="button" class="small" disabled=${isBusy} onClick=${() => onAsk("delete")}>Delete…</button>
+</div>`;
+
 /**
  * What can be done with a webhook.
  *
@@ -119,32 +165,7 @@ export function Actions({ webhook, onChange, onDelete, onSent = () => {} }) {
         tell(text);
         announce(text);
     };
-    const doings = {
-        ping: act(async () => {
-            await call("POST", `${path}/ping`);
-            done("A ping is on its way. The deliveries show what came of it.");
-            onSent();
-        }),
-        enable: act(async () => {
-            onChange((await call("PATCH", path, { json: { enabled: true } })).document);
-            done("Enabled. What waited is sent, slowly at first.");
-            onSent();
-        }),
-        disable: act(async () => {
-            onChange((await call("PATCH", path, { json: { enabled: false } })).document);
-            done("Disabled.");
-        }),
-        rotate: act(async () => {
-            const { secret: shown, ...after } = (await call("POST", `${path}/rotate`)).document;
-            setSecret(shown);
-            onChange(after);
-        }),
-        delete: act(async () => {
-            await call("DELETE", path);
-            announce("The webhook is deleted.");
-            onDelete();
-        }),
-    };
+    const doings = doingsOf(path, { act, done, setSecret, onChange, onDelete, onSent });
     const recover = (since) => act(async () => {
         onChange((await call("POST", `${path}/recover`, since ? { json: { since } } : {})).document);
         done("What has failed is tried again, slowly at first.");
@@ -163,21 +184,8 @@ export function Actions({ webhook, onChange, onDelete, onSent = () => {} }) {
         ${secret && html`<${Secret} secret=${secret} onKept=${() => setSecret(null)} />`}
         ${isChanging
             ? html`<${WebhookForm} webhook=${webhook} onSend=${change} onCancel=${() => setChanging(false)} />`
-            : html`<div class="row">
-                ${webhook.enabled
-                    ? html`<button type="button" class="small" disabled=${isBusy}
-                        onClick=${doings.ping}>Send a ping</button>`
-                    : html`<button type="button" class="small main" disabled=${isBusy}
-                        onClick=${doings.enable}>Enable</button>`}
-                <button type="button" class="small" onClick=${() => setChanging(true)}>Change…</button>
-                <button type="button" class="small" disabled=${isBusy}
-                    onClick=${() => ask("recover")}>Send what failed again…</button>
-                <button type="button" class="small" disabled=${isBusy}
-                    onClick=${() => ask("rotate")}>Replace the secret…</button>
-                ${webhook.enabled && html`<button type="button" class="small" disabled=${isBusy}
-                    onClick=${() => ask("disable")}>Disable…</button>`}
-                <button type="button" class="small" disabled=${isBusy} onClick=${() => ask("delete")}>Delete…</button>
-            </div>`}
+            : html`<${Buttons} webhook=${webhook} isBusy=${isBusy} doings=${doings} onChange=${() => setChanging(true)}
+                onAsk=${ask} />`}
         ${question && html`<${Confirm} title=${question.title} yes=${question.yes} isGrave=${Boolean(question.isGrave)}
             onYes=${doings[asked]} onNo=${() => ask(null)}>
             <p><code>${webhook.url}</code></p><p>${question.said}</p>
