@@ -34,18 +34,13 @@ from darkroom.domain.kernel.message import Message, UnreadableMessage
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.schedules.hold import UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.schedules.schedule import Timetable, appoint
-from darkroom.operations.images.delete_image import Ports as DeletePorts
-from darkroom.operations.images.delete_image import delete_image
+from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_time, seconds_until
 from darkroom.operations.images.load_shedder import LoadShedder
-from darkroom.operations.schedules.hold_images import Ports as HoldPorts
-from darkroom.operations.schedules.hold_images import hold_images
-from darkroom.operations.schedules.release_images import Ports as ReleasePorts
-from darkroom.operations.schedules.release_images import release_images
-from darkroom.operations.schedules.reschedule_image import Ports as ReschedulePorts
-from darkroom.operations.schedules.reschedule_image import reschedule_image
-from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweeping.sweep_due_images import sweep_due_images
+from darkroom.operations.schedules.hold_images import HoldImagesPorts, hold_images
+from darkroom.operations.schedules.release_images import ReleaseImagesPorts, release_images
+from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
+from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
 from darkroom.ports.images import Due
 from proof.fakes.at_once import one_after_another
 from proof.fakes.damage import damaged, flipped
@@ -418,7 +413,7 @@ class Simulation:
         """A client's PATCH, repeated until it is answered."""
 
         def once() -> None:
-            ports = ReschedulePorts(
+            ports = RescheduleImagePorts(
                 images=self.struck_rows,
                 lanes=self.struck_lanes,
                 hold_queue=self.struck_hold_queue,
@@ -442,7 +437,7 @@ class Simulation:
 
     def withdraw(self, image_id: str) -> None:
         """A client's DELETE, repeated until it is answered."""
-        ports = DeletePorts(images=self.struck_rows, clock=lambda: self.now)
+        ports = DeleteImagePorts(images=self.struck_rows, clock=lambda: self.now)
         self._as_client(lambda: delete_image(ports, image_id, tenant_id="default"))
         self.withdrawn.setdefault(image_id, self.now)
         self.counts["withdrawn"] += 1
@@ -503,7 +498,7 @@ class Simulation:
             self.chance.shuffle(records)
         try:
             failed = hold_images(
-                HoldPorts(
+                HoldImagesPorts(
                     lanes=self.struck_lanes,
                     holds=_Struck(self.holds, self.trouble),
                     wake_ups=_Struck(self.wake_ups, self.trouble),
@@ -537,8 +532,8 @@ class Simulation:
             self._hold(error is None, "good messages refused", record.body, repr(error))
             return
         self.counts[f"bad: {record.bad}"] += 1
-        letter = read_batch_dead_letter(record.body)
-        is_bad = letter is None or letter.batch in self.holds.whole
+        dead_letter = read_batch_dead_letter(record.body)
+        is_bad = dead_letter is None or dead_letter.batch in self.holds.whole
         expected = BAD_FOR[record.bad] if is_bad else type(None)
         self._hold(type(error) is expected, "bad messages taken for others", record.body[:200], repr(error))
 
@@ -567,7 +562,7 @@ class Simulation:
             case _:
                 # Of a missing batch, unless one is known to be damaged.
                 key = self.chance.choice([*self.holds.whole] or [f"holds/x/{'0' * 40}.json.gz"])
-                return self._letter(key)
+                return self._dead_letter(key)
         return Record(body=json.dumps(message), bad=bad, returns=BAD_RETURNS)
 
     def _message_of_a_newer_version(self) -> Record:
@@ -580,15 +575,15 @@ class Simulation:
         message = message_for(image).model_copy(update={"process_at": process_at})
         return Record(body=message.model_dump_json(), returns=0)  # this version could do nothing with it
 
-    def _letter(self, key: str) -> Record:
-        letter = {"v": 1, "batch": key, "position": 0, "error": "", "cause": "", "execution": ""}
-        return Record(body=json.dumps(letter), bad="a damaged batch", returns=BAD_RETURNS)
+    def _dead_letter(self, key: str) -> Record:
+        dead_letter = {"v": 1, "batch": key, "position": 0, "error": "", "cause": "", "execution": ""}
+        return Record(body=json.dumps(dead_letter), bad="a damaged batch", returns=BAD_RETURNS)
 
     def release(self, key: str, position: int, begins_at: Milliseconds | None = None, tries: int = 0) -> None:
         """One step of an execution: if the function fails, it is invoked again, a little later each time."""
         try:
             released = release_images(
-                ReleasePorts(
+                ReleaseImagesPorts(
                     images=self.struck_rows,
                     lanes=self.struck_lanes,
                     hold_queue=self.struck_hold_queue,
@@ -633,7 +628,7 @@ class Simulation:
         if key in self.holds.whole:
             entries = read_batch(self.holds.whole[key]).entries
             self.in_damaged_batches |= {(entry.message.image_id, entry.message.schedule) for entry in entries}
-        self.at(self.now + DEAD_LETTER_SECONDS * 1000, lambda: self.into_hold([self._letter(key)]))
+        self.at(self.now + DEAD_LETTER_SECONDS * 1000, lambda: self.into_hold([self._dead_letter(key)]))
 
     def deliver(self, message: Message, *, receive_count: int) -> None:
         """A worker's claim and finish, by its own clock."""
@@ -701,7 +696,7 @@ class Simulation:
         ]
         if not self.rows.due_now:
             return
-        ports = SweepPorts(
+        ports = SweepDueImagesPorts(
             images=self.rows,
             uploads=FakeUploads(),
             originals=FakeOriginals(),

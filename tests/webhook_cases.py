@@ -109,14 +109,14 @@ def _cases_of(chance: random.Random, number: int) -> Iterator[Case]:
 
 
 def _body(chance: random.Random, number: int) -> bytes:
-    letters = 'aZ09 .,:"\\/{}[]\0\n\r\t\u007f\u00a0éß\u2028\ufeff漢字\U0001f4f7'
-    text = "".join(chance.choices(letters, k=chance.randrange(1, 200)))
+    dead_letters = 'aZ09 .,:"\\/{}[]\0\n\r\t\u007f\u00a0éß\u2028\ufeff漢字\U0001f4f7'
+    text = "".join(chance.choices(dead_letters, k=chance.randrange(1, 200)))
     return [
         b"",
         b"{}",
         text.encode(),
         json.dumps({"type": "image.done", "data": text}, ensure_ascii=False).encode(),
-        json.dumps({"data": "".join(chance.choices(letters, k=20_000))}).encode()[: 20 * 1024],
+        json.dumps({"data": "".join(chance.choices(dead_letters, k=20_000))}).encode()[: 20 * 1024],
     ][number % 5]
 
 

@@ -14,10 +14,8 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import HOLD, LANES
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.hold import ReleaseWindow
-from darkroom.operations.schedules.hold_images import Ports as HoldPorts
-from darkroom.operations.schedules.hold_images import hold_images
-from darkroom.operations.schedules.release_images import Ports as ReleasePorts
-from darkroom.operations.schedules.release_images import release_images
+from darkroom.operations.schedules.hold_images import HoldImagesPorts, hold_images
+from darkroom.operations.schedules.release_images import ReleaseImagesPorts, release_images
 from proof.fakes.messages import KEYS, received
 from proof.fakes.rows import accepted_image
 from proof.fakes.stores import (
@@ -243,7 +241,7 @@ class Plane:
             with_calls = self.counts["calls"]
             # Bad messages among them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
-            ports = HoldPorts(
+            ports = HoldImagesPorts(
                 lanes=self._lanes,
                 holds=self._holds,
                 wake_ups=self._wake_ups,
@@ -262,7 +260,7 @@ class Plane:
         self.counts["Step Functions transitions"] += STATES_OF_A_WINDOW
         with_calls = self.counts["calls"]
         released = release_images(
-            ReleasePorts(
+            ReleaseImagesPorts(
                 images=self._rows,
                 lanes=self._lanes,
                 hold_queue=self._hold_queue,

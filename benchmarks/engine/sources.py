@@ -196,11 +196,11 @@ def _fifty_megapixels(photo: Image.Image) -> bytes:
 def _print(_: Image.Image) -> bytes:
     """A page at 300 dots per inch: small letters on paper that is not quite white, as from a scanner."""
     chance = random.Random(SEED)
-    letters = "eeeeetttaaaooiiinnnssshhrrdlcumwfgypbvk       "  # about as frequent as in English
+    dead_letters = "eeeeetttaaaooiiinnnssshhrrdlcumwfgypbvk       "  # about as frequent as in English
     page = Image.new("L", (2520, 3360), 238)
     font = ImageFont.load_default(size=34)
     for top in range(160, 3180, 48):
-        text = "".join(chance.choices(letters, k=120))
+        text = "".join(chance.choices(dead_letters, k=120))
         ImageDraw.Draw(page).text((200, top), text, fill=30, font=font)
     noise = np.random.default_rng(SEED).normal(0, 3, (3360, 2520)).astype("f4")
     return _jpeg(Image.fromarray(np.clip(np.asarray(page) + noise, 0, 255).astype("u1")).convert("RGB"))

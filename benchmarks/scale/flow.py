@@ -22,8 +22,7 @@ from darkroom.domain.kernel.lanes import Lane, lane_for
 from darkroom.domain.kernel.retry import OUTAGE, RetryPolicy
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.operations.images.load_shedder import LoadShedder
-from darkroom.operations.images.report_throughput import Ports as ReportPorts
-from darkroom.operations.images.report_throughput import ThroughputCounter, report_throughput
+from darkroom.operations.images.report_throughput import ReportThroughputPorts, ThroughputCounter, report_throughput
 from darkroom.ports.images import QueueDepth
 from proof.fakes.load_shedding import FakeThroughput
 
@@ -189,7 +188,7 @@ class Flow:
         self.workers = sample.workers
         self.claim_units = sample.writes["images"] - 1
         self.throughput = FakeThroughput()
-        self.reporting = ReportPorts(throughput=self.throughput, clock=self.time.now)
+        self.reporting = ReportThroughputPorts(throughput=self.throughput, clock=self.time.now)
         quotas = deployed.quotas
         self.account = Account(concurrency=quotas.concurrency, reserved=deployed.reserved_workers)
         self._service = deployed.service

@@ -112,8 +112,8 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
                 rows: list[Image] = [accepted]
                 began = played.time.elapsed()
                 outcome = transcode_image.transcode_image(
-                    played.ports(transcode_image.Ports),
-                    transcode_image.Delivery(
+                    played.ports(transcode_image.TranscodeImagePorts),
+                    transcode_image.ReceivedMessage(
                         message=played.lanes.sent.pop(),
                         receipt=f"{UUID}/{UUID}",
                         request_id=UUID,

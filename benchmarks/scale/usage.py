@@ -14,10 +14,10 @@ from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.aws.usage.usage_table import UsageTable
-from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.usage.usage import MOST_ITEMS
-from darkroom.operations.usage.count_usage import Ports, count_usage
+from darkroom.operations.usage.count_usage import CountUsagePorts, count_usage
 from repository.expand_template import raw_template
 
 GOAL_PER_SECOND = 1000
@@ -104,7 +104,7 @@ def counted(*, tenants: int, day: str, seed: int, events: int = EVENTS) -> dict[
 
     def consume() -> None:
         client: Any = tables
-        ports = Ports(usage=UsageTable(client, "usage", "counted"), clock=time.now)
+        ports = CountUsagePorts(usage=UsageTable(client, "usage", "counted"), clock=time.now)
         processor = Processor(time, megabytes=properties["MemorySize"])
         while queue:
             batch, queue[-source["BatchSize"] :] = queue[-source["BatchSize"] :], []
@@ -143,7 +143,7 @@ def _ended(time: VirtualTime) -> Iterator[None]:
 
 def _body(number: int, tenant_id: str, now: int) -> str:
     image_id = f"{number:026d}"
-    event = Event(
+    event = PublishedEvent(
         type=EventType.ACCEPTED,
         subject=image_id,
         tenant_id=tenant_id,

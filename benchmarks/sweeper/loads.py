@@ -14,7 +14,7 @@ from darkroom.domain.imports.fetch import FAILED, Unfetched, await_fetch, claim_
 from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.sweeping.due import look_at_due
+from darkroom.domain.sweeping.due import decide_due
 from proof.fakes.rows import accepted_image
 
 MINUTE = 60_000
@@ -77,7 +77,7 @@ class Load:
     def removed(self, tenant_id: str, at: Milliseconds) -> Image:
         """An image that was deleted then, and whose objects were removed at once: it is due for the last look."""
         tombstone = self.deleted(tenant_id, at)
-        duty: Any = look_at_due(tombstone, now=at, backlog=0, releasing_until=0, service=LANES)
+        duty: Any = decide_due(tombstone, now=at, backlog=0, releasing_until=0, service=LANES)
         removed: Image = duty.image
         return removed
 

@@ -17,14 +17,10 @@ from benchmarks.virtual.processor import Processor
 from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
-from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
-from darkroom.operations.images.count_outcomes import Ports as OutcomePorts
-from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.images.measure_lanes import measure_lanes
-from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweeping.sweep_due_images import sweep_due_images
-from darkroom.operations.webhooks.sweep_due_endpoints import Ports as EndpointsPorts
-from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
+from darkroom.operations.images.count_outcomes import CountOutcomesPorts, OutcomeCounter, report_outcomes
+from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
+from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
+from darkroom.operations.webhooks.sweep_due_endpoints import SweepDueEndpointsPorts, sweep_due_endpoints
 from proof.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from proof.fakes.world import World
 
@@ -139,16 +135,16 @@ class Plane:
             return self.time.elapsed() > until
 
         self.time.pause(self.cloud.processor.take(START_MILLISECONDS))
-        measures = measure_lanes(world.ports(MeasurePorts))
+        measures = measure_lanes(world.ports(MeasureLanesPorts))
         swept, looked_at = world.at_once(
             [
-                partial(sweep_due_images, world.ports(SweepPorts), out_of_time=out_of_time),
-                partial(sweep_due_endpoints, world.ports(EndpointsPorts), out_of_time=out_of_time),
+                partial(sweep_due_images, world.ports(SweepDueImagesPorts), out_of_time=out_of_time),
+                partial(sweep_due_endpoints, world.ports(SweepDueEndpointsPorts), out_of_time=out_of_time),
             ]
         )
         for lane, ended in swept.ended.items():
             self._outcomes.count(lane, ended, self.time.now())
-        report_outcomes(world.ports(OutcomePorts), self._outcomes)
+        report_outcomes(world.ports(CountOutcomesPorts), self._outcomes)
         world.followers.remove_left_behind(self.time.now())
         self.outcomes.update(swept.outcomes)
         self.problems += [

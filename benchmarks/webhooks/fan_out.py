@@ -13,7 +13,7 @@ from benchmarks.webhooks.load import before_its_end, event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
 from console.capacity.prices import cost
 from darkroom.aws.events.events_topic import SnsTopic
-from darkroom.operations.events.publish_events import Ports, publish_events
+from darkroom.operations.events.publish_events import PublishEventsPorts, publish_events
 from darkroom.ports.events import RowChange
 from proof.fakes.events import FakeUnpublished
 from proof.fakes.messages import SIGNER
@@ -143,7 +143,7 @@ class FanOut:
         batch = [shard.popleft() for _ in range(min(MOST_CHANGES, len(shard)))]
         client = CountingTopic()
         topic = SnsTopic(client, TOPIC, SIGNER, source=SOURCE)  # type: ignore[arg-type]
-        publishing = publish_events(Ports(topic=topic, unpublished=FakeUnpublished()), batch)
+        publishing = publish_events(PublishEventsPorts(topic=topic, unpublished=FakeUnpublished()), batch)
         if publishing.begin_again_at is not None or publishing.published.total() != len(batch):
             raise RuntimeError("an event was not published")
         calls = -(-len(batch) // RECEIVED)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.virtual.virtual_time import START
-from darkroom.domain.events.event import Event
+from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.base32 import digits_of
 from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from
@@ -50,7 +50,7 @@ def endpoints(chance: random.Random) -> list[Endpoint]:
 
 def events(
     chance: random.Random, known: Sequence[Endpoint], *, deliveries: int, seconds: float, in_bursts: float = BURST_SHARE
-) -> list[Event]:
+) -> list[PublishedEvent]:
     """The events of so many seconds, by their times, that make about so many deliveries to these endpoints."""
     tenants = sorted({endpoint.tenant_id for endpoint in known})
     steady = round(deliveries * (1 - in_bursts) * len(tenants) / len(known))
@@ -65,7 +65,7 @@ def events(
     return sorted(made, key=lambda one: one.time)
 
 
-def event(chance: random.Random, seconds: float, tenant_id: str) -> Event:
+def event(chance: random.Random, seconds: float, tenant_id: str) -> PublishedEvent:
     """An `image.done` with four variants, so many seconds after the beginning."""
     row = event_image(chance, seconds, tenant_id)
     made = event_of(before_its_end(row), row)

@@ -13,7 +13,7 @@ from benchmarks.virtual.virtual_time import START, VirtualTime
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
 from benchmarks.webhooks.stores import UNIT_BYTES, Aws, Remote, Rows, reads, writes
-from darkroom.domain.events.event import Event, body_of
+from darkroom.domain.events.event import PublishedEvent, body_of
 from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.delivery import (
@@ -29,19 +29,15 @@ from darkroom.domain.webhooks.endpoint import (
     RUNWAY_PLACES,
     RUNWAYS,
     Endpoint,
-    Flight,
+    InFlight,
     matches,
     runway_of,
 )
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER
-from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
-from darkroom.operations.webhooks.create_deliveries import create_deliveries
-from darkroom.operations.webhooks.deliver_event import Ports as DeliverPorts
-from darkroom.operations.webhooks.deliver_event import deliver_event
-from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
-from darkroom.operations.webhooks.manage_webhooks import Ports as ManagePorts
-from darkroom.operations.webhooks.sweep_due_endpoints import Ports as SweepPorts
-from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
+from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
+from darkroom.operations.webhooks.deliver_event import DeliverEventPorts, deliver_event
+from darkroom.operations.webhooks.manage_webhooks import Change, ManageWebhooksPorts, change_webhook
+from darkroom.operations.webhooks.sweep_due_endpoints import SweepDueEndpointsPorts, sweep_due_endpoints
 from proof.fakes.at_once import one_after_another
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeImages
@@ -118,14 +114,14 @@ class Plane:
         deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units | places)
         units = {"send": lambda *_, **__: {"SQS requests": 1}}
         queue_by_aws = Remote(self.aws, "queue", self, units)
-        self._create_ports = CreatePorts(
+        self._create_ports = CreateDeliveriesPorts(
             images=Remote(self.aws, "images", FakeImages(), {"get": reads(1)}),
             endpoints=endpoints_by_aws,
             deliveries=deliveries_by_aws,
             delivery_queue=queue_by_aws,
             clock=self.time.now,
         )
-        self._deliver_ports = DeliverPorts(
+        self._deliver_ports = DeliverEventPorts(
             endpoints=endpoints_by_aws,
             deliveries=deliveries_by_aws,
             delivery_queue=queue_by_aws,
@@ -135,7 +131,7 @@ class Plane:
             clock=self.time.now,
             jitter=chance.random,
         )
-        self._sweep_ports = SweepPorts(
+        self._sweep_ports = SweepDueEndpointsPorts(
             endpoints=endpoints_by_aws,
             deliveries=deliveries_by_aws,
             delivery_queue=queue_by_aws,
@@ -144,7 +140,7 @@ class Plane:
             at_once=one_after_another,
         )
         # What an owner does here takes no time.
-        self._manage_ports = ManagePorts(
+        self._manage_ports = ManageWebhooksPorts(
             endpoints=self.endpoints,
             deliveries=self.deliveries,
             delivery_queue=self,
@@ -158,7 +154,7 @@ class Plane:
 
     # ── What happens, and what came of it ────────────────────────────────────────────────────────────────────────────
 
-    def come(self, events: Sequence[Event]) -> None:
+    def come(self, events: Sequence[PublishedEvent]) -> None:
         """Each event comes to the consumer's queue at its time. What is before that, the stream and the topic, takes as
         long for all."""
         of_tenant: defaultdict[str, list[Endpoint]] = defaultdict(list)
@@ -284,7 +280,7 @@ class Plane:
             seen.delivered_at = seen.attempts[-1][1] if seen.delivered_at is None else seen.delivered_at
         return answer
 
-    def _units_of_place(self, endpoint_id: str, flight: Flight, **_: Any) -> Mapping[str, float]:
+    def _units_of_place(self, endpoint_id: str, flight: InFlight, **_: Any) -> Mapping[str, float]:
         there = self.deliveries.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
         return {"DynamoDB write units": -(-FLIGHT_BYTES * (1 + len(there)) // UNIT_BYTES)}
 

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
-from darkroom.domain.uploads.announcement import Announcement
+from darkroom.domain.uploads.announcement import AnnouncedFile
 from darkroom.http.api import create_app, handles
 from darkroom.http.images.documents import upload_document
 from darkroom.http.images.responses import headers_of_accepted
@@ -31,7 +31,7 @@ ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-def announcement_of(app: Router) -> Announcement:
+def announcement_of(app: Router) -> AnnouncedFile:
     """What the request announces. Raises Rejected or Problem."""
     return read_announcement(json_body(app))
 

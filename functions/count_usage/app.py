@@ -36,9 +36,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         metrics.add_metric("BytesAccepted", MetricUnit.Bytes, counting.accepted_bytes)
     for place, mistrust in checked.rejected.items():
         report_rejected(mistrust, message_id=records[place].message_id)
-    failures = {**checked.failures, **{checked.trusted[number]: one for number, one in counting.failures.items()}}
+    failures = {
+        **checked.failures,
+        **{checked.trusted[number]: failure for number, failure in counting.failures.items()},
+    }
     for place, failure in failures.items():
-        told = logger.warning if isinstance(failure, Retryable) else logger.error
+        log = logger.warning if isinstance(failure, Retryable) else logger.error
         about = {"message_id": records[place].message_id, "image_id": image_id_in(records[place].body)}
-        told("an event was not counted", extra={**about, "cause": str(failure)})
+        log("an event was not counted", extra={**about, "cause": str(failure)})
     return come_back(records[place] for place in failures)

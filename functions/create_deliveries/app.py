@@ -39,9 +39,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric("DeliveriesNoted", MetricUnit.Count, created.deliveries)
     for place, mistrust in checked.rejected.items():
         report_rejected(mistrust, message_id=records[place].message_id)
-    failures = {**checked.failures, **{checked.trusted[number]: one for number, one in created.failures.items()}}
+    failures = {
+        **checked.failures,
+        **{checked.trusted[number]: failure for number, failure in created.failures.items()},
+    }
     for place, failure in failures.items():
-        told = logger.warning if isinstance(failure, Retryable) else logger.error
+        log = logger.warning if isinstance(failure, Retryable) else logger.error
         about = {"message_id": records[place].message_id, "image_id": image_id_in(records[place].body)}
-        told("an event was not noted", extra={**about, "cause": str(failure)})
+        log("an event was not noted", extra={**about, "cause": str(failure)})
     return come_back(records[place] for place in failures)

@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom.domain.events.event import image_id_of_event
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import DELIVERY
-from darkroom.domain.kernel.signature import Mistrust, NotVerified
+from darkroom.domain.kernel.signature import NotVerified, VerificationFailure
 from darkroom.domain.webhooks.delivery import Answer, UnreadableDeliveryMessage, event_id_of, read_delivery_message
 from darkroom.event_source import Record, come_back, read_records
 from darkroom.operations.kernel.check_message import reject_message, verify
@@ -28,7 +28,7 @@ LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
-def attempt(record: Record) -> Delivered | Mistrust | Exception:
+def attempt(record: Record) -> Delivered | VerificationFailure | Exception:
     """What the message came to, why it does not verify, or what went wrong."""
     try:
         verify(checking.message_keys, DELIVERY, record)  # guard: signatures-delivery-worker
@@ -41,7 +41,7 @@ def attempt(record: Record) -> Delivered | Mistrust | Exception:
         return error
 
 
-def is_rejected(record: Record, mistrust: Mistrust) -> bool:
+def is_rejected(record: Record, mistrust: VerificationFailure) -> bool:
     """Whether the dead letter of a message that does not verify is placed. If not, the message must come again, because
     no row stands for it."""
     try:
@@ -62,14 +62,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         failed = [
             record
             for record, result in zip(records, results, strict=True)
-            if isinstance(result, Mistrust) and not is_rejected(record, result)  # guard: signatures-delivery-retried
+            if isinstance(result, VerificationFailure)
+            and not is_rejected(record, result)  # guard: signatures-delivery-retried
         ]
     answers: list[Answer] = []
     unreadable: list[UnreadableRow] = []
     for record, result in zip(records, results, strict=True):
         message = {"message_id": record.message_id, **about(record.body)}
         if isinstance(result, Delivered):
-            tell(result, message)
+            log_delivery(result, message)
             answers += [] if result.answer is None else [result.answer]
             unreadable += result.unreadable
         elif isinstance(result, Retryable):
@@ -101,7 +102,7 @@ def about(body: str) -> dict[str, str | None]:
     }
 
 
-def tell(delivered: Delivered, message: dict[str, str | None]) -> None:
+def log_delivery(delivered: Delivered, message: dict[str, str | None]) -> None:
     """Logs one delivery."""
     answer = delivered.answer
     details = {} if answer is None else {"status": answer.status, "ms": answer.milliseconds, "error": answer.error}

@@ -52,10 +52,10 @@ def fetch(message: Message, record: Record, context: LambdaContext) -> None:
         logger.warning("fetch postponed", extra={"cause": str(outage)})
         metrics.add_metric("FetchesPostponed", MetricUnit.Count, 1)
         return
-    tell(fetching)
+    log_fetch(fetching)
 
 
-def tell(fetching: Fetching) -> None:
+def log_fetch(fetching: Fetching) -> None:
     """Logs what became of it, without the URL: its query may be a secret of its owner."""
     image, why = fetching.image, fetching.unfetched
     details = {} if why is None else {"cause": why.code, "detail": why.message}

@@ -41,19 +41,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         report_rejected(mistrust, message_id=records[place].message_id)
     bad = 0
     # An error of a whole batch concerns thousands of messages, and is logged once.
-    for error, group in groupby(holding.failed.items(), key=lambda one: one[1]):
+    for error, group in groupby(holding.failed.items(), key=lambda item: item[1]):
         places = [place for place, _ in group]
-        told = {"message_id": records[places[0]].message_id, "messages": len(places), "reason": str(error)}
+        fields = {"message_id": records[places[0]].message_id, "messages": len(places), "reason": str(error)}
         if len(places) == 1 and (image_id := _image_id_in(records[places[0]].body)) is not None:
-            told["image_id"] = image_id
+            fields["image_id"] = image_id
         match error:
             case Retryable():
-                logger.warning("some could not be held", extra=told)
+                logger.warning("some could not be held", extra=fields)
             case UnreadableMessage() | Unplaceable() | UnreadableBatch():
-                logger.error("a message that can never be held", extra=told)
+                logger.error("a message that can never be held", extra=fields)
                 bad += len(places)
             case _:
-                logger.error("some could not be held", exc_info=error, extra=told)
+                logger.error("some could not be held", exc_info=error, extra=fields)
                 bad += len(places)
     logger.info(
         "held",

@@ -23,7 +23,7 @@ LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
-def tell(log: Callable[..., None], change: RowChange, message: str, **details: str) -> None:
+def log_change(log: Callable[..., None], change: RowChange, message: str, **details: str) -> None:
     """Logs a line about one write."""
     with lines_about(**{"image_id" if is_image_id(change.subject) else "webhook_id": change.subject}):
         for row in (change.before, change.after):  # a tombstone has forgotten the request, the row before it has not
@@ -37,10 +37,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     changes = read_changes(event)
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
         publishing = publish_events(ports, changes)
-    for place, one in publishing.events.items():
-        tell(logger.info, changes[place], "event published", event_id=one.event_id, type=one.type.value)
+    for place, published_event in publishing.events.items():
+        log_change(
+            logger.info,
+            changes[place],
+            "event published",
+            event_id=published_event.event_id,
+            type=published_event.type.value,
+        )
     for place, reason in publishing.set_aside.items():
-        tell(logger.error, changes[place], "an event cannot be published", reason=reason)
+        log_change(logger.error, changes[place], "an event cannot be published", reason=reason)
     metrics.add_metric("EventsPublished", MetricUnit.Count, publishing.published.total())
     if publishing.begin_again_at is not None:
         logger.warning("the stream begins again", extra={"cause": str(publishing.problem)})

@@ -131,9 +131,9 @@ def get_variant(image_id: str, name: str) -> Response:
 @handles(app, GET_USAGE, read)
 def get_usage() -> Response:
     caller, query = caller_of(app), app.current_event.query_string_parameters
-    told = read_usage(usage_ports, tenant_id=caller.tenant_id, since=query.get("since"), until=query.get("until"))
-    report_unreadable(told.unreadable)
-    return json_response(HTTPStatus.OK, usage_document(told, caller.quota))
+    used = read_usage(usage_ports, tenant_id=caller.tenant_id, since=query.get("since"), until=query.get("until"))
+    report_unreadable(used.unreadable)
+    return json_response(HTTPStatus.OK, usage_document(used, caller.quota))
 
 
 @functools.cache

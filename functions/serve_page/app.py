@@ -31,7 +31,7 @@ settings = page_settings(
 page = finished(served.page, settings, policy)
 
 
-class RequestEvent(TypedDict):
+class PageRequest(TypedDict):
     """The fields of API Gateway's event that are read here. Powertools' router would be half of a cold start."""
 
     rawPath: str
@@ -40,16 +40,16 @@ class RequestEvent(TypedDict):
 
 
 @entry_point(of_gateway=True, has_metrics=False)
-def handler(event: RequestEvent, context: LambdaContext) -> dict[str, Any]:
+def handler(event: PageRequest, context: LambdaContext) -> dict[str, Any]:
     try:
-        found = serve_page(page, event["rawPath"])
+        found_file = serve_page(page, event["rawPath"])
     except Elsewhere:
         return redirect_to_page()
     except UnknownFile:
         return unknown_file_answer(event["requestContext"]["requestId"])
     headers = event["headers"]
     return file_answer(
-        found,
+        found_file,
         policy=policy,
         accept_encoding=headers.get("accept-encoding"),
         if_none_match=headers.get("if-none-match"),

@@ -8,11 +8,12 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.imports.fetch import FetchOrder
+from darkroom.domain.imports.fetch import UrlOrder
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.images.documents import status_document
+from darkroom.http.images.request_models import order_in
 from darkroom.http.images.responses import headers_of_accepted
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.http.imports.routes import POST_IMAGE
@@ -29,9 +30,8 @@ from darkroom.http.kernel.requests import (
 )
 from darkroom.http.kernel.responses import json_response
 from darkroom.http.kernel.router import AnswerMetrics, Response, Router
-from darkroom.http.kernel.timetables import read_timetable
 from darkroom.http.tenants.protection import Price, protected
-from darkroom.operations.images.submit_image import Accepted, Upload, submit_image
+from darkroom.operations.images.submit_image import Accepted, PhotoUpload, submit_image
 from darkroom.operations.imports.begin_fetch import Wanted, begin_fetch
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.images.submit_image import wire
@@ -41,7 +41,7 @@ ports, fetch_ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-def fetch_of(app: Router) -> FetchOrder:
+def fetch_of(app: Router) -> UrlOrder:
     """What the request wants to be fetched. Raises Rejected or Problem."""
     return read_fetch(raw_body(app))
 
@@ -88,20 +88,14 @@ def sent() -> Accepted:
     body = raw_body(app)
     return submit_image(
         ports,
-        Upload(
+        PhotoUpload(
             body=file_in_form(body, content_type) if is_form(content_type) else body,
             tenant_id=caller.tenant_id,
             tier=caller.tier,
             quota=caller.quota,
             correlation_id=correlation_id_of(app),
-            preset=query.get("preset"),
-            variants=query.get("variants"),
-            recipe=query.get("recipe"),
-            notify=query.get("notify"),
+            order=order_in(query),
             idempotency_key=idempotency_key_of(app),
-            timetable=read_timetable(
-                process_at=query.get("process_at"), delay=query.get("delay"), expires_at=query.get("expires_at")
-            ),
         ),
     )
 

@@ -17,8 +17,7 @@ from darkroom.domain.sweeping.due import ENDPOINTS, behind
 from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.images.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
-from darkroom.operations.webhooks.sweep_due_endpoints import Sweep as EndpointsSweep
-from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
+from darkroom.operations.webhooks.sweep_due_endpoints import EndpointsSweep, sweep_due_endpoints
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 from darkroom.wiring.kernel.runtime import at_once, within
 from darkroom.wiring.sweeping.sweep_due_images import wire, wire_followers
@@ -37,7 +36,7 @@ KEPT_FOR_THE_REPORT_SECONDS = 4.0
 """How long before its deadline a sweep makes no further call: what it did and what it did not is always told."""
 
 
-def tell(measures: Measures) -> None:
+def emit_metrics(measures: Measures) -> None:
     """Emits what the alarms watch, of the lane or queue that is worst, and only if it is not zero: an idle stack pays
     for none of it. That the sweeper itself is silent shows in the count of sweeps."""
     for lane, seconds in measures.oldest_seconds.items():
@@ -90,7 +89,7 @@ def count(sweep: Sweep) -> None:
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     with within(MEASURING_SECONDS):
         measures = measure_lanes(measuring)
-    tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting
+    emit_metrics(measures)  # first: a sweep that has much to do must not keep the alarms waiting
 
     def out_of_time() -> bool:
         return context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS

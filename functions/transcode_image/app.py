@@ -10,8 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.image import Image
-from darkroom.domain.images.marks import Marks
 from darkroom.domain.images.service_level import NO_OUTCOMES, SUCCEEDED, Outcomes, end_of, failed_attempt
+from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.kernel.errors import NeedsOperator, Retryable
 from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
@@ -20,11 +20,11 @@ from darkroom.event_source import Record, read_records, settle_each
 from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.images.report_throughput import ThroughputCounter, report_throughput
 from darkroom.operations.images.transcode_image import (
-    Delivery,
     Early,
     Finished,
     Outcome,
     Postponed,
+    ReceivedMessage,
     TryAgain,
     postponed_by,
     transcode_image,
@@ -43,7 +43,7 @@ LAST_WORDS_SECONDS = 1.0
 
 def settle(record: Record, lambda_context: LambdaContext, *, received_at: Milliseconds) -> None:
     began, is_settled = ports.clock(), False
-    marks = Marks(instants={"enqueued": record.sent_at, "received": received_at})
+    marks = AttemptTimeline(instants={"enqueued": record.sent_at, "received": received_at})
     try:
         with lines_about(message_id=record.message_id, receive_count=record.receive_count):
             develop(record, lambda_context, marks)
@@ -53,7 +53,7 @@ def settle(record: Record, lambda_context: LambdaContext, *, received_at: Millis
             counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
-def develop(record: Record, lambda_context: LambdaContext, marks: Marks) -> None:
+def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimeline) -> None:
     try:
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
@@ -67,7 +67,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: Marks) -> None
             )
             outcome: Outcome = transcode_image(
                 ports,
-                Delivery(
+                ReceivedMessage(
                     message=message,
                     receipt=f"{lambda_context.aws_request_id}/{record.message_id}",
                     request_id=lambda_context.aws_request_id,
@@ -94,7 +94,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: Marks) -> None
         _come_back(record, outcome.returns_in_seconds, outcome.cause)
 
 
-def _report(outcome: Outcome, marks: Marks) -> None:
+def _report(outcome: Outcome, marks: AttemptTimeline) -> None:
     match outcome:
         case Finished(reason=reason, cause=cause):
             if cause is not None:
@@ -121,7 +121,7 @@ def _report(outcome: Outcome, marks: Marks) -> None:
             _report_run(marks, "postponed", cause)
 
 
-def _report_run(marks: Marks, outcome: str, cause: Exception | None) -> None:
+def _report_run(marks: AttemptTimeline, outcome: str, cause: Exception | None) -> None:
     """Logs the one line of an attempt, if the delivery has begun one: what became of it, and when it reached what."""
     if marks.attempt:
         logger.info(
@@ -155,13 +155,13 @@ def _count(outcome: Outcome) -> None:
             if since is not None and image.dead_letter is not None:
                 metrics.add_metric("ImagesGivenUp", MetricUnit.Count, 1)
             if end.ended and since is not None and image.completed_at is not None:
-                told = EphemeralMetrics()  # `single_metric` would drop all but the first
-                told.add_dimension("lane", image.lane)
-                told.add_metric("ImageSeconds", MetricUnit.Seconds, (image.completed_at - since) / 1000)
-                told.add_metric("ImagesEnded", MetricUnit.Count, end.ended)  # guard: worker-ended-images-metric
+                lane_metrics = EphemeralMetrics()  # `single_metric` would drop all but the first
+                lane_metrics.add_dimension("lane", image.lane)
+                lane_metrics.add_metric("ImageSeconds", MetricUnit.Seconds, (image.completed_at - since) / 1000)
+                lane_metrics.add_metric("ImagesEnded", MetricUnit.Count, end.ended)  # guard: worker-ended-images-metric
                 if end.bad:
-                    told.add_metric("ImagesBad", MetricUnit.Count, end.bad)
-                told.flush_metrics()
+                    lane_metrics.add_metric("ImagesBad", MetricUnit.Count, end.bad)
+                lane_metrics.flush_metrics()
 
 
 def _attempt_of(image: Image, reason: str, cause: Exception | None) -> Outcomes:

@@ -107,7 +107,7 @@ def _row(name: str, account: Account) -> dict[str, Any]:
         "stuck": len(outcome.stuck),
         "doubled": len(outcome.doubled) + len(account.doubled),
         "differing": len(outcome.differing),
-        "dead_letters_wrong": len(account.letters),
+        "dead_letters_wrong": len(account.dead_letters),
         "astray": len(account.astray),
         "rows_touched": len(account.rows_touched),
         "lists_refused": len(account.lists_refused),

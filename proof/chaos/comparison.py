@@ -126,14 +126,14 @@ def problems_of_dead_letters(
     return found
 
 
-def astray(poisons: Sequence[Poison], letters: Mapping[str, Collection[str]]) -> list[str]:
+def astray(poisons: Sequence[Poison], dead_letters: Mapping[str, Collection[str]]) -> list[str]:
     """The poison that did not end where it should; `dead letters` are the message bodies in each dead-letter queue.
 
     Call this when the queues themselves are empty: by then every message that is no dead letter is settled.
     """
     found = []
     for poison in poisons:
-        is_dead_letter = poison.body in letters[DEAD_LETTERS.get(poison.queue, poison.queue)]
+        is_dead_letter = poison.body in dead_letters[DEAD_LETTERS.get(poison.queue, poison.queue)]
         if (End.DEAD_LETTER if is_dead_letter else End.SETTLED) not in poison.ends:
             found.append(f"{poison.queue}: {poison.name} is {'a dead letter' if is_dead_letter else 'nowhere'}")
     return found

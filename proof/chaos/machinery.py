@@ -190,7 +190,7 @@ class Queues:
         """How many messages could be received from these queues."""
         return sum(self._stack.messages(queue, "") for queue in queues)
 
-    def letters(self, queue: str) -> list[dict[str, Any]]:
+    def dead_letters(self, queue: str) -> list[dict[str, Any]]:
         """All messages of a queue that nobody receives from; they stay as visible as they were."""
         url = self._stack.output(queue)
         found: dict[str, dict[str, Any]] = {}

@@ -17,7 +17,7 @@ from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from, 
 from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
-from darkroom.domain.schedules.hold import RELEASE, Batch, Entry, batch_key, execution_name
+from darkroom.domain.schedules.hold import RELEASE, Batch, HeldMessage, batch_key, execution_name
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import Endpoint, EndpointState
 from proof.running.load import TENANT
@@ -179,14 +179,17 @@ def poison_of_batches(batches: Sequence[DamagedBatch]) -> Iterator[Poison]:
         )
 
 
-def damaged_batches(seed: int, *, wake_at: Milliseconds, neighbour: Entry | None = None) -> tuple[DamagedBatch, ...]:
+def damaged_batches(
+    seed: int, *, wake_at: Milliseconds, neighbour: HeldMessage | None = None
+) -> tuple[DamagedBatch, ...]:
     """Objects that are no batches, and batches that cannot be released; `neighbour` is a healthy image's entry that one
     of them contains next to what cannot be released."""
     chance = random.Random(f"{seed} batches")
 
     def batch(**changes: Any) -> bytes:
         entries = tuple(
-            Entry(message=Message.model_validate(_message(chance)), process_at=wake_at + number) for number in range(3)
+            HeldMessage(message=Message.model_validate(_message(chance)), process_at=wake_at + number)
+            for number in range(3)
         )
         dumped = Batch(level=RELEASE.name, wake_at=wake_at, entries=entries).dumped()
         return gzip.compress(json.dumps(json.loads(gzip.decompress(dumped)) | changes).encode(), mtime=0)

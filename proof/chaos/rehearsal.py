@@ -20,7 +20,7 @@ from darkroom.aws.images.images_table import from_item
 from darkroom.aws.images.objects import original_key
 from darkroom.domain.images.image import TERMINAL, Image, Status, run_key
 from darkroom.domain.kernel.message import Message, UnreadableMessage
-from darkroom.domain.schedules.hold import Entry
+from darkroom.domain.schedules.hold import HeldMessage
 from darkroom.domain.uploads.upload_notification import read_dead_letter, upload_key
 from proof.chaos import comparison
 from proof.chaos.clients import CLIENTS, TENANTS, Client, Told
@@ -115,7 +115,7 @@ class Account:
     accepted: int
     failed: tuple[str, ...]
     doubled: tuple[str, ...]
-    letters: tuple[str, ...]
+    dead_letters: tuple[str, ...]
     astray: tuple[str, ...]
     rows_touched: tuple[str, ...]
     lists_refused: tuple[str, ...]
@@ -137,7 +137,7 @@ class Account:
         return [
             *self.outcome.broken,
             *self.doubled,
-            *self.letters,
+            *self.dead_letters,
             *self.astray,
             *self.rows_touched,
             *self.lists_refused,
@@ -430,7 +430,7 @@ class Rehearsal:
             schedule=0,
         )
         self._batches = damaged_batches(
-            self._plan.seed, wake_at=wake_at, neighbour=Entry(message=message, process_at=self._instants[0])
+            self._plan.seed, wake_at=wake_at, neighbour=HeldMessage(message=message, process_at=self._instants[0])
         )
         for batch in self._batches:
             self._stack.client("s3").put_object(
@@ -615,7 +615,7 @@ class Rehearsal:
             messages=sum(self._stack.messages(name) for name in LANE_QUEUES.values()),
         )
         answers = [self._answer(one) for one in self._plan.sendings if not one.is_doomed]
-        letters = self._letters()
+        dead_letters = self._dead_letters()
         sweeps = [at for at, line in self._lines("SweepDueImagesLogs") if line.get("message") == "swept"]
         sweeps += [death.at for death in deaths if death.function == SWEEPER]
         since, until = self._began, self._clock.now()
@@ -633,14 +633,14 @@ class Rehearsal:
                 for row in healthy
                 if (doubled := comparison.written_twice(row, self._watch.first_versions.get(row.image_id)))
             ),
-            letters=tuple(self._problems_of_dead_letters(rows, letters)),
+            dead_letters=tuple(self._problems_of_dead_letters(rows, dead_letters)),
             astray=(
                 *comparison.astray(
                     self._poison,
-                    {name: {one["Body"] for one in messages} for name, messages in letters.items()},
+                    {name: {one["Body"] for one in messages} for name, messages in dead_letters.items()},
                 ),
                 *self._going_round(),
-                *self._batches_astray(letters),
+                *self._batches_astray(dead_letters),
             ),
             rows_touched=(*self._rows_touched(), *self._webhooks_held_up()),
             lists_refused=tuple(
@@ -731,15 +731,15 @@ class Rehearsal:
             )
         return lives
 
-    def _letters(self) -> dict[str, list[dict[str, Any]]]:
-        return {name: self._queues.letters(name) for name in DEAD_LETTERS.values()}
+    def _dead_letters(self) -> dict[str, list[dict[str, Any]]]:
+        return {name: self._queues.dead_letters(name) for name in DEAD_LETTERS.values()}
 
     def _problems_of_dead_letters(
-        self, rows: Mapping[str, Image], letters: Mapping[str, Sequence[Mapping[str, Any]]]
+        self, rows: Mapping[str, Image], dead_letters: Mapping[str, Sequence[Mapping[str, Any]]]
     ) -> list[str]:
         explained: Counter[tuple[str, int]] = Counter()
         raw: Counter[str] = Counter()
-        for messages in letters.values():
+        for messages in dead_letters.values():
             for one in messages:
                 try:
                     message = read_dead_letter(one["Body"])
@@ -755,9 +755,9 @@ class Rehearsal:
         left = {name: self._stack.messages(name) for name in DEAD_LETTERS}
         return [f"{name}: {count} messages go round and round" for name, count in left.items() if count]
 
-    def _batches_astray(self, letters: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    def _batches_astray(self, dead_letters: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
         found = [f"the execution {name} goes round and round" for name in self._running_batches()]
-        bodies = [one["Body"] for one in letters[DEAD_LETTERS[HOLD_QUEUE]]]
+        bodies = [one["Body"] for one in dead_letters[DEAD_LETTERS[HOLD_QUEUE]]]
         for batch in self._batches:
             is_dead_letter = any(
                 batch.key in body and '"position"' in body and "arn:none" not in body for body in bodies

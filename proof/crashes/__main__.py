@@ -26,7 +26,7 @@ from typing import Any
 
 from proof.crashes.exploration import Findings, explore, play_struck, prepare, strikes_at
 from proof.crashes.histories import HISTORIES
-from proof.crashes.promises import Harm
+from proof.crashes.promises import ViolationKind
 from proof.crashes.scale import AS_DEPLOYED, Scale
 from proof.crashes.wire import Mode, Point
 from repository.report import Goal, write_report
@@ -235,7 +235,7 @@ def _report(sums: Sequence[Sum], *, whole: bool, jobs: int) -> int:
             for faults, title in ((1, "single faults"), (2, "pairs of faults"))
             if (each := [_percent(total) for total in sums if total.faults == faults])
         ),
-        *(Goal(name=harm.value, value=harms[harm], limit=0, at_least=False) for harm in Harm),
+        *(Goal(name=harm.value, value=harms[harm], limit=0, at_least=False) for harm in ViolationKind),
         Goal(name="other failures", value=harms[None], limit=0, at_least=False),
     ]
     write_report("crashes" if whole else "crashes-part", seed=None, rows=rows, goals=goals)

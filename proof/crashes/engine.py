@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.domain.kernel.errors import Rejected
-from proof.crashes.promises import Broken, Harm
+from proof.crashes.promises import Broken, ViolationKind
 from proof.fakes.engine import already
 
 type Develop = Callable[..., AbstractContextManager[Any]]
@@ -27,7 +27,7 @@ def develop_once(
     key = (original, recipe.digest(), overlays, tuple(sorted(others.items())))
     if key not in _DEVELOPED:
         if _DEVELOPED_BEFORE:
-            raise Broken(Harm.DIFFERING, "an original is developed as in no undisturbed history")
+            raise Broken(ViolationKind.DIFFERING, "an original is developed as in no undisturbed history")
         try:
             with develop(original, recipe, **options) as picture:
                 _DEVELOPED[key] = picture.developed()

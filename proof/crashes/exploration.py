@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from proof.crashes.engine import developed, remember
 from proof.crashes.histories import HISTORIES, Ending, History, check_promises
-from proof.crashes.promises import Broken, Harm
+from proof.crashes.promises import Broken, ViolationKind
 from proof.crashes.scale import Scale
 from proof.crashes.wire import Mode, Point, modes_at
 from proof.crashes.world import World
@@ -53,7 +53,7 @@ class Violation:
 
     history: str
     strikes: tuple[Strike, ...]
-    harm: Harm | None
+    harm: ViolationKind | None
     problem: str
     story: tuple[str, ...]
 
@@ -190,7 +190,7 @@ class _Explorer:
             found = pickle.loads(told)  # noqa: S301 - a child of this process wrote it
         else:
             problem = f"its process ended with status {status}: perhaps a history without an end"
-            found = Findings(violations=[self._violation(Harm.STUCK, problem, Strike(point=point, mode=mode))])
+            found = Findings(violations=[self._violation(ViolationKind.STUCK, problem, Strike(point=point, mode=mode))])
         self._take(found)
         if depth == 1:
             self.told(point, self.findings)
@@ -266,7 +266,7 @@ class _Explorer:
                 pickle.dump(self.findings, parent)
             os._exit(0)
 
-    def _violation(self, harm: Harm | None, problem: str, *strikes: Strike) -> Violation:
+    def _violation(self, harm: ViolationKind | None, problem: str, *strikes: Strike) -> Violation:
         return Violation(
             history=self.history.name,
             strikes=self.strikes + strikes,

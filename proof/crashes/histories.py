@@ -26,9 +26,9 @@ from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.uploads.upload_notification import read_dead_letter
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
-from darkroom.operator.dead_letters.replay_dead_letters import Counts, Ports, replay_dead_letters
-from darkroom.operator.kernel.pace import Pace
-from proof.crashes.promises import Broken, Harm, check
+from darkroom.operator.dead_letters.replay_dead_letters import Counts, ReplayDeadLettersPorts, replay_dead_letters
+from darkroom.operator.kernel.rate_limiter import RateLimiter
+from proof.crashes.promises import Broken, ViolationKind, check
 from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
 from proof.fakes.audit import trail_of
@@ -91,11 +91,11 @@ def submit(world: World, photo: bytes = PHOTO) -> str:
             return str(answer["headers"]["Location"].split("/")[2])
         check(
             answer["statusCode"] in (500, 503),
-            Harm.LOST,
+            ViolationKind.LOST,
             f"a good upload was answered {answer['statusCode']}: {answer['body']}",
         )
         world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.STUCK, "the client was never answered 202")
+    raise Broken(ViolationKind.STUCK, "the client was never answered 202")
 
 
 def ask(world: World) -> str:
@@ -110,11 +110,11 @@ def ask(world: World) -> str:
             return str(answer["headers"]["Location"].split("/")[2])
         check(
             answer["statusCode"] in (500, 503),
-            Harm.LOST,
+            ViolationKind.LOST,
             f"a good request was answered {answer['statusCode']}: {answer['body']}",
         )
         world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.STUCK, "the client was never answered 202")
+    raise Broken(ViolationKind.STUCK, "the client was never answered 202")
 
 
 def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
@@ -130,11 +130,11 @@ def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
             return document["id"], document["upload"]["fields"]["key"]
         check(
             answer["statusCode"] in (500, 503),
-            Harm.LOST,
+            ViolationKind.LOST,
             f"a good announcement was answered {answer['statusCode']}: {answer['body']}",
         )
         world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.STUCK, "the client was never given a form")
+    raise Broken(ViolationKind.STUCK, "the client was never given a form")
 
 
 def delete(world: World, image_id: str) -> None:
@@ -147,7 +147,7 @@ def delete(world: World, image_id: str) -> None:
             return
         check(
             answer["statusCode"] in (500, 503),
-            Harm.LOST,
+            ViolationKind.LOST,
             f"a withdrawal was answered {answer['statusCode']}: {answer['body']}",
         )
         # In a worker nothing else can happen meanwhile: there is one thread.
@@ -155,7 +155,7 @@ def delete(world: World, image_id: str) -> None:
             world.sleep(PAUSE_SECONDS)
         else:
             world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.STUCK, "the withdrawal was never answered 204")
+    raise Broken(ViolationKind.STUCK, "the withdrawal was never answered 204")
 
 
 def look(world: World, image_id: str, status_code: int) -> None:
@@ -165,9 +165,9 @@ def look(world: World, image_id: str, status_code: int) -> None:
         answer = world.request("GET", f"/images/{image_id}/status")
         if answer["statusCode"] == status_code:
             return
-        check(answer["statusCode"] in (500, 503), Harm.LOST, f"the status was answered {answer['statusCode']}")
+        check(answer["statusCode"] in (500, 503), ViolationKind.LOST, f"the status was answered {answer['statusCode']}")
         world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.STUCK, "the client was never told the status")
+    raise Broken(ViolationKind.STUCK, "the client was never told the status")
 
 
 def archive(world: World, image: Image) -> None:
@@ -179,12 +179,14 @@ def archive(world: World, image: Image) -> None:
             world.invoke("archive_dead_letters", {})
         copies = [json.loads(versions[-1][1]) for versions in world.stores.objects("DeadLetterArchiveBucket").values()]
         if copies:
-            check(len(copies) == 1, Harm.DOUBLED, f"of one dead letter there are {len(copies)} copies")
-            check(copies[0]["explanation"]["run"] == image.run, Harm.LOST, f"the copy tells nothing: {copies[0]}")
+            check(len(copies) == 1, ViolationKind.DOUBLED, f"of one dead letter there are {len(copies)} copies")
+            check(
+                copies[0]["explanation"]["run"] == image.run, ViolationKind.LOST, f"the copy tells nothing: {copies[0]}"
+            )
             _check_dead_letters(world, image, expected=1)
             return
         world.pass_time(6 * 60 * MINUTE / 1000)
-    raise Broken(Harm.LOST, "there is no copy of the dead letter")
+    raise Broken(ViolationKind.LOST, "there is no copy of the dead letter")
 
 
 def replay(world: World, image_id: str) -> None:
@@ -201,7 +203,7 @@ def replay(world: World, image_id: str) -> None:
             return
         # Dead letters that a command held when it died become visible again within a minute.
         world.pass_time(2 * MINUTE / 1000)
-    raise Broken(Harm.STUCK, "the image was never replayed")
+    raise Broken(ViolationKind.STUCK, "the image was never replayed")
 
 
 def occupy_record(world: World, image_id: str) -> None:
@@ -243,9 +245,13 @@ def miss(world: World, image_id: str) -> None:
         answer = world.request("GET", f"/images/{image_id}/variants/thumb")
         if '"variant_missing"' in (answer["body"] or ""):
             return
-        check(answer["statusCode"] in (307, 500, 503), Harm.LOST, f"a variant was answered {answer['statusCode']}")
+        check(
+            answer["statusCode"] in (307, 500, 503),
+            ViolationKind.LOST,
+            f"a variant was answered {answer['statusCode']}",
+        )
         world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.LOST, "nobody was told that the variant is missing")
+    raise Broken(ViolationKind.LOST, "nobody was told that the variant is missing")
 
 
 def redo(world: World, image_id: str) -> None:
@@ -259,15 +265,15 @@ def redo(world: World, image_id: str) -> None:
             world.position = "redone"
             return
         world.pass_time(PAUSE_SECONDS)
-    raise Broken(Harm.STUCK, "the image was never redone")
+    raise Broken(ViolationKind.STUCK, "the image was never redone")
 
 
 def _redo(image_id: str) -> None:
-    from darkroom.operator.images.redo_image import Ports, redo_image  # noqa: PLC0415
+    from darkroom.operator.images.redo_image import RedoImagePorts, redo_image  # noqa: PLC0415
     from darkroom.wiring.sweeping.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
     of_sweeper, *_ = wire()
-    ports = Ports(audit=trail_of(), images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
+    ports = RedoImagePorts(audit=trail_of(), images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
     redo_image(ports, image_id)
 
 
@@ -275,14 +281,14 @@ def _replay_slow_lane(world: World) -> bool:
     from darkroom.wiring.sweeping.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
     of_sweeper, *_ = wire()
-    ports = Ports(
+    ports = ReplayDeadLettersPorts(
         audit=trail_of(),
         images=of_sweeper.images,
         lanes=of_sweeper.lanes,
         dead_letters=of_sweeper.dead_letters,
         clock=of_sweeper.clock,
     )
-    pace = Pace(per_second=10, clock=ports.clock, pause=world.sleep)
+    pace = RateLimiter(per_second=10, clock=ports.clock, pause=world.sleep)
     return replay_dead_letters(ports, "slow", EVERYTHING, pace=pace, stop=lambda: False, counts=Counts())
 
 
@@ -501,13 +507,15 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
     """Checks every promise once the world is quiet; `undisturbed` is how the history ends without faults."""
     image = _check_row(world, image_id, history.ends)
     _check_events(world, image)
-    check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
+    check(image.is_deleted == history.deleted, ViolationKind.LOST, f"deleted_at is {image.deleted_at}")
     outputs = _check_objects(world, image, has_original=not history.loses_original)
     world.check_planted()
     look(world, image_id, 404 if image.is_deleted else 200)
     if undisturbed is not None and not history.loses_original:  # it may be developed before it is lost
         check(
-            outputs == undisturbed.outputs, Harm.DIFFERING, "the outputs differ from those of the undisturbed history"
+            outputs == undisturbed.outputs,
+            ViolationKind.DIFFERING,
+            "the outputs differ from those of the undisturbed history",
         )
     escalated = image.error is not None and image.error.code == ORIGINAL_MISSING
     return Ending(outputs=outputs, settled_dead_letters=_check_dead_letters(world, image, expected=int(escalated)))
@@ -515,20 +523,24 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
 
 def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
     rows = world.rows()
-    check(image_id in rows, Harm.LOST, "the row of an accepted image is gone")
-    check(list(rows) == [image_id], Harm.DOUBLED, f"of one accepted image there are the rows {sorted(rows)}")
+    check(image_id in rows, ViolationKind.LOST, "the row of an accepted image is gone")
+    check(list(rows) == [image_id], ViolationKind.DOUBLED, f"of one accepted image there are the rows {sorted(rows)}")
     image = rows[image_id]
     owner = (world.caller.tenant_id, lane_for(world.caller.tier).name)
-    check((image.tenant_id, image.lane) == owner, Harm.LOST, f"it is {(image.tenant_id, image.lane)}, and not {owner}")
-    check(image.status in ends, Harm.LOST, f"it ended {image.status} ({image.error}), not {' or '.join(ends)}")
+    check(
+        (image.tenant_id, image.lane) == owner,
+        ViolationKind.LOST,
+        f"it is {(image.tenant_id, image.lane)}, and not {owner}",
+    )
+    check(image.status in ends, ViolationKind.LOST, f"it ended {image.status} ({image.error}), not {' or '.join(ends)}")
     check(
         image.due_at is None and image.waiting_since is None,
-        Harm.STUCK,
+        ViolationKind.STUCK,
         "it is at its end, and somebody still waits for it",
     )
     expected = {(image.image_id, run): 1 for run in range(1, image.run + 1)}
-    check(dict(world.endings) == expected, Harm.DOUBLED, f"the runs ended so often: {dict(world.endings)}")
-    check(world.lane_messages() == [], Harm.STUCK, f"messages are left: {world.lane_messages()}")
+    check(dict(world.endings) == expected, ViolationKind.DOUBLED, f"the runs ended so often: {dict(world.endings)}")
+    check(world.lane_messages() == [], ViolationKind.STUCK, f"messages are left: {world.lane_messages()}")
     return image
 
 
@@ -541,87 +553,119 @@ def _check_events(world: World, image: Image) -> None:
         for event in (read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD))
     }
     expected = {(event_id, event.type.value) for event_id, event in told.items()}
-    check(expected <= heard, Harm.LOST, f"nobody heard of {sorted(expected - heard)}")
-    check(heard <= expected, Harm.DIFFERING, f"there was no {sorted(heard - expected)}")
+    check(expected <= heard, ViolationKind.LOST, f"nobody heard of {sorted(expected - heard)}")
+    check(heard <= expected, ViolationKind.DIFFERING, f"there was no {sorted(heard - expected)}")
     counted = {item["event_id"]["S"] for item in world.stores.items("CountedEventsTable")}
     used = {event_id for event_id, event in told.items() if event.type in (EventType.ACCEPTED, EventType.DONE)}
     bodies = [read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD)]
     used |= {event.event_id for event in bodies if "stored" in event.data}
-    check(counted == used, Harm.LOST if used - counted else Harm.DOUBLED, f"counted {counted}, not {used}")
+    check(
+        counted == used,
+        ViolationKind.LOST if used - counted else ViolationKind.DOUBLED,
+        f"counted {counted}, not {used}",
+    )
     items = world.stores.items("UsageTable")
     stored = sum(int(item["stored_bytes"]["N"]) for item in items if "stored_bytes" in item)
-    check(stored == stored_by(image).size_bytes, Harm.DIFFERING, f"{stored} bytes are counted as stored")
+    check(stored == stored_by(image).size_bytes, ViolationKind.DIFFERING, f"{stored} bytes are counted as stored")
     sums = [{name: int(item[name]["N"]) for name in ("images", "runs")} for item in items if "images" in item]
     done = sum(event.type is EventType.DONE for event in told.values())
     accepted = sum(event.type is EventType.ACCEPTED for event in told.values())
     total = (sum(one["images"] for one in sums), sum(one["runs"] for one in sums))
-    check(total == (accepted, done), Harm.DOUBLED, f"the usage is {total}, not {(accepted, done)}")
+    check(total == (accepted, done), ViolationKind.DOUBLED, f"the usage is {total}, not {(accepted, done)}")
 
 
 def _check_objects(world: World, image: Image, *, has_original: bool = True) -> dict[str, bytes]:
     originals, outputs = world.stores.objects("OriginalsBucket"), world.stores.objects("OutputsBucket")
     uploads = world.stores.objects("UploadsBucket")
-    check(not uploads, Harm.STUCK, f"uploads are left: {sorted(uploads)}")
+    check(not uploads, ViolationKind.STUCK, f"uploads are left: {sorted(uploads)}")
     if image.status is Status.EXPIRED:
-        check(not originals and not outputs, Harm.STUCK, f"of nothing there is {sorted(originals)}, {sorted(outputs)}")
+        check(
+            not originals and not outputs,
+            ViolationKind.STUCK,
+            f"of nothing there is {sorted(originals)}, {sorted(outputs)}",
+        )
         return {}
     if image.is_deleted:
-        check(not originals, Harm.STUCK, f"originals of a deleted image are left: {sorted(originals)}")
-        check(not outputs, Harm.STUCK, f"outputs of a deleted image are left: {sorted(outputs)}")
-        check(image.forget_at is not None, Harm.STUCK, "its tombstone is never forgotten")
-        check(not told_by(image), Harm.STUCK, f"its tombstone still has {told_by(image)}")
+        check(not originals, ViolationKind.STUCK, f"originals of a deleted image are left: {sorted(originals)}")
+        check(not outputs, ViolationKind.STUCK, f"outputs of a deleted image are left: {sorted(outputs)}")
+        check(image.forget_at is not None, ViolationKind.STUCK, "its tombstone is never forgotten")
+        check(not told_by(image), ViolationKind.STUCK, f"its tombstone still has {told_by(image)}")
         remembered = world.stores.items("IdempotencyTable")
-        check(not remembered, Harm.STUCK, f"the work on a deleted image is remembered: {remembered}")
+        check(not remembered, ViolationKind.STUCK, f"the work on a deleted image is remembered: {remembered}")
         return {}
     if image.source == UNKNOWN_SOURCE:
-        check(not originals and not outputs, Harm.STUCK, f"of nothing there is {sorted(originals)}, {sorted(outputs)}")
-        check(image.url is None, Harm.STUCK, "the URL of an image that has ended is remembered")
+        check(
+            not originals and not outputs,
+            ViolationKind.STUCK,
+            f"of nothing there is {sorted(originals)}, {sorted(outputs)}",
+        )
+        check(image.url is None, ViolationKind.STUCK, "the URL of an image that has ended is remembered")
     elif has_original:
         _check_original(image, originals)
-    check({variant.key for variant in image.variants} == set(outputs), Harm.DIFFERING, f"outputs: {sorted(outputs)}")
+    check(
+        {variant.key for variant in image.variants} == set(outputs),
+        ViolationKind.DIFFERING,
+        f"outputs: {sorted(outputs)}",
+    )
     return {key.removeprefix(f"outputs/{image.image_id}/"): versions[0][1] for key, versions in outputs.items()}
 
 
 def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]]]) -> None:
-    check(list(originals) == [f"originals/{image.image_id}"], Harm.LOST, f"originals: {sorted(originals)}")
+    check(list(originals) == [f"originals/{image.image_id}"], ViolationKind.LOST, f"originals: {sorted(originals)}")
     versions = originals[f"originals/{image.image_id}"]
     check(
         [version_id for version_id, _ in versions] == [image.source.version_id],
-        Harm.DOUBLED,
+        ViolationKind.DOUBLED,
         f"the row pins version {image.source.version_id} of its original; there are {versions}",
     )
     check(
-        hashlib.sha256(versions[0][1]).hexdigest() == image.source.sha256, Harm.DIFFERING, "the original is another one"
+        hashlib.sha256(versions[0][1]).hexdigest() == image.source.sha256,
+        ViolationKind.DIFFERING,
+        "the original is another one",
     )
 
 
 def _check_dead_letters(world: World, image: Image, *, expected: int) -> int:
     """One explained dead letter for a given-up run, none for anything else. SQS itself may have moved a settled message
     there whose last receiver was a killed worker. Returns the number of those."""
-    letters = []
-    for letter in world.stores.letters():
-        rejected = read_rejected_message(letter.body)
-        check(rejected is None or rejected.rejected == JUNK, Harm.LOST, f"a message of our own was rejected: {letter}")
-        if rejected is None and letter.body != JUNK:
-            letters.append(letter)
-    verdicts = [(letter, verdict_of(read_dead_letter(letter.body), image)) for letter in letters]
-    own = [letter for letter, verdict in verdicts if verdict is not Verdict.SETTLED]
-    harm = Harm.DOUBLED if len(own) > expected else Harm.LOST
-    check(len(own) == expected, harm, f"dead letters: {[(verdict.value, letter) for letter, verdict in verdicts]}")
-    for letter in own:
-        _check_explanation(letter, image)
-    settled = [letter for letter, verdict in verdicts if verdict is Verdict.SETTLED]
+    dead_letters = []
+    for dead_letter in world.stores.dead_letters():
+        rejected = read_rejected_message(dead_letter.body)
+        check(
+            rejected is None or rejected.rejected == JUNK,
+            ViolationKind.LOST,
+            f"a message of our own was rejected: {dead_letter}",
+        )
+        if rejected is None and dead_letter.body != JUNK:
+            dead_letters.append(dead_letter)
+    verdicts = [(dead_letter, verdict_of(read_dead_letter(dead_letter.body), image)) for dead_letter in dead_letters]
+    own = [dead_letter for dead_letter, verdict in verdicts if verdict is not Verdict.SETTLED]
+    harm = ViolationKind.DOUBLED if len(own) > expected else ViolationKind.LOST
     check(
-        all(letter.explanation is None for letter in settled),
-        Harm.DOUBLED,
+        len(own) == expected,
+        harm,
+        f"dead letters: {[(verdict.value, dead_letter) for dead_letter, verdict in verdicts]}",
+    )
+    for dead_letter in own:
+        _check_explanation(dead_letter, image)
+    settled = [dead_letter for dead_letter, verdict in verdicts if verdict is Verdict.SETTLED]
+    check(
+        all(dead_letter.explanation is None for dead_letter in settled),
+        ViolationKind.DOUBLED,
         f"an explained dead letter of what is settled: {settled}",
     )
     return len(settled)
 
 
-def _check_explanation(letter: DeadLetter, image: Image) -> None:
-    check(letter.explanation is not None, Harm.LOST, "the dead letter does not explain itself")
-    told: dict[str, Any] = json.loads(letter.explanation or "{}")
-    check((told["image_id"], told["run"]) == (image.image_id, image.run), Harm.LOST, f"it explains another run: {told}")
-    check(told["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING), Harm.LOST, f"its cause is {told['cause']}")
-    check(bool(told["attempts"]), Harm.LOST, "it describes no attempt")
+def _check_explanation(dead_letter: DeadLetter, image: Image) -> None:
+    check(dead_letter.explanation is not None, ViolationKind.LOST, "the dead letter does not explain itself")
+    told: dict[str, Any] = json.loads(dead_letter.explanation or "{}")
+    check(
+        (told["image_id"], told["run"]) == (image.image_id, image.run),
+        ViolationKind.LOST,
+        f"it explains another run: {told}",
+    )
+    check(
+        told["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING), ViolationKind.LOST, f"its cause is {told['cause']}"
+    )
+    check(bool(told["attempts"]), ViolationKind.LOST, "it describes no attempt")

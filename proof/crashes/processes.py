@@ -18,7 +18,7 @@ from unittest.mock import patch
 from botocore.session import get_session
 
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.egress.request import Response
+from darkroom.egress.request import EgressResponse
 from proof.fakes.at_once import one_after_another
 
 _STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "darkroom.ports", "darkroom.settings")
@@ -104,11 +104,11 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
 
 _session = cache(get_session)
 
-on_request: Callable[[], Response] | None = None
+on_request: Callable[[], EgressResponse] | None = None
 """How the world's only web server answers a request. Nothing else is reached by any process."""
 
 
-def _sent(_method: str, _url: object, **_: object) -> Response:
+def _sent(_method: str, _url: object, **_: object) -> EgressResponse:
     if on_request is None:
         raise ConnectionRefusedError("there is no web server in this history")
     return on_request()

@@ -157,7 +157,7 @@ class Stores:
         """All messages in a queue, hidden ones included, as moto keeps them."""
         return list(get_backend("sqs")[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages)
 
-    def letters(self) -> list[DeadLetter]:
+    def dead_letters(self) -> list[DeadLetter]:
         """All dead letters, hidden ones included."""
         return [
             DeadLetter(

@@ -33,11 +33,11 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.retry import RetryPolicy
 from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR, Caller, Tier, context_of
-from darkroom.egress.request import Response
+from darkroom.egress.request import EgressResponse
 from proof.crashes import deployment, processes
 from proof.crashes.engine import Develop, develop_once
 from proof.crashes.processes import Context, Process
-from proof.crashes.promises import Broken, Harm, check
+from proof.crashes.promises import Broken, ViolationKind, check
 from proof.crashes.scale import AS_DEPLOYED, Scale
 from proof.crashes.stores import REGION, Stores, change_visibility, pick_attribute
 from proof.crashes.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
@@ -168,12 +168,12 @@ class World:
 
         stack.enter_context(patch.object(operation, "developing", developing))
 
-    def _serve(self) -> Response:
+    def _serve(self) -> EgressResponse:
         if self.before_served is not None:
             self.before_served()
         status = self.served.pop(0) if len(self.served) > 1 else (*self.served, 200)[0]
         headers = {"etag": '"7"', "content-length": str(len(self.photo))}
-        return Response(status=status, headers=headers, body=self.photo if status == 200 else b"", milliseconds=1)
+        return EgressResponse(status=status, headers=headers, body=self.photo if status == 200 else b"", milliseconds=1)
 
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +211,9 @@ class World:
                 break
             self._play(*event)
         else:
-            raise Broken(Harm.STUCK, f"after {MOST_EVENTS} deliveries and sweeps there is still something to do")
+            raise Broken(
+                ViolationKind.STUCK, f"after {MOST_EVENTS} deliveries and sweeps there is still something to do"
+            )
         self._move_clock(self._next_minute())
         self._sweep()
         self.position += ", settled"
@@ -375,7 +377,9 @@ class World:
             return {"statusCode": 500, "headers": {}, "body": ""}
         if answer["statusCode"] >= 500 and '"variant_missing"' not in answer["body"]:
             is_honest = answer["statusCode"] == 503 and "Retry-After" in answer["headers"]
-            check(is_honest, Harm.LOST, f"{method} {path} was answered {answer['statusCode']}: {answer['body']}")
+            check(
+                is_honest, ViolationKind.LOST, f"{method} {path} was answered {answer['statusCode']}: {answer['body']}"
+            )
         return answer
 
     def upload(self, key: str, body: bytes, *, events: int) -> None:
@@ -473,7 +477,7 @@ class World:
         for image_id, item in self.planted.items():
             now = there.get(image_id, {})
             if now != item | {"due_at": now.get("due_at")}:
-                raise Broken(Harm.LOST, f"a row of an unknown version was changed: {now}")
+                raise Broken(ViolationKind.LOST, f"a row of an unknown version was changed: {now}")
 
     def lane_messages(self) -> list[str]:
         """The bodies of all messages in the queues that functions drain, hidden ones included."""
@@ -539,11 +543,11 @@ class World:
             status, run = now
             is_next_run = before == (self.may_leave, run - 1) and status is Status.PENDING
             if before is not None and before[0].is_terminal and not is_next_run:
-                raise Broken(Harm.DOUBLED, f"{image_id} left its terminal state: {before} → {now}")
+                raise Broken(ViolationKind.DOUBLED, f"{image_id} left its terminal state: {before} → {now}")
             if status.is_terminal:
                 self.endings[image_id, run] += 1
                 if self.endings[image_id, run] > 1:
-                    raise Broken(Harm.DOUBLED, f"run {run} of {image_id} ended twice")
+                    raise Broken(ViolationKind.DOUBLED, f"run {run} of {image_id} ended twice")
 
     def _check_backoff(self, item: dict[str, Any]) -> None:
         attempts = item.get("attempts", {"L": []})["L"][-2:]
@@ -552,7 +556,7 @@ class World:
             least_seconds = RetryPolicy().delay_seconds(int(attempts[0]["M"]["number"]["N"]), 0)
             if later - earlier < least_seconds * 1000:
                 waited = f"{(later - earlier) / 1000} s after the one before, not {least_seconds}"
-                raise Broken(Harm.LOST, f"{item['image_id']['S']}: an attempt began {waited}")
+                raise Broken(ViolationKind.LOST, f"{item['image_id']['S']}: an attempt began {waited}")
 
 
 def _apply(event_name: str, request: AWSPreparedRequest) -> AWSResponse | None:

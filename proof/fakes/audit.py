@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.operator.audit import Entry, Recorded
-from darkroom.operator.kernel.audit_trail import Deeds, Trail
+from darkroom.domain.operator.audit import AuditEntry, Recorded
+from darkroom.operator.kernel.audit_trail import AuditedAction, Trail
 
 ACTOR = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 
@@ -24,7 +24,7 @@ class FakeAudit:
     down_from: int | None = None
     writes: int = 0
 
-    def write(self, entries: Sequence[Entry]) -> None:
+    def write(self, entries: Sequence[AuditEntry]) -> None:
         self.writes += 1
         if self.is_down or (self.down_from is not None and self.writes >= self.down_from):
             raise Retryable("writing the audit log: no answer")
@@ -55,6 +55,6 @@ def trail_of(
     )
 
 
-def deeds_of(trail: Trail | None = None) -> Deeds:
+def audited_action_of(trail: Trail | None = None) -> AuditedAction:
     """An action that the caller has opened, of which an operation is a part."""
-    return Deeds(trail=trail or trail_of(), action="test", action_id="0", about={})
+    return AuditedAction(trail=trail or trail_of(), action="test", action_id="0", about={})

@@ -17,7 +17,7 @@ from proof.fakes.stores import FakeDeadLetters, FakeLanes
 class FakeRedrives:
     """The `Redrives` port: with each look at a redrive, `per_look` more dead letters return to their lane."""
 
-    letters: FakeDeadLetters
+    dead_letters: FakeDeadLetters
     lanes: FakeLanes
     per_look: int = 1
     failure: str | None = None
@@ -45,7 +45,7 @@ class FakeRedrives:
             status=RedriveStatus.RUNNING,
             started_at=len(self.started),
             moved=0,
-            to_move=len(self.letters.lying[queue]),
+            to_move=len(self.dead_letters.lying[queue]),
             handle=f"move-{len(self.started)}",
         )
 
@@ -57,13 +57,15 @@ class FakeRedrives:
     def _moved_on(self, redrive: Redrive) -> Redrive:
         if self.failure is not None:
             return replace(redrive, status=RedriveStatus.FAILED, handle=None, failure=self.failure)
-        there = [one for one in self.letters.lying[redrive.queue] if one.message_id not in self.letters.hidden]
-        for letter in there[: self.per_look]:
-            self.letters.remove(letter)
-            if read_batch_dead_letter(letter.body) is None:
-                self.lanes.send(read_message(letter.body))
+        there = [
+            one for one in self.dead_letters.lying[redrive.queue] if one.message_id not in self.dead_letters.hidden
+        ]
+        for dead_letter in there[: self.per_look]:
+            self.dead_letters.remove(dead_letter)
+            if read_batch_dead_letter(dead_letter.body) is None:
+                self.lanes.send(read_message(dead_letter.body))
             else:
-                self.batches.append(letter.body)
+                self.batches.append(dead_letter.body)
         moved = replace(redrive, moved=redrive.moved + len(there[: self.per_look]))
         return moved if there else replace(moved, status=RedriveStatus.COMPLETED, handle=None)
 

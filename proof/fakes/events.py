@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.events.event import Event
+from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.usage.usage import Count, Usage
@@ -18,12 +18,12 @@ class FakeTopic:
     """The `Topic` port: `published` has all that was ever published. A test makes it fail: as a whole if `is_down`, or
     for the subjects in `throttled` and `refused`."""
 
-    published: list[Event] = field(default_factory=list)
+    published: list[PublishedEvent] = field(default_factory=list)
     is_down: bool = False
     throttled: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
 
-    def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
+    def publish_all(self, events: Sequence[PublishedEvent]) -> Mapping[int, Exception]:
         unpublished: dict[int, Exception] = {}
         for place, event in enumerate(events):
             if self.is_down or event.subject in self.throttled:

@@ -460,18 +460,20 @@ class FakeDeadLetters:
         return len(self.lying[queue])
 
     def take(self, queue: str, limit: int) -> Taken:
-        there = [letter for letter in self.lying[queue] if letter.message_id not in self.hidden]
-        self.hidden |= {letter.message_id for letter in there[:limit]}
-        return Taken(letters=tuple(there[:limit]), complete=len(there) <= limit)
+        there = [dead_letter for dead_letter in self.lying[queue] if dead_letter.message_id not in self.hidden]
+        self.hidden |= {dead_letter.message_id for dead_letter in there[:limit]}
+        return Taken(dead_letters=tuple(there[:limit]), complete=len(there) <= limit)
 
     def sample(self, queue: str) -> tuple[DeadLetter, ...]:
-        return tuple(letter for letter in self.lying[queue] if letter.message_id not in self.hidden)[:10]
+        return tuple(dead_letter for dead_letter in self.lying[queue] if dead_letter.message_id not in self.hidden)[:10]
 
-    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
-        self.hidden -= {letter.message_id for letter in letters}
+    def give_back(self, dead_letters: tuple[DeadLetter, ...]) -> None:
+        self.hidden -= {dead_letter.message_id for dead_letter in dead_letters}
 
-    def remove(self, letter: DeadLetter) -> None:
-        self.lying[letter.queue] = [one for one in self.lying[letter.queue] if one.message_id != letter.message_id]
+    def remove(self, dead_letter: DeadLetter) -> None:
+        self.lying[dead_letter.queue] = [
+            one for one in self.lying[dead_letter.queue] if one.message_id != dead_letter.message_id
+        ]
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
         self.lie_down(queue, message.model_dump_json(), json.dumps(explanation))
@@ -483,7 +485,7 @@ class FakeDeadLetters:
     def lie_down(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
         """A dead letter that SQS moved there, unless it has an explanation."""
         self.made += 1
-        letter = DeadLetter(
+        dead_letter = DeadLetter(
             queue=queue,
             message_id=f"dead letter-{self.made}",
             receipt=f"receipt-of-dead letter-{self.made}",
@@ -492,8 +494,8 @@ class FakeDeadLetters:
             is_signed=is_signed,
             sent_at=0,
         )
-        self.lying[queue].append(letter)
-        return letter
+        self.lying[queue].append(dead_letter)
+        return dead_letter
 
 
 @dataclass

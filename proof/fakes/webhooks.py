@@ -10,7 +10,7 @@ from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.tenants import MOST_ERASED_AT_ONCE
 from darkroom.domain.webhooks.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
-from darkroom.domain.webhooks.endpoint import RUNWAYS, Endpoint, Flight, due_shard_of, runway_of
+from darkroom.domain.webhooks.endpoint import RUNWAYS, Endpoint, InFlight, due_shard_of, runway_of
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Place
 
@@ -89,7 +89,7 @@ class FakeDeliveries:
 
     rows: dict[str, dict[str, Delivery]] = field(default_factory=dict)
     unreadable: set[tuple[str, str]] = field(default_factory=set)
-    runways: dict[tuple[str, int], dict[str, Flight]] = field(default_factory=dict)
+    runways: dict[tuple[str, int], dict[str, InFlight]] = field(default_factory=dict)
     scans: int = 0
 
     def _readable(self, row: Delivery) -> Delivery | UnreadableRow:
@@ -116,7 +116,7 @@ class FakeDeliveries:
         self.rows[before.endpoint_id][before.delivery_id] = written
         return written
 
-    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+    def take_place(self, endpoint_id: str, flight: InFlight, *, now: Milliseconds, most: int) -> Place:
         runway = self.runways.setdefault((endpoint_id, runway_of(flight.delivery_id)), {})
         there = runway.get(flight.delivery_id)
         if there == flight:  # this write's own first attempt, whose answer was lost
@@ -130,7 +130,7 @@ class FakeDeliveries:
         runway[flight.delivery_id] = flight
         return "taken"
 
-    def free_place(self, endpoint_id: str, flight: Flight) -> None:
+    def free_place(self, endpoint_id: str, flight: InFlight) -> None:
         runway = self.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
         there = runway.get(flight.delivery_id)
         if there is not None and there.claimed_by == flight.claimed_by:

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryMessage
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.operations.webhooks import manage_webhooks
-from darkroom.operations.webhooks.create_deliveries import Created, create_deliveries
-from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
-from darkroom.operations.webhooks.deliver_event import Delivered, deliver_event
-from darkroom.operations.webhooks.deliver_event import Ports as DeliverPorts
-from darkroom.operations.webhooks.sweep_due_endpoints import Ports as SweepPorts
-from darkroom.operations.webhooks.sweep_due_endpoints import Sweep, sweep_due_endpoints
+from darkroom.operations.webhooks.create_deliveries import Created, CreateDeliveriesPorts, create_deliveries
+from darkroom.operations.webhooks.deliver_event import Delivered, DeliverEventPorts, deliver_event
+from darkroom.operations.webhooks.sweep_due_endpoints import EndpointsSweep, SweepDueEndpointsPorts, sweep_due_endpoints
 from proof.fakes.at_once import one_after_another
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeImages
@@ -24,7 +21,7 @@ from proof.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoint
 TENANT = "acme"
 
 
-def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> Event:
+def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> PublishedEvent:
     """An event of the tenant, of its image of that number."""
     image_id = f"{number:026d}"
     usual: dict[str, Any] = {
@@ -38,7 +35,7 @@ def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> E
         "data": {"id": image_id, "tenant_id": stated.get("tenant_id", TENANT)}
         | ({} if kind is EventType.DELETED else {"variants": [{"name": "hero"}]}),
     }
-    return Event(**usual | stated)
+    return PublishedEvent(**usual | stated)
 
 
 @dataclass
@@ -77,28 +74,28 @@ class WebhooksWorld:
         self.now += round(seconds * 1000)
 
     def ports[P](self, kind: type[P]) -> P:
-        """The `Ports` of an operation: each is the attribute of the same name."""
+        """The ports of an operation: each is the attribute of the same name."""
         return kind(**{each.name: getattr(self, each.name) for each in fields(cast(Any, kind))})
 
-    def manage(self) -> manage_webhooks.Ports:
+    def manage(self) -> manage_webhooks.ManageWebhooksPorts:
         """The ports of what a tenant may do with its endpoints."""
-        return self.ports(manage_webhooks.Ports)
+        return self.ports(manage_webhooks.ManageWebhooksPorts)
 
     def add(self, url: str = "https://hooks.example.com/", *, events: tuple[str, ...] = ("*",)) -> Endpoint:
         """A new endpoint of the tenant."""
         return manage_webhooks.create_webhook(self.manage(), TENANT, url=url, events=events, description=None)[0]
 
-    def tell(self, *events: Event) -> Created:
+    def tell(self, *events: PublishedEvent) -> Created:
         """What the consumer does when it hears of these events."""
         bodies = [body_of(one, source=self.source) for one in events]
-        return create_deliveries(self.ports(CreatePorts), bodies)
+        return create_deliveries(self.ports(CreateDeliveriesPorts), bodies)
 
     def deliver(self, message: DeliveryMessage) -> Delivered:
         self.receipts += 1
-        return deliver_event(self.ports(DeliverPorts), message, claimed_by=f"receipt {self.receipts}")
+        return deliver_event(self.ports(DeliverEventPorts), message, claimed_by=f"receipt {self.receipts}")
 
-    def sweep(self) -> Sweep:
-        return sweep_due_endpoints(self.ports(SweepPorts), out_of_time=lambda: False)
+    def sweep(self) -> EndpointsSweep:
+        return sweep_due_endpoints(self.ports(SweepDueEndpointsPorts), out_of_time=lambda: False)
 
     def take(self) -> list[DeliveryMessage]:
         """The messages that were sent without a delay since, which are then gone from the queue."""

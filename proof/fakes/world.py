@@ -10,35 +10,27 @@ from typing import Any, cast
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.order import order_of
 from darkroom.domain.kernel.lanes import LANES, Lane
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.tenants import NO_QUOTA, Tier
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.http.uploads.announcements import read_announcement
-from darkroom.operations.images.delete_image import Ports as DeletePorts
-from darkroom.operations.images.delete_image import delete_image
+from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.load_shedder import LoadShedder
-from darkroom.operations.images.measure_lanes import Measures, measure_lanes
-from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.images.measure_lanes import MeasureLanesPorts, Measures, measure_lanes
 from darkroom.operations.images.quota_keeper import QuotaKeeper
-from darkroom.operations.images.submit_image import Accepted, Upload, submit_image
-from darkroom.operations.images.submit_image import Ports as SubmitPorts
-from darkroom.operations.images.transcode_image import Delivery, Outcome, transcode_image
-from darkroom.operations.images.transcode_image import Ports as TranscodePorts
-from darkroom.operations.imports.begin_fetch import Ports as BeginFetchPorts
-from darkroom.operations.imports.begin_fetch import Wanted, begin_fetch
-from darkroom.operations.imports.fetch_original import Fetching, fetch_original
-from darkroom.operations.imports.fetch_original import Ports as FetchPorts
-from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
-from darkroom.operations.uploads.accept_upload import Acceptance, accept_upload
-from darkroom.operations.uploads.accept_upload import Ports as AcceptPorts
-from darkroom.operations.uploads.begin_upload import Announced, Begun, begin_upload
-from darkroom.operations.uploads.begin_upload import Ports as BeginPorts
+from darkroom.operations.images.submit_image import Accepted, PhotoUpload, SubmitImagePorts, submit_image
+from darkroom.operations.images.transcode_image import Outcome, ReceivedMessage, TranscodeImagePorts, transcode_image
+from darkroom.operations.imports.begin_fetch import BeginFetchPorts, Wanted, begin_fetch
+from darkroom.operations.imports.fetch_original import Fetching, FetchOriginalPorts, fetch_original
+from darkroom.operations.sweeping.sweep_due_images import Sweep, SweepDueImagesPorts, sweep_due_images
+from darkroom.operations.uploads.accept_upload import Acceptance, AcceptUploadPorts, accept_upload
+from darkroom.operations.uploads.begin_upload import Announced, BeginUploadPorts, Begun, begin_upload
 from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
 from darkroom.operations.webhooks.find_recipient import has_recipient
-from proof.fakes.audit import deeds_of, trail_of
+from proof.fakes.audit import audited_action_of, trail_of
 from proof.fakes.events import FakeUsage
 from proof.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
 from proof.fakes.stores import (
@@ -58,6 +50,7 @@ from proof.fakes.stores import (
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 
 VISIBILITY_SECONDS = 360
+ORDER = ("preset", "variants", "recipe", "notify", "timetable")
 TIMEOUT_SECONDS = 60
 
 
@@ -118,9 +111,9 @@ class World:
         return has_recipient(self.endpoints, tenant_id, endpoint_id)
 
     @property
-    def deeds(self) -> Any:
+    def audited(self) -> Any:
         """An operator's action, in the audit log."""
-        return deeds_of(self.audit)
+        return audited_action_of(self.audit)
 
     def clock(self) -> int:
         return self.now
@@ -136,16 +129,17 @@ class World:
         return self.requests.to_bytes(size)
 
     def ports[P](self, kind: type[P], **others: Any) -> P:
-        """The `Ports` of an operation: each is the attribute of the same name, unless it is one of `others`."""
+        """The ports of an operation: each is the attribute of the same name, unless it is one of `others`."""
         names = [each.name for each in fields(cast(Any, kind))]
         return kind(**{name: getattr(self, name) for name in names if name not in others}, **others)
 
     def submit(self, body: bytes, **upload: Any) -> Accepted:
         self.requests += 1
         return submit_image(
-            self.ports(SubmitPorts, input_formats=self.limits.input_formats),
-            Upload(
+            self.ports(SubmitImagePorts, input_formats=self.limits.input_formats),
+            PhotoUpload(
                 body=body,
+                order=order_of(**{name: upload.pop(name) for name in ORDER if name in upload}),
                 tenant_id=upload.pop("tenant_id", "default"),
                 correlation_id=f"request-{self.requests}",
                 **upload,
@@ -158,7 +152,7 @@ class World:
         tier, quota = announced.pop("tier", Tier.FREE), announced.pop("quota", NO_QUOTA)
         written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
         return begin_upload(
-            self.ports(BeginPorts, max_bytes=self.limits.max_bytes),
+            self.ports(BeginUploadPorts, max_bytes=self.limits.max_bytes),
             Announced(
                 announcement=read_announcement(json.dumps(written).encode()),
                 tenant_id=tenant_id,
@@ -170,7 +164,7 @@ class World:
         )
 
     def accept_upload(self, image_id: str) -> Acceptance:
-        return accept_upload(self.ports(AcceptPorts, input_formats=self.limits.input_formats), image_id)
+        return accept_upload(self.ports(AcceptUploadPorts, input_formats=self.limits.input_formats), image_id)
 
     def ask(self, url: str, **written: Any) -> Accepted:
         """A request with a URL instead of a photo."""
@@ -191,7 +185,7 @@ class World:
 
     def fetch(self, message: Message, receipt: str = "receipt-1") -> Fetching:
         return fetch_original(
-            self.ports(FetchPorts, input_formats=self.limits.input_formats, max_bytes=self.limits.max_bytes),
+            self.ports(FetchOriginalPorts, input_formats=self.limits.input_formats, max_bytes=self.limits.max_bytes),
             message,
             claimed_by=receipt,
             request_id=f"request of {receipt}",
@@ -199,8 +193,8 @@ class World:
 
     def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Outcome:
         return transcode_image(
-            self.ports(TranscodePorts),
-            Delivery(
+            self.ports(TranscodeImagePorts),
+            ReceivedMessage(
                 message=message,
                 receipt=receipt,
                 request_id=f"request of {receipt}",
@@ -210,16 +204,16 @@ class World:
         )
 
     def sweep(self) -> Sweep:
-        return sweep_due_images(self.ports(SweepPorts), out_of_time=lambda: False)
+        return sweep_due_images(self.ports(SweepDueImagesPorts), out_of_time=lambda: False)
 
     def measure(self) -> Measures:
-        return measure_lanes(self.ports(MeasurePorts))
+        return measure_lanes(self.ports(MeasureLanesPorts))
 
     def oldest(self) -> dict[str, float]:
         return self.measure().oldest_seconds
 
     def delete(self, image_id: str, tenant_id: str = "default") -> None:
-        delete_image(self.ports(DeletePorts), image_id, tenant_id=tenant_id)
+        delete_image(self.ports(DeleteImagePorts), image_id, tenant_id=tenant_id)
 
     def row(self, image_id: str) -> Image:
         image: Image | None = self.images.get(image_id)

@@ -137,7 +137,7 @@ def _bug_row(found: Bug) -> dict[str, Any]:
     row = {"scenario": "one image meets a bug", **_account(found.outcome)}
     row["broken"] += broken_of(found)
     return row | {
-        "letters": len(found.letters),
+        "letters": len(found.dead_letters),
         "refused_dead_letters": len(found.refused_dead_letters),
         "alarms_fired": sorted(found.fired),
         "alarms_cleared": sorted(found.cleared),
@@ -148,13 +148,13 @@ def _bug_row(found: Bug) -> dict[str, Any]:
 def broken_of(found: Bug) -> list[str]:
     """The broken promises about a bug and about a refusal."""
     given_up, refused = found.given_up, found.refused
-    explained = [letter.explanation for letter in found.letters if letter.explanation]
+    explained = [dead_letter.explanation for dead_letter in found.dead_letters if dead_letter.explanation]
     checks = {
         "the marked image ended failed, as the operator's business": given_up is not None
         and given_up.status is Status.FAILED
         and given_up.error is not None
         and given_up.error.code in (INTERNAL, WORKER_LOST),  # its last attempt may have been killed
-        "it has one letter": len(found.letters) == 1,
+        "it has one letter": len(found.dead_letters) == 1,
         "which explains every attempt": bool(explained)
         and given_up is not None
         and [attempt["attempt"] for attempt in explained[0]["attempts"]] == list(range(1, given_up.attempt + 1))

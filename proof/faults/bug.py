@@ -36,7 +36,7 @@ class Bug:
     """
 
     given_up: Image | None
-    letters: tuple[DeadLetter, ...]
+    dead_letters: tuple[DeadLetter, ...]
     refused: Image | None
     refused_dead_letters: tuple[DeadLetter, ...]
     fired: frozenset[str]
@@ -71,22 +71,22 @@ def _account(
 ) -> Bug:
     stack = scenario.stack
     given_up = _awaited(scenario, lambda: _ended(stack, marked, run=1))
-    _awaited(scenario, lambda: any(letter.explanation for letter in _letters(stack, marked)))
+    _awaited(scenario, lambda: any(dead_letter.explanation for dead_letter in _dead_letters(stack, marked)))
     _awaited(scenario, lambda: notifications.fired() >= set(ALARMS))
-    letters, refused_dead_letters = _letters(stack, marked), _letters(stack, refused)
+    dead_letters, refused_dead_letters = _dead_letters(stack, marked), _dead_letters(stack, refused)
     scenario.conditions.mend_engine()
     said_by_replay = stack.darkroom("dlq", "replay", "--image", marked.image_id, "--yes")
     replayed = _awaited(scenario, lambda: _ended(stack, marked, run=2))
     is_over = None if scenario.plan.is_quick else _awaited(scenario, lambda: CLEARS_SOON in notifications.cleared())
     return Bug(
         given_up=given_up,
-        letters=letters,
+        dead_letters=dead_letters,
         refused=stack.row(refused.image_id),
         refused_dead_letters=refused_dead_letters,
         fired=frozenset(notifications.fired()),
         said_by_replay=said_by_replay,
         replayed=replayed,
-        dead_letters_left=_letters(stack, marked),
+        dead_letters_left=_dead_letters(stack, marked),
         cleared=frozenset(notifications.cleared()),
         is_warning_over=is_over,
         delayed=tuple(one.image_id for one in good if (row := stack.row(one.image_id)) and row.attempt > 2),
@@ -94,8 +94,8 @@ def _account(
     )
 
 
-def _letters(stack: Stack, answer: Answer) -> tuple[DeadLetter, ...]:
-    return tuple(letter for letter in stack.letters() if letter.image_id == answer.image_id)
+def _dead_letters(stack: Stack, answer: Answer) -> tuple[DeadLetter, ...]:
+    return tuple(dead_letter for dead_letter in stack.dead_letters() if dead_letter.image_id == answer.image_id)
 
 
 def _ended(stack: Stack, answer: Answer, *, run: int = 1) -> Image | None:

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     with serving(STATE) as stack:
         findings = attack(stack.api_url, examples=chosen.examples, seed=chosen.seed, folder=STATE / "schemathesis")
         print(findings.said, flush=True)
-        stuck, letters = unfinished(stack), len(stack.letters())
+        stuck, dead_letters = unfinished(stack), len(stack.dead_letters())
     rows = _rows(findings, chosen.seed)
     for row in rows:
         print(", ".join(f"{name} {value}" for name, value in row.items()))
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         Goal(name="answers that are not as described", value=len(findings.failures), limit=0, at_least=False),
         Goal(name="parts of the attack that were left out", value=len(findings.left_out), limit=0, at_least=False),
         Goal(name="images that do not end", value=stuck, limit=0, at_least=False),
-        Goal(name="dead letters", value=letters, limit=0, at_least=False),
+        Goal(name="dead letters", value=dead_letters, limit=0, at_least=False),
         Goal(
             name="uploads accepted",
             value=findings.good_requests("accepted")["POST /images"],

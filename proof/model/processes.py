@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.images import MemoryUnavailable
+from darkroom.ports.images import IdempotencyUnavailable
 from darkroom.ports.kernel import Fenced
 
 type Mode = Literal["dies before", "dies after", "throttled", "answer lost", "applied late"]
@@ -56,7 +56,7 @@ class Surroundings:
         """Applies late calls now; no process is left to see their answers."""
         self.is_landing = True
         while self.under_way:
-            with suppress(Fenced, Retryable, MemoryUnavailable):
+            with suppress(Fenced, Retryable, IdempotencyUnavailable):
                 self.under_way.pop(0)()
         self.is_landing = False
 

@@ -21,7 +21,7 @@ from darkroom.domain.kernel.signature import Received
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.ports.dead_letters import DeadLetter, Taken
-from darkroom.ports.images import Due, MemoryUnavailable, StoredOutput
+from darkroom.ports.images import Due, IdempotencyUnavailable, StoredOutput
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 from proof.fakes.messages import SIGNER, signature_in
 from proof.fakes.stores import send_each
@@ -278,18 +278,18 @@ class ModelDeadLetters(FakeDeadLetters):
     def take(self, queue: str, limit: int) -> Taken:
         self.hidden = {one for one in self.hidden if self.taken_at[one] + HIDDEN_MILLISECONDS > self.now}
         taken = super().take(queue, limit)
-        self.taken_at |= {letter.message_id: self.now for letter in taken.letters}
+        self.taken_at |= {dead_letter.message_id: self.now for dead_letter in taken.dead_letters}
         return taken
 
     def lie_down(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
-        letter = super().lie_down(queue, body, explanation, is_signed=is_signed)
+        dead_letter = super().lie_down(queue, body, explanation, is_signed=is_signed)
         if explanation is None and self.is_kept(read_message(body)):
-            self.late.add(letter.message_id)
-        return letter
+            self.late.add(dead_letter.message_id)
+        return dead_letter
 
     def all(self) -> list[DeadLetter]:
         """The dead letters of all queues."""
-        return [letter for letters in self.lying.values() for letter in letters]
+        return [dead_letter for dead_letters in self.lying.values() for dead_letter in dead_letters]
 
 
 @dataclass
@@ -303,7 +303,7 @@ class ModelOnce:
         try:
             kept = None if is_first else self.call("look", lambda: self.results.get(key))
         except Retryable as error:
-            raise MemoryUnavailable(str(error)) from error
+            raise IdempotencyUnavailable(str(error)) from error
         result: dict[str, Any] = work() if kept is None else json.loads(kept)
         return result
 

@@ -25,14 +25,11 @@ from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
 from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
-from darkroom.operations.images.list_images import Ports as ListPorts
-from darkroom.operations.images.list_images import list_images
-from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.images.measure_lanes import measure_lanes
+from darkroom.operations.images.list_images import ListImagesPorts, list_images
+from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
-from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropPorts
-from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters
+from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
 from darkroom.operator.dead_letters.replay_dead_letters import Counts as ReplayCounts
 from darkroom.operator.dead_letters.replay_dead_letters import (
     NotReplayable,
@@ -41,9 +38,8 @@ from darkroom.operator.dead_letters.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operator.images.redo_image import NotRedoable, redo_image
-from darkroom.operator.images.redo_image import Ports as RedoPorts
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.images.redo_image import NotRedoable, RedoImagePorts, redo_image
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from darkroom.ports.dead_letters import DeadLetter
 from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeRedrives
@@ -345,7 +341,7 @@ class Model:
     def _sweep(self) -> None:
         """What the handler does: it measures first, and sweeps whether or not that worked."""
         sweeper = self.worlds["sweeper"]
-        problems = {**measure_lanes(sweeper.ports(MeasurePorts)).problems}
+        problems = {**measure_lanes(sweeper.ports(MeasureLanesPorts)).problems}
         sweep = sweeper.sweep()
         must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
         for error in (*problems.values(), *sweep.unlisted.values()):
@@ -383,7 +379,7 @@ class Model:
         shown: list[str] = []
         after, pages = None, 0
         while pages == 0 or after is not None:
-            page = list_images(ListPorts(images=images), ListQuery(limit=2, after=after), tenant_id=tenant)
+            page = list_images(ListImagesPorts(images=images), ListQuery(limit=2, after=after), tenant_id=tenant)
             shown += [image.image_id for image in page.images]
             after, pages = page.next, pages + 1
         own = [row for row in self.images.rows.values() if row.tenant_id == tenant and not row.is_deleted]
@@ -414,7 +410,7 @@ class Model:
             try:
                 match by:
                     case "letters":
-                        pace = Pace(per_second=10, clock=world.clock, pause=lambda _: None)
+                        pace = RateLimiter(per_second=10, clock=world.clock, pause=lambda _: None)
                         replay_dead_letters(ports, queue, EVERYTHING, pace=pace, stop=lambda: False, counts=counts)
                     case "redrive":
                         replay_queue(ports, queue, per_second=10, stop=lambda: False, counts=counts)
@@ -434,7 +430,7 @@ class Model:
         def body() -> None:
             world = self.worlds["operator"]
             with suppress(Retryable, NotRedoable):  # the operator sees this, and may repeat it
-                redo_image(world.ports(RedoPorts), image_id)
+                redo_image(world.ports(RedoImagePorts), image_id)
                 self.counts.replays["redone by its row"] += 1
 
         self._start("redo", "operator", body, **how)
@@ -450,11 +446,11 @@ class Model:
 
         def body() -> None:
             if force:
-                self.dropped |= set(self._letters())
+                self.dropped |= set(self._dead_letters())
             world = self.worlds["operator"]
             counts = ReplayCounts()
             with suppress(Retryable):
-                ports = world.ports(DropPorts)
+                ports = world.ports(DropDeadLettersPorts)
                 drop_dead_letters(ports, queue, EVERYTHING, force=force, stop=lambda: False, counts=counts)
             self.counts.replays.update(counts.counts)
 
@@ -600,7 +596,7 @@ class Model:
         return f"messages {self.lanes.messages}, due {due}"
 
     def _check_at_rest(self) -> None:
-        letters = self._letters()
+        dead_letters = self._dead_letters()
         for image_id in set(self.lost.values()):
             row = self.images.rows[image_id]
             is_whole = bool(row.variants) and all(variant.key in self.outputs.objects for variant in row.variants)
@@ -612,7 +608,7 @@ class Model:
             ending = row.status.value if row.error is None else f"{row.status.value}: {row.error.code}"
             self.counts.endings[ending] += 1
             self._check_ending(row)
-            about = letters.get((row.image_id, row.run), [])
+            about = dead_letters.get((row.image_id, row.run), [])
             if row.is_deleted:
                 left = [key for key in self.outputs.objects if key.startswith(f"outputs/{row.image_id}/")]
                 must(not left, "stuck", "what was withdrawn leaves no outputs")
@@ -623,15 +619,15 @@ class Model:
                 must(not told_by(row), "stuck", "a tombstone says nothing about the picture")
             elif row.dead_letter is not None:
                 must(row.dead_letter is DeadLetterState.KEPT, "stuck", "a dead letter is made sure of")
-                timely = [letter for letter in about if letter.message_id not in self.dead_letters.late]
+                timely = [dead_letter for dead_letter in about if dead_letter.message_id not in self.dead_letters.late]
                 must(len(timely) <= 1, "doubled", "a given-up run has one dead letter")
                 dropped = (row.image_id, row.run) in self.dropped
                 must(dropped or len(about) >= 1, "lost", "a given-up run has a dead letter")
             else:
-                explained = [letter for letter in about if letter.explanation is not None]
+                explained = [dead_letter for dead_letter in about if dead_letter.explanation is not None]
                 must(not explained, "doubled", "what was not given up has no dead letter but a settled one")
-        for about in letters.values():
-            explained = [letter for letter in about if letter.explanation is not None]
+        for about in dead_letters.values():
+            explained = [dead_letter for dead_letter in about if dead_letter.explanation is not None]
             must(len(explained) <= 1, "doubled", "no run has two explained dead letters")
 
     def _check_ending(self, row: Image) -> None:
@@ -681,13 +677,13 @@ class Model:
     def _belongs_to(self, tenant: str, image_id: str) -> bool:
         return self.images.rows[image_id].tenant_id == tenant
 
-    def _letters(self) -> dict[tuple[str, int], list[DeadLetter]]:
+    def _dead_letters(self) -> dict[tuple[str, int], list[DeadLetter]]:
         found: dict[tuple[str, int], list[DeadLetter]] = {}
-        for letter in self.dead_letters.all():
-            if read_rejected_message(letter.body) is not None:
+        for dead_letter in self.dead_letters.all():
+            if read_rejected_message(dead_letter.body) is not None:
                 continue  # about no image
-            message = read_message(letter.body)
-            found.setdefault((message.image_id, message.run), []).append(letter)
+            message = read_message(dead_letter.body)
+            found.setdefault((message.image_id, message.run), []).append(dead_letter)
         return found
 
     # ── Wiring ───────────────────────────────────────────────────────────────────────────────────────────────────────

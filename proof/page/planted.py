@@ -26,10 +26,8 @@ from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
 from darkroom.domain.webhooks.endpoint import Endpoint
-from darkroom.operator.tenants.add_tenant import Ports as TenantPorts
-from darkroom.operator.tenants.add_tenant import add_tenant
-from darkroom.operator.tenants.create_key import Ports as KeyPorts
-from darkroom.operator.tenants.create_key import create_key
+from darkroom.operator.tenants.add_tenant import AddTenantPorts, add_tenant
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import encoded
 from repository.report import ROOT
@@ -65,13 +63,13 @@ def planted_account(stack: LocalStack, *, requests_per_second: int = 1000, burst
     tenant_id = f"visitor-{secrets.token_hex(6)}"
     tenants = TenantsTable(stack.client("dynamodb"), stack.physical_id("TenantsTable"))
     add_tenant(
-        TenantPorts(tenants=tenants, clock=clock, audit=trail_of()),
+        AddTenantPorts(tenants=tenants, clock=clock, audit=trail_of()),
         tenant_id,
         tier=Tier.PAID,
         requests_per_second=requests_per_second,
         burst=burst,
     )
-    ports = KeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=trail_of())
+    ports = CreateKeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=trail_of())
     key, _ = create_key(ports, tenant_id, label="the page's tests")
     return Account(tenant_id=tenant_id, key=key)
 

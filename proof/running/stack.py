@@ -36,7 +36,7 @@ def _clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _letter(message: dict[str, Any]) -> DeadLetter:
+def _dead_letter(message: dict[str, Any]) -> DeadLetter:
     body = json.loads(message["Body"])
     attribute = message.get("MessageAttributes", {}).get(EXPLANATION)
     explanation = None if attribute is None else json.loads(attribute["StringValue"])
@@ -105,7 +105,7 @@ class Stack(LocalStack):
         )
         return from_item(answer["Item"]) if "Item" in answer else None
 
-    def letters(self) -> tuple[DeadLetter, ...]:
+    def dead_letters(self) -> tuple[DeadLetter, ...]:
         """The dead letters of the lane, up to ten; they stay as visible as they are."""
         answer = self.client("sqs").receive_message(
             QueueUrl=self.output("SlowDeadLettersUrl"),
@@ -113,7 +113,7 @@ class Stack(LocalStack):
             VisibilityTimeout=0,
             MessageAttributeNames=[EXPLANATION],
         )
-        return tuple(_letter(message) for message in answer.get("Messages", ()))
+        return tuple(_dead_letter(message) for message in answer.get("Messages", ()))
 
     def waiting_messages(self) -> int:
         """Messages in the lane, hidden or not, without delayed ones."""

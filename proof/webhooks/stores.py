@@ -14,7 +14,7 @@ from darkroom.domain.webhooks.endpoint import (
     RUNWAY_PLACES,
     RUNWAYS,
     Endpoint,
-    Flight,
+    InFlight,
     in_flight,
     runway_of,
 )
@@ -112,7 +112,7 @@ class WatchedDeliveries(FakeDeliveries):
             self.index(new)
         return new
 
-    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+    def take_place(self, endpoint_id: str, flight: InFlight, *, now: Milliseconds, most: int) -> Place:
         place = super().take_place(endpoint_id, flight, now=now, most=most)
         of_endpoint = [runway for (whose, _), runway in self.runways.items() if whose == endpoint_id]
         flying = [one.delivery_id for runway in of_endpoint for one in runway.values() if one.until > self.clock()]
@@ -121,7 +121,7 @@ class WatchedDeliveries(FakeDeliveries):
         must(len(flying) == len(set(flying)), "doubled", "a delivery is on one runway once")
         return place
 
-    def flight_of(self, row: Delivery, claimed_by: str | None = None) -> Flight | None:
+    def flight_of(self, row: Delivery, claimed_by: str | None = None) -> InFlight | None:
         """The flight of the delivery on its runway, of that worker or of any, unless it was lost."""
         flight = self.runways.get((row.endpoint_id, runway_of(row.delivery_id)), {}).get(row.delivery_id)
         is_there = flight is not None and flight.until > self.clock() and claimed_by in (None, flight.claimed_by)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from darkroom.domain.events.event import Event, EventType, body_of, image_id_of_event, without_details
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of, image_id_of_event, without_details
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownWebhook
@@ -30,13 +30,11 @@ from darkroom.domain.webhooks.endpoint import (
     signing_secrets,
 )
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
-from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
-from darkroom.operations.webhooks.create_deliveries import create_deliveries
-from darkroom.operations.webhooks.deliver_event import Ports as DeliverPorts
-from darkroom.operations.webhooks.deliver_event import deliver_event
+from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
+from darkroom.operations.webhooks.deliver_event import DeliverEventPorts, deliver_event
 from darkroom.operations.webhooks.manage_webhooks import (
     Change,
-    Ports,
+    ManageWebhooksPorts,
     change_webhook,
     ping_webhook,
     recover_webhook,
@@ -150,7 +148,7 @@ class Model:
         )
         self.queue = ModelQueue[DeliveryMessage](self.clock, VISIBILITY_SECONDS, MAX_RECEIVES)
         # Whatever is given up there is brought back by an operator.
-        self.events = ModelQueue[Event](self.clock, VISIBILITY_SECONDS, 1_000_000)
+        self.events = ModelQueue[PublishedEvent](self.clock, VISIBILITY_SECONDS, 1_000_000)
         self.receiver = ModelReceiver(OK, self.surroundings, is_resent=self._is_resent)
         self.tenants, self.secret = ModelTenants(), FakeSecret()
         self._struck_receiver = self._struck("receiver", self.receiver)
@@ -220,13 +218,13 @@ class Model:
         self.pictures.delete(f"{number:026d}", TENANT)
         self.tell(number, EventType.DELETED, sequence=4)
 
-    def hear(self, *messages: QueuedMessage[Event], **how: Any) -> None:
+    def hear(self, *messages: QueuedMessage[PublishedEvent], **how: Any) -> None:
         """The consumer gets some of the events' messages in a batch."""
         batch = [message for message in messages if self.events.receive(message)]
 
         def body() -> None:
             bodies = [body_of(message.content, source=self.world.source) for message in batch]
-            failures = create_deliveries(self.world.ports(CreatePorts), bodies).failures
+            failures = create_deliveries(self.world.ports(CreateDeliveriesPorts), bodies).failures
             for failure in failures.values():
                 _raise_a_bug(failure)
             with suppress(Retryable):
@@ -247,7 +245,7 @@ class Model:
 
         def body() -> None:
             with suppress(Retryable):  # the message is gone, and the delivery's row is due
-                delivered = deliver_event(self.world.ports(DeliverPorts), message.content, claimed_by=receipt)
+                delivered = deliver_event(self.world.ports(DeliverEventPorts), message.content, claimed_by=receipt)
                 self.counts[f"delivery: {delivered.outcome}"] += 1
             with suppress(Retryable):
                 self._struck_queue.acknowledge(message)
@@ -307,7 +305,7 @@ class Model:
         must(any(self.ask(what, endpoint_id) for _ in range(_REPEATS)), "stuck", "an owner is answered in the end")
 
     def _ask(self, what: What, endpoint_id: str) -> None:
-        ports = self.world.ports(Ports)
+        ports = self.world.ports(ManageWebhooksPorts)
         match what:
             case "disable" | "enable":
                 change_webhook(ports, TENANT, endpoint_id, Change(is_enabled=what == "enable"))

@@ -22,7 +22,7 @@ from darkroom import telemetry
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, Tier
-from darkroom.operator.tenants.create_key import Ports, create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from repository.expand_template import is_optional, raw_template
 
@@ -204,7 +204,7 @@ def bearer(aws: Aws) -> dict[str, str]:
     tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     key, _ = create_key(
-        Ports(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes),
+        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes),
         "acme",
         label=None,
     )

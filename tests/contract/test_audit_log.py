@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.operator.audit_log import AuditLog
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import day_of
-from darkroom.domain.operator.audit import Entry, Recorded, State
+from darkroom.domain.operator.audit import AuditEntry, Recorded, State
 from darkroom.ports.operator import Audit
 from proof.fakes.audit import ACTOR, FakeAudit
 from tests.contract.conftest import Aws
@@ -25,8 +25,8 @@ DAY = 24 * 3_600_000
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
-def entry(number: int, *, at: int = NOW, **changes: Any) -> Entry:
-    return Entry(
+def entry(number: int, *, at: int = NOW, **changes: Any) -> AuditEntry:
+    return AuditEntry(
         **{
             "action_id": f"a{number}",
             "action": "replay",

@@ -46,9 +46,9 @@ def dead_letters_of(kind: str, aws: Aws) -> DeadLetters:
     return FakeDeadLetters() if kind == "fake" else DeadLetterQueues(sqs, sqs, aws.dead_letter_urls, SIGNER)
 
 
-def put(letters: DeadLetters, *numbers: int) -> None:
+def put(dead_letters: DeadLetters, *numbers: int) -> None:
     for number in numbers:
-        letters.put("slow", message_for(given_up(number)), explanation_of(given_up(number)))
+        dead_letters.put("slow", message_for(given_up(number)), explanation_of(given_up(number)))
 
 
 # ── The queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,50 +56,50 @@ def put(letters: DeadLetters, *numbers: int) -> None:
 
 @BOTH
 def test_a_dead_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
-    letters = dead_letters_of(kind, aws)
-    put(letters, 1)
-    taken = letters.take("slow", 5)
-    (letter,) = taken.letters
-    assert (taken.complete, letter.queue) == (True, "slow")
-    assert read_message(letter.body) == message_for(FAILED)
-    assert json.loads(letter.explanation or "") == explanation_of(FAILED)
+    dead_letters = dead_letters_of(kind, aws)
+    put(dead_letters, 1)
+    taken = dead_letters.take("slow", 5)
+    (dead_letter,) = taken.dead_letters
+    assert (taken.complete, dead_letter.queue) == (True, "slow")
+    assert read_message(dead_letter.body) == message_for(FAILED)
+    assert json.loads(dead_letter.explanation or "") == explanation_of(FAILED)
 
 
 @BOTH
 def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aws: Aws) -> None:
-    letters = dead_letters_of(kind, aws)
-    put(letters, *range(12))
-    first = letters.take("slow", 11)
-    assert len({letter.message_id for letter in first.letters}) == 11 and not first.complete
-    assert len(letters.take("slow", 20).letters) == 1
-    letters.give_back(first.letters)
-    assert {letter.message_id for letter in letters.take("slow", 20).letters} == {
-        letter.message_id for letter in first.letters
+    dead_letters = dead_letters_of(kind, aws)
+    put(dead_letters, *range(12))
+    first = dead_letters.take("slow", 11)
+    assert len({dead_letter.message_id for dead_letter in first.dead_letters}) == 11 and not first.complete
+    assert len(dead_letters.take("slow", 20).dead_letters) == 1
+    dead_letters.give_back(first.dead_letters)
+    assert {dead_letter.message_id for dead_letter in dead_letters.take("slow", 20).dead_letters} == {
+        dead_letter.message_id for dead_letter in first.dead_letters
     }
-    assert (letters.depth("slow"), letters.depth("fast")) == (12, 0)
+    assert (dead_letters.depth("slow"), dead_letters.depth("fast")) == (12, 0)
 
 
 @pytest.mark.guards("top-dead-letter-sample-visible")
 @BOTH
 def test_a_sample_of_dead_letters_stays_visible_to_everybody(kind: str, aws: Aws) -> None:
-    letters = dead_letters_of(kind, aws)
-    put(letters, *range(12))
-    sample = letters.sample("slow")
-    assert len({letter.message_id for letter in sample}) == 10
+    dead_letters = dead_letters_of(kind, aws)
+    put(dead_letters, *range(12))
+    sample = dead_letters.sample("slow")
+    assert len({dead_letter.message_id for dead_letter in sample}) == 10
     assert json.loads(sample[0].explanation or "")
-    assert len(letters.take("slow", 20).letters) == 12
-    assert letters.sample("slow") == letters.sample("fast") == ()
+    assert len(dead_letters.take("slow", 20).dead_letters) == 12
+    assert dead_letters.sample("slow") == dead_letters.sample("fast") == ()
 
 
 @BOTH
 def test_a_removed_dead_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
-    letters = dead_letters_of(kind, aws)
-    put(letters, 1, 2)
-    one, other = letters.take("slow", 5).letters
-    letters.remove(one)
-    letters.remove(one)
-    letters.give_back((one, other))
-    assert [letter.message_id for letter in letters.take("slow", 5).letters] == [other.message_id]
+    dead_letters = dead_letters_of(kind, aws)
+    put(dead_letters, 1, 2)
+    one, other = dead_letters.take("slow", 5).dead_letters
+    dead_letters.remove(one)
+    dead_letters.remove(one)
+    dead_letters.give_back((one, other))
+    assert [dead_letter.message_id for dead_letter in dead_letters.take("slow", 5).dead_letters] == [other.message_id]
 
 
 def test_a_dead_letter_travels_in_its_tenants_share(aws: Aws) -> None:
@@ -116,7 +116,7 @@ def test_a_queue_too_long_for_one_hand_is_not_said_to_be_whole() -> None:
     answer = {"Messages": [message], "ResponseMetadata": {"RetryAttempts": 0}}
     shows_again: Any = SimpleNamespace(receive_message=lambda **_: answer)
     taken = DeadLetterQueues(shows_again, shows_again, {"slow": "url"}).take("slow", 100)
-    assert (len(taken.letters), taken.complete) == (1, False)
+    assert (len(taken.dead_letters), taken.complete) == (1, False)
 
 
 @pytest.mark.guards("dead-letters-damaged-missing", "dead-letters-damaged-unread")
@@ -132,12 +132,12 @@ def test_a_dead_letter_that_arrives_damaged_waits_for_another_look(aws: Aws) -> 
             return
 
     sqs.meta.events.register("after-call.sqs.ReceiveMessage", damage_the_first)
-    letters = DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
-    assert len(letters.sample("slow")) == 1
+    dead_letters = DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
+    assert len(dead_letters.sample("slow")) == 1
     damaged.clear()
-    taken = letters.take("slow", 5)
-    assert (len(taken.letters), taken.complete) == (1, False)
-    assert {letter.message_id for letter in taken.letters}.isdisjoint(damaged)
+    taken = dead_letters.take("slow", 5)
+    assert (len(taken.dead_letters), taken.complete) == (1, False)
+    assert {dead_letter.message_id for dead_letter in taken.dead_letters}.isdisjoint(damaged)
 
 
 @pytest.mark.guards("dead-letters-lost-answer-told")
@@ -153,11 +153,11 @@ def test_dead_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) 
             raise ConnectionClosedError(endpoint_url=request.url)
 
     sqs.meta.events.register("before-send.sqs.ReceiveMessage", lose_the_first)
-    letters = DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
-    taken = letters.take("slow", 5)
-    assert lost and (len(taken.letters), taken.complete, taken.asked_again) == (1, True, True)
-    letters.give_back(taken.letters)
-    assert not letters.take("slow", 5).asked_again
+    dead_letters = DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
+    taken = dead_letters.take("slow", 5)
+    assert lost and (len(taken.dead_letters), taken.complete, taken.asked_again) == (1, True, True)
+    dead_letters.give_back(taken.dead_letters)
+    assert not dead_letters.take("slow", 5).asked_again
 
 
 # ── Redrives
@@ -235,16 +235,16 @@ class Redriving:
     """A port of redrives, the dead letters that it redrives, and those that have reached their lane."""
 
     redrives: Redrives
-    letters: DeadLetters
+    dead_letters: DeadLetters
     arrived: Callable[[], list[Message]]
 
 
 def redriving_of(kind: str, aws: Aws) -> Redriving:
-    letters = dead_letters_of(kind, aws)
-    put(letters, 1, 2)
-    if isinstance(letters, FakeDeadLetters):
+    dead_letters = dead_letters_of(kind, aws)
+    put(dead_letters, 1, 2)
+    if isinstance(dead_letters, FakeDeadLetters):
         lanes = FakeLanes()
-        return Redriving(FakeRedrives(letters, lanes), letters, lambda: lanes.sent)
+        return Redriving(FakeRedrives(dead_letters, lanes), dead_letters, lambda: lanes.sent)
     sqs = boto3.client("sqs")
     MoveTasks(sqs, {"slow-dead-letters": aws.dead_letter_urls["slow"], "slow": aws.slow_queue_url})
     arn = f"arn:aws:sqs:{REGION}:123456789012:slow"
@@ -253,7 +253,7 @@ def redriving_of(kind: str, aws: Aws) -> Redriving:
         answer = boto3.client("sqs").receive_message(QueueUrl=aws.slow_queue_url, MaxNumberOfMessages=10)
         return [read_message(message["Body"]) for message in answer.get("Messages", [])]
 
-    return Redriving(DeadLetterRedrives(sqs, {"slow": (f"{arn}-dead-letters", arn)}), letters, arrived)
+    return Redriving(DeadLetterRedrives(sqs, {"slow": (f"{arn}-dead-letters", arn)}), dead_letters, arrived)
 
 
 @BOTH
@@ -267,7 +267,7 @@ def test_a_move_takes_all_dead_letters_to_their_lane_and_then_is_over(kind: str,
     while (redrive := redriving.redrives.latest("slow")) is not None and not redrive.status.is_over:
         pass
     assert redrive is not None and (redrive.status, redrive.moved, redrive.handle) == (RedriveStatus.COMPLETED, 2, None)
-    assert redriving.letters.depth("slow") == 0
+    assert redriving.dead_letters.depth("slow") == 0
     assert sorted(message.image_id for message in redriving.arrived()) == [f"{1:026d}", f"{2:026d}"]
 
 
@@ -292,7 +292,7 @@ def test_a_cancelled_move_leaves_the_rest_and_the_next_is_another(kind: str, aws
     while (ended := redriving.redrives.latest("slow")) is not None and not ended.status.is_over:
         pass
     assert ended is not None and ended.status is RedriveStatus.CANCELLED
-    assert redriving.letters.depth("slow") == 1
+    assert redriving.dead_letters.depth("slow") == 1
     redriving.redrives.start("slow", 5)
     again = redriving.redrives.latest("slow")
     assert again is not None and again.started_at != redrive.started_at

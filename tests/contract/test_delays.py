@@ -163,7 +163,7 @@ def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_bac
         (first,) = client.list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
         client.stop_execution(executionArn=first["executionArn"])
         (given_up,) = executions(aws)
-        letter = {
+        dead_letter = {
             "v": 1,
             "batch": given_up["key"],
             "position": 0,
@@ -172,7 +172,7 @@ def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_bac
             "execution": first["executionArn"],
         }
         for _ in range(2):  # twice, as SQS may deliver it
-            boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody=json.dumps(letter))
+            boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody=json.dumps(dead_letter))
         moved = received(aws.hold_queue_url)
         assert call(hold, moved) == {"batchItemFailures": []}
         running = client.list_executions(stateMachineArn=aws.hold_state_machine, statusFilter="RUNNING")["executions"]
@@ -182,7 +182,7 @@ def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_bac
         boto3.client("s3").delete_object(Bucket=aws.holds_bucket, Key=given_up["key"])
         assert call(hold, moved) == {"batchItemFailures": []}, "there is nothing left to wake"
         assert len(executions(aws)) == 2
-        gone_by = letter | {"batch": f"holds/x/{'0' * 40}.json.gz"}
+        gone_by = dead_letter | {"batch": f"holds/x/{'0' * 40}.json.gz"}
         boto3.client("s3").put_object(Bucket=aws.holds_bucket, Key=gone_by["batch"], Body=b"changed")
         boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody=json.dumps(gone_by))
         event = received(aws.hold_queue_url)

@@ -41,8 +41,7 @@ from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
 from darkroom.operator.kernel.audit_trail import Trail
-from darkroom.operator.tenants.create_key import Ports as KeyPorts
-from darkroom.operator.tenants.create_key import create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
@@ -200,7 +199,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     for tenant in ("acme-73f1", "other"):
         stack.tenants.add_tenant(Tenant(tenant_id=tenant, tier=Tier.FREE, created_at=1))
         create_key(
-            KeyPorts(audit=trail_of(), tenants=stack.tenants, clock=lambda: 1, randomness=randbytes),
+            CreateKeyPorts(audit=trail_of(), tenants=stack.tenants, clock=lambda: 1, randomness=randbytes),
             tenant,
             label=f"of {tenant}",
         )

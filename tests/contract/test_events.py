@@ -17,7 +17,7 @@ from darkroom.aws.events.events_topic import SnsTopic, SqsUnpublished
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.usage.usage_table import PARTS, UsageTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
-from darkroom.domain.events.event import Event, body_of
+from darkroom.domain.events.event import PublishedEvent, body_of
 from darkroom.domain.images.transitions import complete, delete, redo
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.signature import read_signature
@@ -160,7 +160,7 @@ def test_no_other_event_is_taken_for_writes(event: dict[str, Any]) -> None:
 # ── The topic ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told(number: int = 1, **stated: Any) -> Event:
+def told(number: int = 1, **stated: Any) -> PublishedEvent:
     row = pending(image_id=f"{number:026d}", **stated)
     event = event_of(None, row)
     assert event is not None

@@ -21,7 +21,7 @@ from darkroom.domain.imports.fetch import Fetched, Unfetched
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.message import read_message
-from darkroom.egress import Policy
+from darkroom.egress import EgressPolicy
 from darkroom.egress.images import HttpImages
 from darkroom.ports.images import FetchQueue, QueueDepth
 from darkroom.ports.imports import RemoteImages
@@ -75,7 +75,9 @@ def test_an_image_is_fetched_whole_or_not_at_all(kind: str, left: int) -> None:
     with serving(answering(FOUND)) as server:
         url, fake = f"http://127.0.0.1:{server.port}/", FakeRemoteImages()
         fake.serve(url, PHOTO)
-        images: RemoteImages = fake if kind == "fake" else HttpImages(Policy(allows_loopback=True), clock=lambda: 1)
+        images: RemoteImages = (
+            fake if kind == "fake" else HttpImages(EgressPolicy(allows_loopback=True), clock=lambda: 1)
+        )
         answer = images.fetch(url, max_bytes=len(PHOTO) + left, is_picture=PHOTO.startswith)
     if left < 0:
         assert isinstance(answer, Unfetched)
@@ -90,7 +92,9 @@ def test_of_a_file_that_is_no_picture_only_the_first_bytes_are_fetched(kind: str
     with serving(answering(FOUND)) as server:
         url, fake = f"http://127.0.0.1:{server.port}/", FakeRemoteImages()
         fake.serve(url, PHOTO)
-        images: RemoteImages = fake if kind == "fake" else HttpImages(Policy(allows_loopback=True), clock=lambda: 1)
+        images: RemoteImages = (
+            fake if kind == "fake" else HttpImages(EgressPolicy(allows_loopback=True), clock=lambda: 1)
+        )
         answer = images.fetch(url, max_bytes=len(PHOTO), is_picture=lambda first: len(first) != SNIFF_BYTES)
     assert isinstance(answer, Fetched)
     assert answer.body == PHOTO[:SNIFF_BYTES]

@@ -52,6 +52,6 @@ def test_a_dead_letter_is_sent_by_the_client_that_tries_once(aws: Aws) -> None:
     client.meta.events.register("before-send.sqs.SendMessage", lambda **_: sent.append("with retries"))
     once_client.meta.events.register("before-send.sqs.SendMessage", lambda **_: sent.append("once"))
     image = pending()
-    letters = DeadLetterQueues(client, once_client, aws.dead_letter_urls, SIGNER)
-    letters.put("slow", message_for(image), explanation_of(image))
+    dead_letters = DeadLetterQueues(client, once_client, aws.dead_letter_urls, SIGNER)
+    dead_letters.put("slow", message_for(image), explanation_of(image))
     assert sent == ["once"]

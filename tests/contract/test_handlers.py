@@ -638,8 +638,8 @@ def test_an_image_whose_original_was_removed_fails_at_once_with_one_dead_letter(
         False,
     )
     call(functions.sweep_due_images, {})
-    (letter,) = received(functions.aws.dead_letter_urls["slow"])["Records"]
-    assert image_id in letter["body"]
+    (dead_letter,) = received(functions.aws.dead_letter_urls["slow"])["Records"]
+    assert image_id in dead_letter["body"]
 
 
 def cause_of_an_attempt(functions: Functions) -> Cause:
@@ -880,11 +880,11 @@ def test_a_given_up_image_gets_its_dead_letter_from_the_sweeper(functions: Funct
     table.change(row, replace(row, attempt=5))
     assert functions.work() == {"batchItemFailures": []}
     assert call(functions.sweep_due_images, {})["outcomes"] == {"dead_letter_placed": 1}
-    (letter,) = boto3.client("sqs").receive_message(
+    (dead_letter,) = boto3.client("sqs").receive_message(
         QueueUrl=functions.aws.dead_letter_urls["slow"], MessageAttributeNames=["All"], MaxNumberOfMessages=10
     )["Messages"]
-    assert json.loads(letter["Body"])["image_id"] == image_id
-    assert json.loads(letter["MessageAttributes"]["explanation"]["StringValue"])["cause"] == "internal"
+    assert json.loads(dead_letter["Body"])["image_id"] == image_id
+    assert json.loads(dead_letter["MessageAttributes"]["explanation"]["StringValue"])["cause"] == "internal"
 
 
 def measured(output: str) -> dict[Any, float]:

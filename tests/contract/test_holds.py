@@ -26,7 +26,14 @@ from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.kernel.errors import Retryable, Unplaceable
 from darkroom.domain.kernel.instants import timestamp
 from darkroom.domain.kernel.message import Message, read_message
-from darkroom.domain.schedules.hold import MAX_BATCH_BYTES, Batch, Entry, ReleaseWindow, UnreadableBatch, batch_key
+from darkroom.domain.schedules.hold import (
+    MAX_BATCH_BYTES,
+    Batch,
+    HeldMessage,
+    ReleaseWindow,
+    UnreadableBatch,
+    batch_key,
+)
 from darkroom.ports.schedules import Reservations
 from proof.fakes.messages import SIGNER, keys_of
 from proof.fakes.secrets import FakeSecret
@@ -485,7 +492,7 @@ def body(number: int, process_at: int, lane: str = "slow") -> str:
     return message(number, lane).model_copy(update={"process_at": process_at}).model_dump_json()
 
 
-def letter(key: str) -> str:
+def dead_letter(key: str) -> str:
     return json.dumps({"v": 1, "batch": key, "error": "UnreadableBatch", "cause": "", "execution": "arn"})
 
 
@@ -504,15 +511,15 @@ def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_a
         "year-11476": (body(13, 300_000_000_000_000), "its time is more than 364 days ahead"),
         "negative": (body(14, -1), "process_at"),
         "junk": ("nothing of ours", "body"),
-        "damaged-batch": (letter(damaged), "do not match the digest in its key"),
-        "altered-batch": (letter(altered), "do not match the digest in its key"),
-        "key-beyond-s3": (letter(f"holds/{'x' * 1100}/{'0' * 40}.json.gz"), ""),
+        "damaged-batch": (dead_letter(damaged), "do not match the digest in its key"),
+        "altered-batch": (dead_letter(altered), "do not match the digest in its key"),
+        "key-beyond-s3": (dead_letter(f"holds/{'x' * 1100}/{'0' * 40}.json.gz"), ""),
     }
     good = {
         "near": body(1, NOW + 60_000),
         "fast": body(2, NOW + 60_000, "fast"),
         "far": body(3, FAR),
-        "gone-batch": letter(f"holds/x/{'2' * 40}.json.gz"),
+        "gone-batch": dead_letter(f"holds/x/{'2' * 40}.json.gz"),
     }
     mixed = good | {name: text for name, (text, _) in bad.items()}
     stream = io.StringIO()
@@ -571,7 +578,7 @@ def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
 ) -> None:
     table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     entries = [
-        Entry(message=message(number, lane), process_at=NOW + 60_000)
+        HeldMessage(message=message(number, lane), process_at=NOW + 60_000)
         for number, lane in enumerate(("slow", "newer", "slow"))
     ]
     for entry in entries:

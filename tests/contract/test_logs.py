@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import telemetry
 from darkroom.aws.kernel import clients
-from darkroom.domain.images.marks import MARKS
+from darkroom.domain.images.timeline import MARKS
 from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import TRACE, Aws

@@ -31,8 +31,8 @@ from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.images.transitions import complete, put_back
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.sweeping.due import Rescue, look_at_due
-from darkroom.operator.images.redo_image import Ports, redo_image
+from darkroom.domain.sweeping.due import Rescue, decide_due
+from darkroom.operator.images.redo_image import RedoImagePorts, redo_image
 from darkroom.ports.kernel import Fenced
 from proof.fakes import FakeLanes
 from proof.fakes.audit import trail_of
@@ -88,7 +88,9 @@ def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: Imag
     before = table.create(complete(processing(), (), notices=(), now=NOW))
     lanes = FakeLanes()
     begun = redo_image(
-        Ports(audit=trail_of(), images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1),
+        RedoImagePorts(
+            audit=trail_of(), images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1
+        ),
         before.image_id,
     )
     assert (begun.run, begun.version) == (2, 2)
@@ -118,7 +120,7 @@ def test_a_put_back_that_was_applied_is_ones_own_even_after_a_sweep(table: Image
     after = put_back(before, now=NOW, delay_seconds=20, cause=CAUSE)
     applied = table.change(before, after)
     assert applied.due_at is not None
-    rescue = look_at_due(applied, now=applied.due_at, backlog=0, releasing_until=0, service=LANES)
+    rescue = decide_due(applied, now=applied.due_at, backlog=0, releasing_until=0, service=LANES)
     assert isinstance(rescue, Rescue)
     swept = table.change(applied, rescue.image, fence=("status", "run", "attempt", "due_at"))
     assert table.change(before, after) == swept, "only the time of the next look was moved on"
@@ -126,7 +128,7 @@ def test_a_put_back_that_was_applied_is_ones_own_even_after_a_sweep(table: Image
 
 def test_a_sweeps_push_that_was_applied_is_ones_own(table: ImagesTable) -> None:
     before = table.create(pending(due_at=NOW))
-    rescue = look_at_due(before, now=NOW, backlog=0, releasing_until=0, service=LANES)
+    rescue = decide_due(before, now=NOW, backlog=0, releasing_until=0, service=LANES)
     assert isinstance(rescue, Rescue)
     fence = ("status", "run", "attempt", "due_at")
     assert with_lost_answer(table, "UpdateItem").change(before, rescue.image, fence=fence).rescues == 1

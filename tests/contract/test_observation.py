@@ -31,7 +31,7 @@ from darkroom.operator.observation.observe_stack import (
     ERRORS_SECONDS,
     MEASURED_SECONDS,
     SLOW_SECONDS,
-    Ports,
+    ObserveStackPorts,
     observe_stack,
 )
 from darkroom.ports.operator import QueueCounts
@@ -370,7 +370,7 @@ def test_the_queues_of_a_stack_are_told_by_their_names(aws: Aws) -> None:
 
 def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_line_says(aws: Aws) -> None:
     clients = Counting()
-    ports: Ports = ports_of(deployed(aws, clients))
+    ports: ObserveStackPorts = ports_of(deployed(aws, clients))
     assert ports.at_once is at_once
     looks = round(3600 / DEPLOYED_SECONDS)
     slow, measured, spent, failed = (

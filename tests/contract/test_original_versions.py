@@ -16,11 +16,9 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket
 from darkroom.aws.images.original_versions import OriginalVersionsBucket
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.images.list_orphans import Ports as ListOrphansPorts
-from darkroom.operator.images.list_orphans import list_orphans
-from darkroom.operator.images.remove_orphans import Ports as RemoveOrphansPorts
-from darkroom.operator.images.remove_orphans import remove_orphans
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.images.list_orphans import ListOrphansPorts, list_orphans
+from darkroom.operator.images.remove_orphans import RemoveOrphansPorts, remove_orphans
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.ports.images import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
 from proof.fakes import FakeImages, FakeVersionedOriginals
 from proof.fakes.audit import trail_of
@@ -221,7 +219,7 @@ def test_orphans_are_found_and_removed_and_nothing_else(kind: str, aws: Aws, clo
     bucket.put(SECOND)
     clock.shift(3 * 24 * 3600)
     bucket.put(THIRD)
-    patience = Patience(pause=clock.shift, stop=lambda: False)
+    patience = TransientRetry(pause=clock.shift, stop=lambda: False)
     look = list_orphans(
         ListOrphansPorts(images=bucket.images, originals=bucket.versions, clock=now, patience=patience),
         older_than_seconds=2 * 24 * 3600,

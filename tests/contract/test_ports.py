@@ -49,12 +49,12 @@ from darkroom.domain.kernel.message import read_message
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.ports.images import (
     Due,
+    IdempotencyRecords,
+    IdempotencyStore,
+    IdempotencyUnavailable,
     Images,
     Lanes,
     Listed,
-    Memory,
-    MemoryUnavailable,
-    Once,
     OriginalMissing,
     Originals,
     Outputs,
@@ -873,7 +873,7 @@ def test_the_fake_lanes_keep_what_was_sent() -> None:
 # ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def once_of(kind: str, aws: Aws) -> Once:
+def once_of(kind: str, aws: Aws) -> IdempotencyStore:
     return FakeOnce() if kind == "fake" else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table)
 
 
@@ -897,7 +897,7 @@ def test_work_whose_end_could_not_be_written_is_not_done_again(kind: str, aws: A
 @BOTH
 def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws) -> None:
     once = once_of(kind, aws)
-    memory: Memory = (
+    memory: IdempotencyRecords = (
         once if isinstance(once, FakeOnce) else MemoryTable(boto3.client("dynamodb"), aws.idempotency_table)
     )
     calls = []
@@ -955,7 +955,7 @@ def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws) -> None:
     once = once_of("aws", aws)
     seen: list[str] = []
     boto3.client("dynamodb").delete_table(TableName=aws.idempotency_table)
-    with pytest.raises(MemoryUnavailable):
+    with pytest.raises(IdempotencyUnavailable):
         once("a#1", partial(noted, seen), is_first=False)
     assert seen == []
 
@@ -967,7 +967,7 @@ def test_a_record_that_nobody_can_read_is_no_memory(broken: dict[str, Any], aws:
     once.keep("a#1", {"ok": True})
     (record,) = client.scan(TableName=aws.idempotency_table)["Items"]
     client.put_item(TableName=aws.idempotency_table, Item={**record, **broken})
-    with pytest.raises(MemoryUnavailable):
+    with pytest.raises(IdempotencyUnavailable):
         once("a#1", lambda: {"ok": False}, is_first=False)
 
 

@@ -36,12 +36,12 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.operator.audit import State
 from darkroom.domain.operator.trace import LogLine
-from darkroom.domain.sweeping.due import look_at_due
+from darkroom.domain.sweeping.due import decide_due
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 from darkroom.domain.webhooks.row_events import event_of
 from darkroom.operator.kernel.audit_trail import Trail
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.wiring.events.publish_events import read_changes
 from embedded_aws.event_patterns import passes
 from proof.fakes.audit import FakeAudit, trail_of
@@ -99,7 +99,7 @@ class Operated(Stack):
 
 @dataclass
 class Scene:
-    """Images in a table, a copy of it as it was at a point, and what happened since."""
+    """Images in a table, a copy of it was at a point, and what happened since."""
 
     stack: Operated
     aws: Aws
@@ -251,7 +251,7 @@ def test_an_unfinished_image_becomes_due_and_the_sweeper_sends_its_message(scene
     assert scene.restore(copy)["rows"]["due"] == 1
     back = scene.images.get(row.image_id)
     assert back is not None and back.status is status
-    duty = look_at_due(back, now=now(), backlog=1_000_000, releasing_until=0, service=LANES)
+    duty = decide_due(back, now=now(), backlog=1_000_000, releasing_until=0, service=LANES)
     assert type(duty).__name__ == "Rescue"
     assert scene.told() == heard
 
@@ -284,7 +284,7 @@ def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
 ) -> None:
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
-    monkeypatch.setattr(copying.Ports, "live", property(lambda ports: Blind(ports.source.live)))
+    monkeypatch.setattr(copying.CopyingPorts, "live", property(lambda ports: Blind(ports.source.live)))
     assert scene.restore(copy)["rows"]["there"] == 1
     assert scene.images.get(row.image_id) == row
 
@@ -310,9 +310,9 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
     copy, heard = scene.copy(scene.aws.images_table), scene.told()
     scene.clear(rows[0])
     scene.log("delete_image", "deleted", image_id=rows[1].image_id)
-    with scene.stack.audit.action("cancel_day", is_certain=False) as deeds:
-        deeds.begin()
-        deeds.add(rows[2].image_id, "deleted")
+    with scene.stack.audit.action("cancel_day", is_certain=False) as audited:
+        audited.begin()
+        audited.add(rows[2].image_id, "deleted")
     with scene.stack.audit.action("erase_tenant", "umbra"):
         pass
     scene.lose(scene.aws.images_table, *(one.image_id for one in (*rows, erased)))
@@ -344,8 +344,8 @@ def test_a_tenant_that_was_added_again_after_its_erasure_keeps_its_images(scene:
 def test_rows_of_a_tenant_whose_erasure_did_not_end_are_held_back_until_an_operator_decides(scene: Scene) -> None:
     row = scene.put(1, tenant_id="umbra", status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
-    with scene.stack.audit.action("erase_tenant", "umbra") as deeds:
-        deeds.interrupt()
+    with scene.stack.audit.action("erase_tenant", "umbra") as audited:
+        audited.interrupt()
     scene.lose(scene.aws.images_table, row.image_id)
     (held,) = scene.restore(copy, fails=True)["held"]
     assert held["id"] == row.image_id and "--keep-tenant umbra" in held["reason"]
@@ -504,7 +504,7 @@ def test_a_table_that_is_slow_for_a_while_is_waited_for(scene: Scene, monkeypatc
     client, answers = scene.stack.client, iter([False])
     slow = Throttled(client("dynamodb"), answers)
     object.__setattr__(scene.stack, "client", lambda name: slow if name == "dynamodb" else client(name))
-    monkeypatch.setattr("darkroom.operator.kernel.patience.PAUSES_SECONDS", (0, 0))
+    monkeypatch.setattr("darkroom.operator.kernel.retry_transient.PAUSES_SECONDS", (0, 0))
     assert scene.restore(copy)["rows"]["restored"] == 1
 
 
@@ -557,7 +557,7 @@ def test_what_a_drill_had_planted_is_not_taken_for_a_lost_image(scene: Scene) ->
 
 
 def items_of(stack: Stack) -> list[Any]:
-    patience = Patience(pause=lambda _: None, stop=lambda: False)
+    patience = TransientRetry(pause=lambda _: None, stop=lambda: False)
     return list(stream_of_images(stack).items(patience, lambda _: None))
 
 
@@ -610,8 +610,8 @@ def test_tenants_and_keys_come_back_without_what_was_erased_revoked_or_changed_s
         pass
     with scene.stack.audit.action("revoke_key", keys["revoked"]):
         pass
-    with scene.stack.audit.action("rotate_key", keys["rotated"], tenant_id="acme") as deeds:
-        deeds.add("another", "created")
+    with scene.stack.audit.action("rotate_key", keys["rotated"], tenant_id="acme") as audited:
+        audited.add("another", "created")
     with scene.stack.audit.action("change_tenant", "late", state=TenantState.SUSPENDED, tier="free", burst="none"):
         pass
     names = [*(f"tenant#{name}" for name in ("acme", "umbra", "late")), *(f"key#{its}" for its in keys.values())]
@@ -707,9 +707,9 @@ def test_an_erasure_that_was_going_on_at_the_point_counts_and_a_change_before_it
     clock = iter([point - 5 * HOUR, point - 4 * HOUR, point - 3 * HOUR, point + HOUR])
     trail = trail_of(log, clock=lambda: next(clock))
     erasure = trail.action("erase_tenant", "umbra")
-    with erasure as deeds, trail.action("change_tenant", "acme", state="suspended"):
+    with erasure as audited, trail.action("change_tenant", "acme", state="suspended"):
         pass
-    assert deeds.state is State.DONE
+    assert audited.state is State.DONE
     since = read_since(log, FakeLogLines(), point, now=point + 2 * HOUR)
     assert (since.erased, since.half_erased, since.changed_tenants) == ({"umbra": point + HOUR}, {}, {})
 

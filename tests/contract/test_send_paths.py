@@ -24,7 +24,7 @@ from darkroom.domain.images.transitions import give_up
 from darkroom.domain.kernel.signature import read_signature
 from darkroom.domain.kernel.tenants import Caller, Tier, context_of
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.operator.dead_letters.replay_dead_letters import Ports, replay_image
+from darkroom.operator.dead_letters.replay_dead_letters import ReplayDeadLettersPorts, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.audit import trail_of
 from proof.fakes.messages import NOW, keys_of, signature_in
@@ -259,7 +259,7 @@ def replay(post: Post) -> None:
     post.sent.clear()
     keys = StoredSecret(lambda: boto3.client("secretsmanager"), post.aws.message_key, clock=lambda: NOW)
     lanes = LaneQueues(boto3.client("sqs"), post.aws.queue_urls, keys_of(keys))
-    ports = Ports(
+    ports = ReplayDeadLettersPorts(
         audit=trail_of(),
         images=post.images,
         lanes=lanes,

@@ -41,7 +41,7 @@ def send(url: str, body: str, **attributes: Any) -> None:
     boto3.client("sqs").send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
 
 
-def letters(aws: Aws, queue: str) -> list[dict[str, Any]]:
+def dead_letters(aws: Aws, queue: str) -> list[dict[str, Any]]:
     """The dead letters in a queue: body and explanation."""
     answer = boto3.client("sqs").receive_message(
         QueueUrl=aws.dead_letter_urls[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
@@ -79,7 +79,7 @@ def test_a_genuine_message_is_developed(functions: Functions) -> None:
     image = stored(functions)
     assert functions.work() == {"batchItemFailures": []}
     assert functions.row(image.image_id).status is Status.DONE
-    assert letters(functions.aws, "slow") == []
+    assert dead_letters(functions.aws, "slow") == []
 
 
 def test_a_forged_message_beside_a_genuine_one_becomes_a_dead_letter_and_reads_no_row(
@@ -93,12 +93,16 @@ def test_a_forged_message_beside_a_genuine_one_becomes_a_dead_letter_and_reads_n
     assert functions.work() == {"batchItemFailures": []}
     assert functions.row(victim.image_id) == victim
     assert functions.row(good.image_id).status is Status.DONE
-    (letter,) = letters(functions.aws, "slow")
-    assert letter["body"]["rejected"] == forged
-    assert letter["body"]["sha256"] == hashlib.sha256(forged.encode()).hexdigest()
-    assert letter["explanation"]["cause"] == "unsigned"
+    (dead_letter,) = dead_letters(functions.aws, "slow")
+    assert dead_letter["body"]["rejected"] == forged
+    assert dead_letter["body"]["sha256"] == hashlib.sha256(forged.encode()).hexdigest()
+    assert dead_letter["explanation"]["cause"] == "unsigned"
     (line,) = [json.loads(line) for line in log.getvalue().splitlines() if '"message rejected"' in line]
-    assert (line["level"], line["reason"], line["message_id"]) == ("ERROR", "unsigned", letter["body"]["message_id"])
+    assert (line["level"], line["reason"], line["message_id"]) == (
+        "ERROR",
+        "unsigned",
+        dead_letter["body"]["message_id"],
+    )
     assert "image_id" not in line, "nothing of it is believed"
     assert '"MessagesRejected":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
@@ -107,7 +111,7 @@ def test_a_forged_message_beside_a_genuine_one_becomes_a_dead_letter_and_reads_n
 def test_a_message_that_is_not_even_one_is_rejected_at_once(functions: Functions, body: str) -> None:
     send(functions.aws.slow_queue_url, body or " ")
     assert functions.work() == {"batchItemFailures": []}
-    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "slow")] == ["unsigned"]
+    assert [dead_letter["explanation"]["cause"] for dead_letter in dead_letters(functions.aws, "slow")] == ["unsigned"]
 
 
 @pytest.mark.guards("signatures-lane-worker")
@@ -119,7 +123,7 @@ def test_a_message_that_was_copied_into_another_lane_is_rejected_there(functions
     event = received(functions.aws.fast_queue_url)
     assert call(functions.transcode_image, event) == {"batchItemFailures": []}
     assert functions.row(image.image_id) == image
-    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "fast")] == ["forged"]
+    assert [dead_letter["explanation"]["cause"] for dead_letter in dead_letters(functions.aws, "fast")] == ["forged"]
 
 
 @pytest.mark.guards("signatures-own-dead-letter")
@@ -129,12 +133,12 @@ def test_a_dead_letter_of_our_own_counts_when_it_is_moved_back(functions: Functi
     ports = functions.sweep_due_images.ports
     ports.dead_letters.put("slow", message_for(image), without_texts(explanation_of(image)))
     sqs = boto3.client("sqs")
-    (letter,) = sqs.receive_message(QueueUrl=functions.aws.dead_letter_urls["slow"], MessageAttributeNames=["All"])[
-        "Messages"
-    ]
-    send(functions.aws.slow_queue_url, letter["Body"], **letter["MessageAttributes"])
+    (dead_letter,) = sqs.receive_message(
+        QueueUrl=functions.aws.dead_letter_urls["slow"], MessageAttributeNames=["All"]
+    )["Messages"]
+    send(functions.aws.slow_queue_url, dead_letter["Body"], **dead_letter["MessageAttributes"])
     assert functions.work() == {"batchItemFailures": []}
-    assert letters(functions.aws, "slow") == [], "it is not rejected"
+    assert dead_letters(functions.aws, "slow") == [], "it is not rejected"
 
 
 def test_if_its_dead_letter_cannot_be_placed_the_message_comes_again(
@@ -144,7 +148,7 @@ def test_if_its_dead_letter_cannot_be_placed_the_message_comes_again(
     event = received(functions.aws.slow_queue_url)
     silence(monkeypatch, "sqs", "SendMessage")
     assert call(functions.transcode_image, event)["batchItemFailures"]
-    assert letters(functions.aws, "slow") == []
+    assert dead_letters(functions.aws, "slow") == []
 
 
 @pytest.mark.guards("signatures-no-key-postpones")
@@ -158,7 +162,7 @@ def test_while_no_key_can_be_read_a_delivery_is_postponed_and_never_ends_as_a_de
     silence(monkeypatch, "secretsmanager", "GetSecretValue")
     assert bool(call(functions.transcode_image, event)["batchItemFailures"]) is comes_back
     assert functions.row(image.image_id) == image, "it keeps the time of its next look"
-    assert letters(functions.aws, "slow") == []
+    assert dead_letters(functions.aws, "slow") == []
 
 
 @pytest.mark.guards("unsent-message-logged")
@@ -197,7 +201,7 @@ def test_what_is_to_be_held_is_held_only_if_it_is_signed(functions: Functions) -
     assert call(functions.hold_images, {"Records": [*forged, genuine]}) == {"batchItemFailures": []}
     held = boto3.client("s3").list_objects_v2(Bucket=aws.holds_bucket)
     assert held["KeyCount"] == 1
-    assert [letter["body"]["rejected"] for letter in letters(aws, "hold")] == [genuine["body"]]
+    assert [dead_letter["body"]["rejected"] for dead_letter in dead_letters(aws, "hold")] == [genuine["body"]]
 
 
 def test_a_batch_that_step_functions_gave_up_needs_no_signature(functions: Functions) -> None:
@@ -205,7 +209,7 @@ def test_a_batch_that_step_functions_gave_up_needs_no_signature(functions: Funct
     send(functions.aws.hold_queue_url, json.dumps(gone))
     event = received(functions.aws.hold_queue_url)
     assert call(functions.hold_images, event) == {"batchItemFailures": []}
-    assert letters(functions.aws, "hold") == []
+    assert dead_letters(functions.aws, "hold") == []
 
 
 def announced(functions: Functions) -> Image:
@@ -230,7 +234,7 @@ def test_what_s3_sends_needs_no_signature(functions: Functions, body: Callable[[
     send(functions.aws.upload_queue_url, body(image))
     assert call(functions.accept_upload, received(functions.aws.upload_queue_url)) == {"batchItemFailures": []}
     assert functions.row(image.image_id).status is status
-    assert letters(functions.aws, "upload") == []
+    assert dead_letters(functions.aws, "upload") == []
 
 
 @pytest.mark.guards("signatures-upload-queue")
@@ -239,7 +243,9 @@ def test_a_forged_reminder_of_an_upload_is_rejected(functions: Functions) -> Non
     send(functions.aws.upload_queue_url, message_for(image).model_dump_json())
     assert call(functions.accept_upload, received(functions.aws.upload_queue_url)) == {"batchItemFailures": []}
     assert functions.row(image.image_id) == image
-    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "upload")] == ["unsigned"]
+    assert [dead_letter["explanation"]["cause"] for dead_letter in dead_letters(functions.aws, "upload")] == [
+        "unsigned"
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -285,10 +291,10 @@ def test_a_delivery_is_tried_only_if_its_message_is_signed(functions: Functions)
     forged = received(aws.delivery_queue_url)
     assert call(functions.deliver_event, forged) == {"batchItemFailures": []}
     assert tries(functions, path) == 0
-    assert [letter["body"]["rejected"] for letter in letters(aws, "delivery")] == [genuine["body"]]
+    assert [dead_letter["body"]["rejected"] for dead_letter in dead_letters(aws, "delivery")] == [genuine["body"]]
     assert call(functions.deliver_event, {"Records": [*forged["Records"], genuine]}) == {"batchItemFailures": []}
     assert tries(functions, path) == 1
-    assert [letter["explanation"]["cause"] for letter in letters(aws, "delivery")] == ["unsigned"]
+    assert [dead_letter["explanation"]["cause"] for dead_letter in dead_letters(aws, "delivery")] == ["unsigned"]
 
 
 def test_a_message_for_another_endpoint_is_rejected(functions: Functions) -> None:
@@ -296,7 +302,9 @@ def test_a_message_for_another_endpoint_is_rejected(functions: Functions) -> Non
     event["Records"][0]["attributes"]["MessageGroupId"] = "we_0000000000000000"
     assert call(functions.deliver_event, event) == {"batchItemFailures": []}
     assert tries(functions, path) == 0
-    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "delivery")] == ["forged"]
+    assert [dead_letter["explanation"]["cause"] for dead_letter in dead_letters(functions.aws, "delivery")] == [
+        "forged"
+    ]
 
 
 @pytest.mark.guards("signatures-endpoint-group")
@@ -329,7 +337,7 @@ def test_while_no_key_can_be_read_a_delivery_is_left_to_the_sweeper(
         silence(outage, "secretsmanager", "GetSecretValue")
         assert call(functions.deliver_event, event) == {"batchItemFailures": []}
     assert tries(functions, path) == 0
-    assert letters(functions.aws, "delivery") == []
+    assert dead_letters(functions.aws, "delivery") == []
 
 
 def test_a_batch_of_deliveries_reads_each_secret_once(functions: Functions, log: io.StringIO) -> None:
@@ -372,7 +380,7 @@ def test_an_event_is_counted_only_if_it_is_signed(functions: Functions) -> None:
     forged = received(aws.usage_queue_url)
     assert call(functions.count_usage, forged) == {"batchItemFailures": []}
     assert counted(functions) == 0
-    assert [letter["explanation"]["cause"] for letter in letters(aws, "events")] == ["unsigned"]
+    assert [dead_letter["explanation"]["cause"] for dead_letter in dead_letters(aws, "events")] == ["unsigned"]
     assert call(functions.count_usage, {"Records": [*forged["Records"], genuine]}) == {"batchItemFailures": []}
     assert counted(functions) == 1
 
@@ -387,7 +395,7 @@ def test_an_event_is_sent_to_webhooks_only_if_it_is_signed(functions: Functions)
     forged = received(aws.webhooks_queue_url)
     assert call(functions.create_deliveries, forged) == {"batchItemFailures": []}
     assert tries(functions, path) == 0, "there is the ping alone"
-    assert [letter["body"]["rejected"] for letter in letters(aws, "events")] == [genuine["body"]]
+    assert [dead_letter["body"]["rejected"] for dead_letter in dead_letters(aws, "events")] == [genuine["body"]]
     assert call(functions.create_deliveries, {"Records": [*forged["Records"], genuine]}) == {"batchItemFailures": []}
     assert len(received(aws.delivery_queue_url)["Records"]) == 1
 
@@ -414,7 +422,7 @@ def test_an_event_that_cannot_be_checked_or_explained_comes_again(
     silence(monkeypatch, service, operation)
     answer = call(getattr(functions, consumer), event)
     assert answer == {"batchItemFailures": [{"itemIdentifier": bad}]}
-    assert letters(functions.aws, "events") == []
+    assert dead_letters(functions.aws, "events") == []
 
 
 # ── The key ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -429,7 +437,7 @@ def test_the_key_is_replaced_while_messages_are_under_way(aws: Aws, monkeypatch:
     after = stored(fresh)
     assert len(received_by(fresh)) == 2
     assert {fresh.row(image.image_id).status for image in (before, after)} == {Status.DONE}
-    assert letters(aws, "slow") == []
+    assert dead_letters(aws, "slow") == []
 
 
 def received_by(functions: Functions) -> list[Any]:

@@ -13,7 +13,7 @@ from console.events import tail as module
 from console.events.tail import ALIVE_SECONDS, Follower
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.aws.events.followers import LEFT_BEHIND_SECONDS, PREFIX
-from darkroom.domain.events.event import Event, EventType
+from darkroom.domain.events.event import EventType, PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
@@ -37,7 +37,7 @@ class Tail:
             clock=lambda: self.now,
         )
 
-    def publish(self, *events: Event) -> None:
+    def publish(self, *events: PublishedEvent) -> None:
         assert SnsTopic(boto3.client("sns"), self.aws.events_topic, SIGNER, source="/").publish_all(events) == {}
 
     def queues(self) -> list[str]:
@@ -54,7 +54,7 @@ def tail(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Tail:
     return Tail(aws)
 
 
-def begun(tail: Tail, *events: Event, **wanted: list[str]) -> list[str]:
+def begun(tail: Tail, *events: PublishedEvent, **wanted: list[str]) -> list[str]:
     """What a follower tells of events that are published after it has begun."""
     looks = iter([False, True])
     with tail.follower.events(wanted, stop=lambda: next(looks)) as heard:

@@ -19,7 +19,7 @@ from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.webhooks.delivery import delivery_id_of, new_delivery
 from darkroom.http import routes as described
 from darkroom.operations.tenants.take_token import MAX_BLOCK
-from darkroom.operator.tenants.create_key import Ports, create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.contract import gateway as gateways
@@ -112,7 +112,7 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
 
     def key_of(tenant_id: str) -> dict[str, str]:
         key, _ = create_key(
-            Ports(
+            CreateKeyPorts(
                 audit=trail_of(),
                 tenants=tenants,
                 clock=lambda: 1,

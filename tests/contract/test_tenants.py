@@ -11,7 +11,7 @@ import pytest
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
-from darkroom.operator.tenants.create_key import Ports, create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from darkroom.ports.tenants import Tenants
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
@@ -149,7 +149,7 @@ def test_nothing_in_the_table_opens_anything(aws: Aws) -> None:
     tenants = table_of(aws)
     tenants.add_tenant(ACME)
     key, _ = create_key(
-        Ports(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=lambda size: bytes(range(size))),
+        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=lambda size: bytes(range(size))),
         "acme",
         label=None,
     )

@@ -28,8 +28,7 @@ from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.tenants import Allowance
 from darkroom.domain.webhooks.delivery import Delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
-from darkroom.operator.tenants.erase_tenant import Ports as ErasurePorts
-from darkroom.operator.tenants.erase_tenant import keys_of
+from darkroom.operator.tenants.erase_tenant import EraseTenantPorts, keys_of
 from darkroom.ports.images import Due, Images, Waiting
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.usage import DayOfUsage
@@ -538,7 +537,7 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
     assert isinstance(next_tenant, UnreadableRow) and next_tenant.row_id == "next"
     assert isinstance(next_key, UnreadableRow) and next_key.row_id == "00000009"
     if kind == "aws":
-        ports = ErasurePorts(
+        ports = EraseTenantPorts(
             tenants=tenants,
             images=FakeImages(),
             endpoints=FakeEndpoints(),

@@ -27,7 +27,7 @@ from darkroom.domain.webhooks.delivery import (
     read_delivery_message,
     record,
 )
-from darkroom.domain.webhooks.endpoint import Endpoint, Flight, Recovery, Secret, runway_of
+from darkroom.domain.webhooks.endpoint import Endpoint, InFlight, RecoveryProgress, SigningSecret, runway_of
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
 from proof.fakes.messages import SIGNER
@@ -86,16 +86,16 @@ def stores(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries]:
 
 FULL = endpoint(
     description="é",
-    secrets=(Secret(generation=2), Secret(generation=1, until=NOW + 5)),
+    secrets=(SigningSecret(generation=2), SigningSecret(generation=1, until=NOW + 5)),
     failures=2,
     unreached=1,
     failing_since=NOW,
     rests_until=NOW + 9,
     probe="p",
     successes=0,
-    flights=(Flight(delivery_id="d", claimed_by="r", until=NOW + 60_000),),
+    flights=(InFlight(delivery_id="d", claimed_by="r", until=NOW + 60_000),),
     crowded_at=NOW,
-    recovery=Recovery(since=1, after="x", pages=3),
+    recovery=RecoveryProgress(since=1, after="x", pages=3),
     due_at=NOW,
 )
 
@@ -326,11 +326,11 @@ def test_a_suspension_is_heard_of_within_a_minute(aws: Aws) -> None:
     assert is_suspended("acme")
 
 
-def flight(number: int = 1, *, claimed_by: str = "me", until: int = NOW + 60_000) -> Flight:
-    return Flight(delivery_id=delivery(number).delivery_id, claimed_by=claimed_by, until=until)
+def flight(number: int = 1, *, claimed_by: str = "me", until: int = NOW + 60_000) -> InFlight:
+    return InFlight(delivery_id=delivery(number).delivery_id, claimed_by=claimed_by, until=until)
 
 
-def on_one_runway(count: int) -> list[Flight]:
+def on_one_runway(count: int) -> list[InFlight]:
     return [one for number in range(100) if runway_of((one := flight(number)).delivery_id) == 0][:count]
 
 

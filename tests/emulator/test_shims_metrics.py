@@ -79,14 +79,14 @@ def test_an_age_counts_neither_often_received_messages_nor_a_dead_letters_time_b
 
 
 def test_a_dead_letters_age_begins_with_its_move(emulator: EmulatorServer) -> None:
-    source, letters = queue_with_dead_letters(emulator)
+    source, dead_letters = queue_with_dead_letters(emulator)
     source.send("old")
     wait_until(lambda: (of(source, "ApproximateAgeOfOldestMessage") or [0])[-1] >= 3, "the message is old")
     source.receive(VisibilityTimeout=0)
     moved_after = time.time()
     source.receive()
-    wait_until(lambda: (of(letters, DEPTH) or [0])[-1] == 1, "the dead letter is seen")
-    assert of(letters, "ApproximateAgeOfOldestMessage")[-1] <= time.time() - moved_after
+    wait_until(lambda: (of(dead_letters, DEPTH) or [0])[-1] == 1, "the dead letter is seen")
+    assert of(dead_letters, "ApproximateAgeOfOldestMessage")[-1] <= time.time() - moved_after
 
 
 # alarm_evaluation: the result for given datapoints
@@ -256,10 +256,10 @@ def test_an_alarm_on_dead_letters_fires_tells_its_topic_and_clears_when_they_are
     emulator: EmulatorServer,
 ) -> None:
     cloudwatch, sqs = emulator.client("cloudwatch"), emulator.client("sqs")
-    source, letters = queue_with_dead_letters(emulator)
+    source, dead_letters = queue_with_dead_letters(emulator)
     topic, told = topic_with_queue(emulator)
     name = alarm(
-        emulator, **on_depth(letters), AlarmActions=[topic], OKActions=[topic], AlarmDescription="Read the runbook"
+        emulator, **on_depth(dead_letters), AlarmActions=[topic], OKActions=[topic], AlarmDescription="Read the runbook"
     )
     assert next_notification(told)[1]["OldStateValue"] == "INSUFFICIENT_DATA"
 
@@ -291,7 +291,7 @@ def test_an_alarm_on_dead_letters_fires_tells_its_topic_and_clears_when_they_are
             "StatisticType": "Statistic",
             "Statistic": "MAXIMUM",
             "Unit": None,
-            "Dimensions": [{"value": letters.name, "name": "QueueName"}],
+            "Dimensions": [{"value": dead_letters.name, "name": "QueueName"}],
             "Period": 60,
             "EvaluationPeriods": 1,
             "ComparisonOperator": "GreaterThanThreshold",
@@ -301,7 +301,7 @@ def test_an_alarm_on_dead_letters_fires_tells_its_topic_and_clears_when_they_are
         },
     }
 
-    sqs.start_message_move_task(SourceArn=letters.arn)
+    sqs.start_message_move_task(SourceArn=dead_letters.arn)
     await_state(emulator, name, "OK")
     subject, notification = next_notification(told)
     assert subject == f'OK: "{name}" in US East (N. Virginia)'

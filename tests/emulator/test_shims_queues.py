@@ -104,60 +104,64 @@ def test_visibility_changes_only_while_a_message_is_in_flight(emulator: Emulator
 def test_dead_letters_that_are_taken_and_given_back_are_there_again_and_can_be_deleted(
     emulator: EmulatorServer,
 ) -> None:
-    letters = queue(emulator)
+    dead_letters = queue(emulator)
     explanation = {"explanation": {"DataType": "String", "StringValue": json.dumps({"cause": "bug"})}}
     for number in range(3):
-        letters.send(f"dead letter {number}", MessageGroupId="tenant", MessageAttributes=explanation)
-    taken = letters.receive(VisibilityTimeout=60)
-    assert letters.counts() == (0, 3)
-    assert letters.receive() == []
+        dead_letters.send(f"dead letter {number}", MessageGroupId="tenant", MessageAttributes=explanation)
+    taken = dead_letters.receive(VisibilityTimeout=60)
+    assert dead_letters.counts() == (0, 3)
+    assert dead_letters.receive() == []
     first = taken[0]
     assert first["MessageAttributes"] == explanation
     assert first["Attributes"]["MessageGroupId"] == "tenant"
 
     entries = [
-        {"Id": str(number), "ReceiptHandle": letter["ReceiptHandle"], "VisibilityTimeout": 0}
-        for number, letter in enumerate(taken)
+        {"Id": str(number), "ReceiptHandle": dead_letter["ReceiptHandle"], "VisibilityTimeout": 0}
+        for number, dead_letter in enumerate(taken)
     ]
-    answer = emulator.client("sqs").change_message_visibility_batch(QueueUrl=letters.url, Entries=entries)
+    answer = emulator.client("sqs").change_message_visibility_batch(QueueUrl=dead_letters.url, Entries=entries)
     assert len(answer["Successful"]) == 3
-    assert letters.counts() == (3, 0)
-    letters.delete(first["ReceiptHandle"])
-    assert {letter["Body"] for letter in letters.receive()} == {"dead letter 1", "dead letter 2"}
+    assert dead_letters.counts() == (3, 0)
+    dead_letters.delete(first["ReceiptHandle"])
+    assert {dead_letter["Body"] for dead_letter in dead_letters.receive()} == {"dead letter 1", "dead letter 2"}
 
 
 def test_a_dead_letter_keeps_its_id_its_time_of_sending_and_its_receives_and_names_its_source(
     emulator: EmulatorServer,
 ) -> None:
-    source, letters = queue_with_dead_letters(emulator)
+    source, dead_letters = queue_with_dead_letters(emulator)
     message_id = source.send("letter", MessageGroupId="tenant")
     received = source.receive(VisibilityTimeout=0)[0]
     assert source.receive() == []
-    letter = letters.receive()[0]
-    assert letter["MessageId"] == message_id
-    assert letter["Attributes"]["SentTimestamp"] == received["Attributes"]["SentTimestamp"]
-    assert letter["Attributes"]["ApproximateReceiveCount"] == "2"
-    assert letter["Attributes"]["DeadLetterQueueSourceArn"] == source.arn
-    assert letter["Attributes"]["MessageGroupId"] == "tenant"
+    dead_letter = dead_letters.receive()[0]
+    assert dead_letter["MessageId"] == message_id
+    assert dead_letter["Attributes"]["SentTimestamp"] == received["Attributes"]["SentTimestamp"]
+    assert dead_letter["Attributes"]["ApproximateReceiveCount"] == "2"
+    assert dead_letter["Attributes"]["DeadLetterQueueSourceArn"] == source.arn
+    assert dead_letter["Attributes"]["MessageGroupId"] == "tenant"
 
 
 # dead_letter_redrive
 
 
-def move(letters: Queue, **options: Any) -> str:
+def move(dead_letters: Queue, **options: Any) -> str:
     """Start a task that moves a queue's dead letters, and return its handle."""
-    handle: str = letters.server.client("sqs").start_message_move_task(SourceArn=letters.arn, **options)["TaskHandle"]
+    handle: str = dead_letters.server.client("sqs").start_message_move_task(SourceArn=dead_letters.arn, **options)[
+        "TaskHandle"
+    ]
     return handle
 
 
-def latest_move(letters: Queue) -> dict[str, Any]:
-    task: dict[str, Any] = letters.server.client("sqs").list_message_move_tasks(SourceArn=letters.arn)["Results"][0]
+def latest_move(dead_letters: Queue) -> dict[str, Any]:
+    task: dict[str, Any] = dead_letters.server.client("sqs").list_message_move_tasks(SourceArn=dead_letters.arn)[
+        "Results"
+    ][0]
     return task
 
 
-def ended_move(letters: Queue) -> dict[str, Any]:
+def ended_move(dead_letters: Queue) -> dict[str, Any]:
     def ended() -> dict[str, Any] | None:
-        task = latest_move(letters)
+        task = latest_move(dead_letters)
         return None if task["Status"] in ("RUNNING", "CANCELLING") else task
 
     task: dict[str, Any] = wait_until(ended, "the task has ended")
@@ -165,27 +169,27 @@ def ended_move(letters: Queue) -> dict[str, Any]:
 
 
 def test_gap_stock_moves_no_dead_letters(stock: EmulatorServer) -> None:
-    _, letters = queue_with_dead_letters(stock)
+    _, dead_letters = queue_with_dead_letters(stock)
     with pytest.raises(ClientError) as error:
-        move(letters)
+        move(dead_letters)
     assert refused(error)[0] == "InvalidAction"
 
 
 def test_dead_letters_move_back_to_the_queues_that_they_came_from_as_new_messages(emulator: EmulatorServer) -> None:
-    source, letters = queue_with_dead_letters(emulator)
-    policy = json.dumps({"deadLetterTargetArn": letters.arn, "maxReceiveCount": 1})
+    source, dead_letters = queue_with_dead_letters(emulator)
+    policy = json.dumps({"deadLetterTargetArn": dead_letters.arn, "maxReceiveCount": 1})
     other = queue(emulator, RedrivePolicy=policy)
     colour = {"colour": {"DataType": "String", "StringValue": "red"}}
     first_id = dead_letter(source, "first", MessageGroupId="tenant", MessageAttributes=colour)
     dead_letter(other, "second")
-    assert letters.counts() == (2, 0)
+    assert dead_letters.counts() == (2, 0)
 
-    move(letters)
-    task = ended_move(letters)
+    move(dead_letters)
+    task = ended_move(dead_letters)
     assert task["Status"] == "COMPLETED"
     assert (task["ApproximateNumberOfMessagesMoved"], task["ApproximateNumberOfMessagesToMove"]) == (2, 2)
     assert not {"TaskHandle", "DestinationArn", "MaxNumberOfMessagesPerSecond"} & set(task)
-    assert letters.counts() == (0, 0)
+    assert dead_letters.counts() == (0, 0)
     moved = source.receive()[0]
     assert moved["Body"] == "first"
     assert moved["MessageId"] != first_id
@@ -197,48 +201,48 @@ def test_dead_letters_move_back_to_the_queues_that_they_came_from_as_new_message
 
 
 def test_a_dead_letter_that_was_sent_directly_moves_only_to_a_named_queue(emulator: EmulatorServer) -> None:
-    source, letters = queue_with_dead_letters(emulator)
-    letters.send("placed")
-    move(letters)
-    task = ended_move(letters)
+    source, dead_letters = queue_with_dead_letters(emulator)
+    dead_letters.send("placed")
+    move(dead_letters)
+    task = ended_move(dead_letters)
     assert (task["Status"], task["FailureReason"]) == ("FAILED", "CouldNotDetermineMessageSource")
-    assert letters.counts() == (1, 0)
-    move(letters, DestinationArn=source.arn)
-    assert ended_move(letters)["DestinationArn"] == source.arn
+    assert dead_letters.counts() == (1, 0)
+    move(dead_letters, DestinationArn=source.arn)
+    assert ended_move(dead_letters)["DestinationArn"] == source.arn
     assert [message["Body"] for message in source.receive()] == ["placed"]
 
 
 def test_dead_letters_in_flight_stay(emulator: EmulatorServer) -> None:
-    source, letters = queue_with_dead_letters(emulator)
-    letters.send("taken")
-    letters.receive(VisibilityTimeout=60)
-    letters.send("there")
-    move(letters, DestinationArn=source.arn)
-    assert ended_move(letters)["ApproximateNumberOfMessagesMoved"] == 1
-    assert letters.counts() == (0, 1)
+    source, dead_letters = queue_with_dead_letters(emulator)
+    dead_letters.send("taken")
+    dead_letters.receive(VisibilityTimeout=60)
+    dead_letters.send("there")
+    move(dead_letters, DestinationArn=source.arn)
+    assert ended_move(dead_letters)["ApproximateNumberOfMessagesMoved"] == 1
+    assert dead_letters.counts() == (0, 1)
 
 
 def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: EmulatorServer) -> None:
     sqs = emulator.client("sqs")
-    source, letters = queue_with_dead_letters(emulator)
+    source, dead_letters = queue_with_dead_letters(emulator)
     for number in range(100):
-        letters.send(f"dead letter {number}")
+        dead_letters.send(f"dead letter {number}")
     started = time.monotonic()
-    handle = move(letters, DestinationArn=source.arn, MaxNumberOfMessagesPerSecond=1)
-    task = latest_move(letters)
+    handle = move(dead_letters, DestinationArn=source.arn, MaxNumberOfMessagesPerSecond=1)
+    task = latest_move(dead_letters)
     assert (task["Status"], task["TaskHandle"], task["MaxNumberOfMessagesPerSecond"]) == ("RUNNING", handle, 1)
     with pytest.raises(ClientError) as error:
-        move(letters)
+        move(dead_letters)
     code, message = refused(error)
     assert code == "InvalidParameterValue"
     assert message.startswith("There is already a task running.")
 
     wait_until(lambda: source.counts()[0], "a dead letter was moved")
     assert sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"] >= 1
-    cancelled = ended_move(letters)
+    cancelled = ended_move(dead_letters)
     assert cancelled["Status"] == "CANCELLED"
     moved = cancelled["ApproximateNumberOfMessagesMoved"]
-    assert (source.counts()[0], letters.counts()[0]) == (moved, 100 - moved)
+    assert (source.counts()[0], dead_letters.counts()[0]) == (moved, 100 - moved)
     assert moved <= time.monotonic() - started + 1, "one at once, and one a second"
     with pytest.raises(ClientError) as error:
         sqs.cancel_message_move_task(TaskHandle=handle)
@@ -246,25 +250,25 @@ def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: Emulato
 
 
 def test_a_move_whose_destination_goes_fails_and_loses_nothing(emulator: EmulatorServer) -> None:
-    _, letters = queue_with_dead_letters(emulator)
+    _, dead_letters = queue_with_dead_letters(emulator)
     destination = queue(emulator)
     for number in range(3):
-        letters.send(f"dead letter {number}")
-    move(letters, DestinationArn=destination.arn, MaxNumberOfMessagesPerSecond=1)
+        dead_letters.send(f"dead letter {number}")
+    move(dead_letters, DestinationArn=destination.arn, MaxNumberOfMessagesPerSecond=1)
     emulator.client("sqs").delete_queue(QueueUrl=destination.url)
-    task = ended_move(letters)
+    task = ended_move(dead_letters)
     assert (task["Status"], task["FailureReason"]) == ("FAILED", "AWS.SimpleQueueService.NonExistentQueue")
-    assert letters.counts()[0] == 3 - task["ApproximateNumberOfMessagesMoved"]
+    assert dead_letters.counts()[0] == 3 - task["ApproximateNumberOfMessagesMoved"]
 
 
 def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
     sqs = emulator.client("sqs")
-    source, letters = queue_with_dead_letters(emulator)
+    source, dead_letters = queue_with_dead_letters(emulator)
     fifo = queue(emulator, ".fifo", FifoQueue="true")
 
     def refusal(**request: Any) -> tuple[str, str]:
         with pytest.raises(ClientError) as error:
-            sqs.start_message_move_task(**{"SourceArn": letters.arn, **request})
+            sqs.start_message_move_task(**{"SourceArn": dead_letters.arn, **request})
         return refused(error)
 
     assert refusal(SourceArn=source.arn) == (
@@ -273,15 +277,15 @@ def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
     )
     for parameter in ("SourceArn", "DestinationArn"):
         message = f"The resource that you specified for the {parameter} parameter doesn't exist."
-        assert refusal(**{parameter: f"{letters.arn}-gone"}) == ("ResourceNotFoundException", message)
-    assert refusal(DestinationArn=letters.arn)[0] == "InvalidParameterValue"
+        assert refusal(**{parameter: f"{dead_letters.arn}-gone"}) == ("ResourceNotFoundException", message)
+    assert refusal(DestinationArn=dead_letters.arn)[0] == "InvalidParameterValue"
     assert refusal(DestinationArn=fifo.arn)[0] == "InvalidParameterValue"
     for rate in (0, 501):
         assert refusal(MaxNumberOfMessagesPerSecond=rate)[0] == "InvalidParameterValue"
     with pytest.raises(ClientError) as error:
         sqs.cancel_message_move_task(TaskHandle="nonsense")
     assert refused(error) == ("InvalidParameterValue", "Value for parameter TaskHandle is invalid.")
-    assert sqs.list_message_move_tasks(SourceArn=letters.arn).get("Results", []) == []
+    assert sqs.list_message_move_tasks(SourceArn=dead_letters.arn).get("Results", []) == []
 
 
 # queue_atomicity

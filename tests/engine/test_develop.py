@@ -25,7 +25,7 @@ from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop, developing
 from darkroom.imaging.decode import Original, check_limits, open_original
-from darkroom.imaging.headers import Header
+from darkroom.imaging.headers import ImageHeader
 from darkroom.imaging.memory import at_most
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 from proof.fuzz.corpus import corpus
@@ -433,8 +433,8 @@ def refusal_of(body: bytes) -> str:
     return "developed"
 
 
-def header(width: int, height: int, **more: Any) -> Header:
-    return Header(**{"format": "jpeg", "width": width, "height": height, "parts": (), **more})
+def header(width: int, height: int, **more: Any) -> ImageHeader:
+    return ImageHeader(**{"format": "jpeg", "width": width, "height": height, "parts": (), **more})
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ def header(width: int, height: int, **more: Any) -> Header:
         ),
     ],
 )
-def test_who_sends_too_many_pixels_is_told_what_would_help(found: Header, message: str) -> None:
+def test_who_sends_too_many_pixels_is_told_what_would_help(found: ImageHeader, message: str) -> None:
     with pytest.raises(Rejected, match=re.escape(message)):
         check_limits(found, Limits())
 

@@ -9,12 +9,12 @@ from PIL import Image, ImageChops, ImageDraw, ImageStat
 
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
-from darkroom.imaging.headers import Header, read_header
+from darkroom.imaging.headers import ImageHeader, read_header
 from darkroom.imaging.scaling.shrinking import quality_steps, shrink_of
 from proof.fakes.pictures import encoded, jpeg, opened
 
 
-def header(width: int, height: int, file_format: str = "JPEG") -> Header:
+def header(width: int, height: int, file_format: str = "JPEG") -> ImageHeader:
     body = io.BytesIO()
     Image.new("RGB", (width, height), "teal").save(body, file_format)
     found = read_header(body.getvalue())
@@ -72,9 +72,9 @@ def test_what_is_nearly_as_large_as_the_halved_picture_has_its_quality_raised() 
 
 def print_of_letters() -> Image.Image:
     """A page of small print, in which all detail is at the limit of what its pixels can show."""
-    page, letters = Image.new("L", (2016, 1512), "white"), random.Random(7)
+    page, dead_letters = Image.new("L", (2016, 1512), "white"), random.Random(7)
     for top in range(10, 1500, 15):
-        text = "".join(letters.choice("abcdefghilmnoprstu   ") for _ in range(330))
+        text = "".join(dead_letters.choice("abcdefghilmnoprstu   ") for _ in range(330))
         ImageDraw.Draw(page).text((10, top), text, fill="black")
     return page.resize((4032, 3024), Image.Resampling.NEAREST)
 

@@ -4,7 +4,7 @@ import secrets
 from pathlib import Path
 
 from darkroom.domain.kernel.tenants import Tenant, Tier
-from darkroom.operator.tenants.create_key import Ports, create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
@@ -12,7 +12,7 @@ from tests.invoke.deployed_stack import DeployedStack, sample_event
 def test_a_key_opens_for_its_tenant_until_it_is_revoked(stack: DeployedStack, tmp_path: Path) -> None:
     stack.tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     key, stored = create_key(
-        Ports(audit=trail_of(), tenants=stack.tenants, clock=lambda: 1, randomness=secrets.token_bytes),
+        CreateKeyPorts(audit=trail_of(), tenants=stack.tenants, clock=lambda: 1, randomness=secrets.token_bytes),
         "acme",
         label=None,
     )

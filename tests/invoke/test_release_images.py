@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from darkroom.domain.kernel.message import Message
-from darkroom.domain.schedules.hold import Batch, Entry, batch_key
+from darkroom.domain.schedules.hold import Batch, HeldMessage, batch_key
 from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
@@ -14,7 +14,7 @@ def test_what_still_waits_goes_to_its_lane_and_its_object_goes(stack: DeployedSt
     now = int(time.time()) * 1000
     row = stack.row(image_id)
     message = Message(image_id=image_id, tenant_id=row["tenant_id"], lane=row["lane"], run=1, schedule=0)
-    batch = Batch(level="release", wake_at=now, entries=(Entry(message=message, process_at=now),))
+    batch = Batch(level="release", wake_at=now, entries=(HeldMessage(message=message, process_at=now),))
     dumped = batch.dumped()
     event = sample_event("release_images") | {"key": batch_key(batch, dumped)}
     stack.put_hold(event["key"], dumped)

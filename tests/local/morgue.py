@@ -15,14 +15,14 @@ from darkroom.domain.kernel.errors import INTERNAL
 from tests.local.local_stack import PHOTO, LocalStack
 
 
-class Morgue:
+class DeadLetterFixture:
     """Makes images of the stack look given up, and checks what happens to them."""
 
     def __init__(self, stack: LocalStack) -> None:
         self._stack, self._dynamodb, sqs = stack, stack.client("dynamodb"), stack.client("sqs")
         urls = {"fast": stack.outputs["FastDeadLettersUrl"], "slow": stack.outputs["SlowDeadLettersUrl"]}
         keys = StoredSecret(lambda: stack.client("secretsmanager"), stack.physical_id("MessageKey"), clock=lambda: 0)
-        self.letters = DeadLetterQueues(sqs, sqs, urls, MessageSigner(keys, lambda: 0))
+        self.dead_letters = DeadLetterQueues(sqs, sqs, urls, MessageSigner(keys, lambda: 0))
 
     def row(self, image_id: str) -> Image:
         key = {"image_id": {"S": image_id}}
@@ -47,7 +47,7 @@ class Morgue:
             error=Failure(code=INTERNAL, message="It failed 5 times.", retryable=True),
         )
         self._dynamodb.put_item(TableName=self._stack.outputs["ImagesTableName"], Item=to_item(row))
-        self.letters.put(row.lane, message_for(row), explanation_of(row))
+        self.dead_letters.put(row.lane, message_for(row), explanation_of(row))
         return row
 
     def is_done_again(self, image: Image) -> bool:
@@ -56,6 +56,6 @@ class Morgue:
 
     def empty(self) -> None:
         """Removes the dead letters that are left."""
-        for queue in self.letters.queues:
-            for letter in self.letters.take(queue, 100).letters:
-                self.letters.remove(letter)
+        for queue in self.dead_letters.queues:
+            for dead_letter in self.dead_letters.take(queue, 100).dead_letters:
+                self.dead_letters.remove(dead_letter)

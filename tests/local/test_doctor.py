@@ -15,8 +15,8 @@ import pytest
 
 from console.doctor import alarms
 from console.doctor.checks import REPAIR, REVERT, Result, Status, judge
+from console.doctor.collect import READING, gather
 from console.doctor.facts import Facts
-from console.doctor.gather import READING, gather
 from console.doctor.work import CHECKLIST, CHECKS
 from console.stack.operators import Stack, open_stack
 from tests.local.local_stack import PHOTO, LocalStack, document_in, wait_until

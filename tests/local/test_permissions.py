@@ -21,7 +21,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from console.doctor.gather import ONE_OBJECT
+from console.doctor.collect import ONE_OBJECT
 from darkroom.aws.events.followers import PREFIX
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
@@ -219,8 +219,8 @@ def _counted(guarded: Guarded, tenant_id: str) -> bool:
 
 
 def _archived(guarded: Guarded) -> None:
-    letters = guarded.physical("SlowDeadLetters")
-    guarded.root("sqs").send_message(QueueUrl=letters, MessageBody="a dead letter of somebody else's")
+    dead_letters = guarded.physical("SlowDeadLetters")
+    guarded.root("sqs").send_message(QueueUrl=dead_letters, MessageBody="a dead letter of somebody else's")
     assert guarded.invoked("ArchiveDeadLettersFunction", {})["incomplete"] == []
 
 

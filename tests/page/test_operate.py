@@ -21,7 +21,7 @@ from darkroom.domain.kernel.errors import INTERNAL
 from darkroom.domain.kernel.instants import rfc3339
 from proof.page.planted import clock, image, plant
 from tests.local.local_stack import LocalStack, interrupt, wait_until
-from tests.local.morgue import Morgue
+from tests.local.morgue import DeadLetterFixture
 from tests.page.hostile import MARKUP
 from tests.page.visitor import LOOKS, Visitor
 
@@ -34,9 +34,9 @@ PARTS = (
 
 
 @pytest.fixture
-def morgue(stack: LocalStack) -> Iterator[Morgue]:
+def morgue(stack: LocalStack) -> Iterator[DeadLetterFixture]:
     """Images that were given up; what is left of them is removed."""
-    yield (morgue := Morgue(stack))
+    yield (morgue := DeadLetterFixture(stack))
     morgue.empty()
 
 
@@ -59,7 +59,7 @@ def opened(visitor: Visitor, address: str, *, width: int = WIDE, dark: bool = Fa
     return page
 
 
-def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgue: Morgue) -> None:
+def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgue: DeadLetterFixture) -> None:
     given_up = morgue.give_up()
     with operating(visitor, "--write") as address:
         page = opened(visitor, address)
@@ -78,7 +78,7 @@ def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgu
 
 
 def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stopped(
-    visitor: Visitor, morgue: Morgue
+    visitor: Visitor, morgue: DeadLetterFixture
 ) -> None:
     morgue.give_up()
     run: dict[str, Any] = {
@@ -189,7 +189,7 @@ def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
         expect(page.get_by_role("row").filter(has_text=rows[0].image_id)).to_have_count(0)
 
 
-def test_without_write_it_only_reads(visitor: Visitor, morgue: Morgue) -> None:
+def test_without_write_it_only_reads(visitor: Visitor, morgue: DeadLetterFixture) -> None:
     morgue.give_up()
     error = Failure(code=INTERNAL, message="It failed 5 times.", retryable=True)
     owed = image(visitor.account.tenant_id, 1, status=Status.FAILED, error=error, dead_letter=DeadLetterState.OWED)
@@ -232,7 +232,7 @@ def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:
             expect(page.get_by_role("alert")).to_contain_text("The token of this run is missing or wrong")
 
 
-def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: Morgue) -> None:
+def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: DeadLetterFixture) -> None:
     given_up = morgue.give_up(error_type=MARKUP, message=MARKUP)
     with operating(visitor, "--write") as address:
         page = opened(visitor, address)
@@ -313,7 +313,7 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: Morgue, width: int, dark: bool) -> None:
+def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: DeadLetterFixture, width: int, dark: bool) -> None:
     given_up = morgue.give_up()
     with operating(visitor, "--write") as address:
         page = opened(visitor, address, width=width, dark=dark)

@@ -16,12 +16,13 @@ from darkroom.domain.images.image import DeadLetterState, Image, Status
 from darkroom.domain.images.transitions import complete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.operations.dead_letters.list_dead_letters import Ports as ListDeadLettersPorts
-from darkroom.operations.dead_letters.list_dead_letters import Selection, list_dead_letters
-from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweeping.sweep_due_images import sweep_due_images
-from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropDeadLettersPorts
-from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters
+from darkroom.operations.dead_letters.list_dead_letters import (
+    DeadLetterSelection,
+    ListDeadLettersPorts,
+    list_dead_letters,
+)
+from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
+from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
 from darkroom.operator.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
@@ -30,7 +31,7 @@ from darkroom.operator.dead_letters.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.at_once import one_after_another
 from proof.fakes.audit import trail_of
@@ -90,11 +91,11 @@ class Night:
 
     images: FakeImages = field(default_factory=FakeImages)
     lanes: FakeLanes = field(default_factory=FakeLanes)
-    letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
+    dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
     now: int = NOW + 60_000
 
     def __post_init__(self) -> None:
-        self.redrives = FakeRedrives(self.letters, self.lanes)
+        self.redrives = FakeRedrives(self.dead_letters, self.lanes)
         rows = [given_up(number) for number in range(4)]
         rows[2] = replace(rows[2], dead_letter=DeadLetterState.OWED, due_at=NOW)
         rows[3] = replace(rows[3], status=Status.DONE, dead_letter=None)
@@ -102,14 +103,14 @@ class Night:
             self.images.rows[row.image_id] = row
             body = f'{{"image_id":"{row.image_id}","tenant_id":"default","lane":"slow","run":1,"schedule":0}}'
             for _ in range(2 if number == 1 else 1):
-                self.letters.lie_down("slow", body)
+                self.dead_letters.lie_down("slow", body)
 
     def operator(self, fault: Fault) -> QueuePorts:
         return QueuePorts(
             audit=trail_of(),
             images=Wrapped("images", self.images, fault),
             lanes=Wrapped("lanes", self.lanes, fault),
-            dead_letters=Wrapped("letters", self.letters, fault),
+            dead_letters=Wrapped("letters", self.dead_letters, fault),
             redrives=Wrapped("redrives", self.redrives, fault),
             clock=lambda: self.now,
             pause=self.pause,
@@ -121,14 +122,14 @@ class Night:
     def meanwhile(self, who: str) -> None:
         """The minutes until the operator runs the same command again."""
         self.now += 61_000
-        self.letters.hidden.clear()
+        self.dead_letters.hidden.clear()
         if "sweeper" in who:
             self.sweep()
         if "worker" in who:
             self.work()
 
     def sweep(self) -> None:
-        ports = SweepPorts(
+        ports = SweepDueImagesPorts(
             images=self.images,
             uploads=FakeUploads(),
             originals=FakeOriginals(),
@@ -139,7 +140,7 @@ class Night:
             upload_queue=FakeUploadQueue(),
             fetch_queue=FakeFetchQueue(),
             reservations=FakeReservations(),
-            dead_letters=self.letters,
+            dead_letters=self.dead_letters,
             clock=lambda: self.now,
             at_once=one_after_another,
             service=LANES,
@@ -163,14 +164,14 @@ class Night:
         for _ in range(6):
             self.work()
             self.now += 1_300_000
-            self.letters.hidden.clear()
+            self.dead_letters.hidden.clear()
             self.sweep()
         self.work()
 
 
 def letter_by_letter(night: Night, ports: QueuePorts) -> None:
-    pace = Pace(per_second=1000, clock=ports.clock, pause=ports.pause)
-    assert replay_dead_letters(ports, "slow", Selection(), pace=pace, stop=lambda: False, counts=Counts())
+    pace = RateLimiter(per_second=1000, clock=ports.clock, pause=ports.pause)
+    assert replay_dead_letters(ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: False, counts=Counts())
 
 
 def all_at_once(night: Night, ports: QueuePorts) -> None:
@@ -228,19 +229,19 @@ def assert_each_once(night: Night) -> None:
     assert [(row.status, row.run) for row in rows] == [(Status.DONE, 2)] * 3 + [(Status.DONE, 1)]
     assert [row.due_at for row in rows] == [None] * 4
     listing = list_dead_letters(
-        ListDeadLettersPorts(dead_letters=night.letters, images=night.images, clock=lambda: night.now),
+        ListDeadLettersPorts(dead_letters=night.dead_letters, images=night.images, clock=lambda: night.now),
         ("slow",),
         limit=100,
     )
     assert {case.verdict for case in listing.cases} <= {Verdict.SETTLED}, "what is left can be dropped"
     drop_dead_letters(
         DropDeadLettersPorts(
-            audit=trail_of(), dead_letters=night.letters, images=night.images, clock=lambda: night.now
+            audit=trail_of(), dead_letters=night.dead_letters, images=night.images, clock=lambda: night.now
         ),
         "slow",
-        Selection(),
+        DeadLetterSelection(),
         force=False,
         stop=lambda: False,
         counts=Counts(counts=Counter()),
     )
-    assert night.letters.lying["slow"] == []
+    assert night.dead_letters.lying["slow"] == []

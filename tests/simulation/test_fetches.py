@@ -14,8 +14,7 @@ from darkroom.domain.images.image import Image, Status, message_for
 from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS
 from darkroom.domain.imports.fetch import Unfetched
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operations.images.delete_image import Ports as DeletePorts
-from darkroom.operations.images.delete_image import delete_image
+from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
 
@@ -114,7 +113,7 @@ class History:
 
     def delete(self) -> None:
         self.plan.clear()
-        delete_image(self.world.ports(DeletePorts), self.image_id, tenant_id="default")
+        delete_image(self.world.ports(DeleteImagePorts), self.image_id, tenant_id="default")
 
     def _survive(self, work: Any) -> None:
         with suppress(ProcessDied, Retryable):

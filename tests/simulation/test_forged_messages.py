@@ -10,22 +10,19 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from darkroom.aws.kernel.signing import MessageSigner
-from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import Image, Status, message_for
 from darkroom.domain.kernel.lanes import DELIVERY, EVENTS, HOLD, LANES, UPLOAD
 from darkroom.domain.kernel.message import Message, read_message
-from darkroom.domain.kernel.signature import Mistrust, Received
+from darkroom.domain.kernel.signature import Received, VerificationFailure
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.uploads.upload_notification import is_of_s3, read_notification
 from darkroom.domain.webhooks import delivery as deliveries
 from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, read_delivery_message
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
-from darkroom.operations.schedules.hold_images import Ports as HoldPorts
-from darkroom.operations.schedules.hold_images import hold_images
-from darkroom.operations.usage.count_usage import Ports as UsagePorts
-from darkroom.operations.usage.count_usage import count_usage
-from darkroom.operations.webhooks.create_deliveries import Ports as CreatePorts
-from darkroom.operations.webhooks.create_deliveries import create_deliveries
+from darkroom.operations.schedules.hold_images import HoldImagesPorts, hold_images
+from darkroom.operations.usage.count_usage import CountUsagePorts, count_usage
+from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
 from darkroom.operations.webhooks.manage_webhooks import create_webhook, remove_webhook
 from proof.fakes import FakeDeadLetters, World
 from proof.fakes.events import FakeUsage
@@ -51,7 +48,9 @@ class Besieged:
     queue: str
     chance: random.Random
     world: World = field(default_factory=World)
-    letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={queue: [] for queue in QUEUES}))
+    dead_letters: FakeDeadLetters = field(
+        default_factory=lambda: FakeDeadLetters(lying={queue: [] for queue in QUEUES})
+    )
     holds: FakeHolds = field(default_factory=FakeHolds)
     wake_ups: FakeWakeUps = field(default_factory=FakeWakeUps)
     deliveries: int = 0
@@ -74,7 +73,7 @@ class Besieged:
 
     @property
     def checking(self) -> CheckPorts:
-        return CheckPorts(message_keys=KEYS, rejected_messages=self.letters)
+        return CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
 
     def message(self) -> Message:
         """What our own code may once have sent for one of the images."""
@@ -85,17 +84,17 @@ class Besieged:
         self.deliveries += 1
         return received(self.queue, message, message_id=f"message-{self.deliveries}")
 
-    def receive(self, message: Received) -> Mistrust | None:
+    def receive(self, message: Received) -> VerificationFailure | None:
         """What the receiver of this queue does with the message."""
         if self.queue == HOLD:
-            ports = HoldPorts(
+            ports = HoldImagesPorts(
                 lanes=self.world.lanes,
                 holds=self.holds,
                 wake_ups=self.wake_ups,
                 clock=self.world.clock,
                 known_lanes=LANES,
                 message_keys=KEYS,
-                rejected_messages=self.letters,
+                rejected_messages=self.dead_letters,
             )
             return hold_images(ports, [message], out_of_time=lambda: False).rejected.get(0)
         allowed = is_of_s3 if self.queue == UPLOAD else (lambda body: False)
@@ -175,17 +174,19 @@ def test_none_of_a_thousand_does_what_its_row_does_not_allow(kind: Callable[[Bes
         assert dict(stack.world.originals.objects) == originals
         assert len(stack.world.lanes.sent) == sent
         assert (stack.holds.objects, stack.wake_ups.wakings) == ({}, {})
-        told = {json.loads(letter.body)["message_id"]: letter for letter in stack.letters.lying[queue]}
+        told = {
+            json.loads(dead_letter.body)["message_id"]: dead_letter for dead_letter in stack.dead_letters.lying[queue]
+        }
         assert told.keys() == {message.message_id for message in messages}, "each has exactly one dead letter"
-        assert len(stack.letters.lying[queue]) == COUNT
+        assert len(stack.dead_letters.lying[queue]) == COUNT
         reasons = [json.loads(told[message.message_id].explanation or "")["cause"] for message in messages]
         assert reasons == mistrusts
     else:
         assert set(mistrusts) == {None}, "they are ours, and the row decides"
-        assert stack.letters.lying[queue] == []
+        assert stack.dead_letters.lying[queue] == []
         assert unchanged(before, stack.world.images.rows)
     assert dict(stack.world.outputs.objects) == objects
-    assert sum(map(len, stack.letters.lying.values())) == len(stack.letters.lying[queue])
+    assert sum(map(len, stack.dead_letters.lying.values())) == len(stack.dead_letters.lying[queue])
 
 
 def unchanged(before: dict[str, Image], after: dict[str, Image]) -> bool:
@@ -212,10 +213,10 @@ def test_what_was_rejected_is_rejected_again_when_it_is_moved_back() -> None:
     stack = Besieged(queue="slow", chance=random.Random(1))
     first = forged(stack)
     stack.receive(first)
-    (letter,) = stack.letters.lying["slow"]
-    back = Received(message_id="moved", body=letter.body, group=None, signature=None, sent_at=stack.world.now)
-    assert stack.receive(back) is Mistrust.MOVED_BACK
-    assert json.loads(stack.letters.lying["slow"][1].body) == json.loads(letter.body)
+    (dead_letter,) = stack.dead_letters.lying["slow"]
+    back = Received(message_id="moved", body=dead_letter.body, group=None, signature=None, sent_at=stack.world.now)
+    assert stack.receive(back) is VerificationFailure.MOVED_BACK
+    assert json.loads(stack.dead_letters.lying["slow"][1].body) == json.loads(dead_letter.body)
 
 
 # ── The queue of deliveries ──────────────────────────────────────────────────────────────────────────────────────────
@@ -233,7 +234,7 @@ class BesiegedWebhooks:
 
     chance: random.Random
     world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
-    letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={DELIVERY: []}))
+    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={DELIVERY: []}))
     messages: int = 0
 
     def __post_init__(self) -> None:
@@ -261,9 +262,9 @@ class BesiegedWebhooks:
         """What our own code has once sent for a delivery of one of these statuses."""
         return deliveries.message_for(self.chance.choice([row for row in self.rows if row.status in statuses]))
 
-    def receive(self, message: Received) -> Mistrust | None:
+    def receive(self, message: Received) -> VerificationFailure | None:
         """What the receiver of this queue does with the message."""
-        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.letters)
+        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
         mistrust = check_message(checking, DELIVERY, message)
         if mistrust is None:
             self.world.deliver(read_delivery_message(message.body))
@@ -316,18 +317,18 @@ def test_none_of_a_thousand_has_a_webhook_sent(kind: Callable[[BesiegedWebhooks]
     mistrusts = [stack.receive(message) for message in messages]
     assert len(stack.world.receiver.requests) == requests
     assert all_of(stack.world) == rows
-    letters = stack.letters.lying[DELIVERY]
+    dead_letters = stack.dead_letters.lying[DELIVERY]
     if kind in (forged_delivery, foreign_delivery):
         assert None not in mistrusts
         assert dict(stack.world.endpoints.rows) == endpoints, "no row is touched"
         assert stack.world.delivery_queue.sent == sent
-        told = {json.loads(letter.body)["message_id"]: letter for letter in letters}
-        assert len(letters) == COUNT
+        told = {json.loads(dead_letter.body)["message_id"]: dead_letter for dead_letter in dead_letters}
+        assert len(dead_letters) == COUNT
         reasons = [json.loads(told[message.message_id].explanation or "")["cause"] for message in messages]
         assert reasons == mistrusts
     else:
         assert set(mistrusts) == {None}, "they are ours, and the row decides"
-        assert letters == []
+        assert dead_letters == []
 
 
 def all_of(world: WebhooksWorld) -> list[Delivery]:
@@ -358,7 +359,7 @@ class BesiegedConsumers:
     chance: random.Random
     world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
     usage: FakeUsage = field(default_factory=FakeUsage)
-    letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={EVENTS: []}))
+    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={EVENTS: []}))
     messages: int = 0
 
     def __post_init__(self) -> None:
@@ -369,24 +370,24 @@ class BesiegedConsumers:
         for one in self.told:
             self.receive(self.genuine(one))
 
-    def genuine(self, one: Event, *, queue: str = EVENTS, signer: MessageSigner = SIGNER) -> Received:
+    def genuine(self, one: PublishedEvent, *, queue: str = EVENTS, signer: MessageSigner = SIGNER) -> Received:
         self.messages += 1
         body, message_id = body_of(one, source="/darkroom/test"), f"message-{self.messages}"
         return received(queue, body, group=one.tenant_id, signer=signer, message_id=message_id)
 
-    def receive(self, message: Received) -> Mistrust | None:
+    def receive(self, message: Received) -> VerificationFailure | None:
         """What this consumer does with the message."""
-        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.letters)
+        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
         mistrust = check_message(checking, EVENTS, message)
         if mistrust is None and self.consumer == "usage":
-            assert not count_usage(UsagePorts(usage=self.usage, clock=self.world.clock), [message.body]).failures
+            assert not count_usage(CountUsagePorts(usage=self.usage, clock=self.world.clock), [message.body]).failures
         elif mistrust is None:
-            assert not create_deliveries(self.world.ports(CreatePorts), [message.body]).failures
+            assert not create_deliveries(self.world.ports(CreateDeliveriesPorts), [message.body]).failures
             self.world.run()
         return mistrust
 
 
-def told(number: int, kind: EventType) -> Event:
+def told(number: int, kind: EventType) -> PublishedEvent:
     """An event of one of two tenants' images."""
     tenant_id, image_id = ("acme", "umbra")[number % 2], f"{number:026d}"
     details: dict[str, object] = {"bytes": 500} if kind is EventType.ACCEPTED else {"variants": []}
@@ -437,12 +438,14 @@ def test_none_of_a_thousand_is_counted_or_sent(kind: Callable[[BesiegedConsumers
     messages = [kind(stack) for _ in range(COUNT)]
     mistrusts = [stack.receive(message) for message in messages]
     assert (stack.usage.sums, all_of(stack.world), len(stack.world.receiver.requests)) == (sums, rows, requests)
-    letters = stack.letters.lying[EVENTS]
+    dead_letters = stack.dead_letters.lying[EVENTS]
     if kind in (forged_event, foreign_event):
         assert None not in mistrusts
-        explained = {json.loads(one.body)["message_id"]: json.loads(one.explanation or "")["cause"] for one in letters}
-        assert len(letters) == COUNT
+        explained = {
+            json.loads(one.body)["message_id"]: json.loads(one.explanation or "")["cause"] for one in dead_letters
+        }
+        assert len(dead_letters) == COUNT
         assert [explained[message.message_id] for message in messages] == mistrusts
     else:
         assert set(mistrusts) == {None}, "they are ours, and have been heard of"
-        assert letters == []
+        assert dead_letters == []

@@ -190,5 +190,5 @@ def test_a_refused_image_has_no_dead_letter(model: Model) -> None:
 def test_an_image_that_kills_its_workers_ends_with_one_dead_letter_that_explains_itself(model: Model) -> None:
     submitted(model, KILLER)
     model.settle()
-    (letter,) = model.dead_letters.all()
-    assert letter.explanation is not None and '"cause": "worker_lost"' in letter.explanation
+    (dead_letter,) = model.dead_letters.all()
+    assert dead_letter.explanation is not None and '"cause": "worker_lost"' in dead_letter.explanation

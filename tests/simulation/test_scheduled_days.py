@@ -12,12 +12,14 @@ from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.schedules.periods import Period
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.operator.schedules.list_scheduled import Ports as ListScheduledPorts
-from darkroom.operator.schedules.list_scheduled import Selection, ids_in_order
-from darkroom.operator.schedules.reschedule_scheduled import LOOK_SECONDS, reschedule_scheduled
-from darkroom.operator.schedules.reschedule_scheduled import Ports as RescheduleScheduledPorts
+from darkroom.operator.schedules.list_scheduled import ListScheduledPorts, ScheduledSelection, ids_in_order
+from darkroom.operator.schedules.reschedule_scheduled import (
+    LOOK_SECONDS,
+    RescheduleScheduledPorts,
+    reschedule_scheduled,
+)
 from proof.fakes import World
-from proof.fakes.audit import deeds_of
+from proof.fakes.audit import audited_action_of
 from proof.fakes.pictures import jpeg
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
 
@@ -35,13 +37,13 @@ class _Day:
         self.ids = [self.world.submit(PHOTO, timetable=read_timetable(delay=delay)).image.image_id for delay in DELAYS]
         self.times = [self.world.row(image_id).process_at for image_id in self.ids]
         now = self.world.now
-        self.day = Selection(period=Period(starts_at=now, ends_at=now + DAY), lanes=("slow",))
+        self.day = ScheduledSelection(period=Period(starts_at=now, ends_at=now + DAY), lanes=("slow",))
 
     def move(self, fault: Fault, *, index_is_behind: bool = False) -> None:
         world = self.world
         images = Wrapped("images", world.images, fault)
         ports = RescheduleScheduledPorts(
-            deeds=deeds_of(),
+            audited=audited_action_of(),
             images=images,
             lanes=Wrapped("lanes", world.lanes, fault),
             hold_queue=Wrapped("hold queue", world.hold_queue, fault),

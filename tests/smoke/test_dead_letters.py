@@ -10,12 +10,12 @@ import pytest
 
 from darkroom.domain.kernel.lanes import LANES
 from tests.local.local_stack import LocalStack, wait_until
-from tests.local.morgue import Morgue
+from tests.local.morgue import DeadLetterFixture
 
 
 @pytest.fixture
-def morgue(stack: LocalStack) -> Iterator[Morgue]:
-    yield (morgue := Morgue(stack))
+def morgue(stack: LocalStack) -> Iterator[DeadLetterFixture]:
+    yield (morgue := DeadLetterFixture(stack))
     morgue.empty()
 
 
@@ -25,7 +25,7 @@ def dlq(stack: LocalStack, *arguments: str) -> str:
     return done.stdout
 
 
-def test_what_was_given_up_is_listed_explained_and_replayed(stack: LocalStack, morgue: Morgue) -> None:
+def test_what_was_given_up_is_listed_explained_and_replayed(stack: LocalStack, morgue: DeadLetterFixture) -> None:
     image = morgue.give_up()
     listing: dict[str, Any] = json.loads(dlq(stack, "ls", "--json"))
     (case,) = listing["cases"]
@@ -38,7 +38,7 @@ def test_what_was_given_up_is_listed_explained_and_replayed(stack: LocalStack, m
     assert "No dead letters" in dlq(stack, "ls")
 
 
-def test_a_whole_lane_is_moved_back_and_developed_again(stack: LocalStack, morgue: Morgue) -> None:
+def test_a_whole_lane_is_moved_back_and_developed_again(stack: LocalStack, morgue: DeadLetterFixture) -> None:
     images = [morgue.give_up(), morgue.give_up()]
     said = dlq(stack, "replay", "--all", "--rate", "500", "--yes")
     assert "Replayed 2 images; SQS moved 2 dead letters back." in said
@@ -47,7 +47,7 @@ def test_a_whole_lane_is_moved_back_and_developed_again(stack: LocalStack, morgu
     assert "No dead letters" in dlq(stack, "ls")
 
 
-def test_what_is_left_can_be_archived_and_dropped(stack: LocalStack, morgue: Morgue) -> None:
+def test_what_is_left_can_be_archived_and_dropped(stack: LocalStack, morgue: DeadLetterFixture) -> None:
     image = morgue.give_up()
     assert "Archived 1 dead letter to s3://" in dlq(stack, "archive", "--older-than", "0s", "--yes")
     assert "1 were there before" in dlq(stack, "archive", "--older-than", "0s", "--yes")

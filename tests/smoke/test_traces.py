@@ -16,7 +16,7 @@ from console.stack.operators import open_stack
 from darkroom.aws.operator.log_groups import LogGroups
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.operator.trace import LogLine, Trace
-from darkroom.operator.observation.trace_image import Ports, trace_image
+from darkroom.operator.observation.trace_image import TraceImagePorts, trace_image
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.unit.console.fake_api import FakeApi
@@ -142,7 +142,7 @@ def traced(stack: LocalStack, image_ids: Collection[str]) -> tuple[ReadOnce, dic
 
     def all_are_complete() -> ReadOnce | None:
         logs = ReadOnce(operators.log_lines)
-        ports = Ports(
+        ports = TraceImagePorts(
             images=operators.images,
             endpoints=operators.endpoints,
             deliveries=operators.deliveries,

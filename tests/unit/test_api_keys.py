@@ -19,7 +19,7 @@ from darkroom.domain.tenants.api_keys import (
     is_key_id,
     key_from_bits,
     key_id_of,
-    opens,
+    matches_key,
 )
 
 KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
@@ -76,10 +76,10 @@ def test_an_id_is_eight_digits(text: str, yes: bool) -> None:
 
 def test_a_key_opens_what_was_stored_of_it_and_nothing_else() -> None:
     other = key_from_bits(bytes(RANDOM_BYTES))
-    assert opens(KEY, STORED)
-    assert not opens(other, STORED)
-    assert not opens(KEY, replace(STORED, digest=digest_of(other)))
-    assert not opens(KEY, None)
+    assert matches_key(KEY, STORED)
+    assert not matches_key(other, STORED)
+    assert not matches_key(KEY, replace(STORED, digest=digest_of(other)))
+    assert not matches_key(KEY, None)
 
 
 def test_nothing_that_is_stored_gives_the_secret_away() -> None:

@@ -26,12 +26,12 @@ def test_dead_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -
     (attempt,) = document["explanation"]["attempts"]
     assert (attempt["error_type"], "boom" in str(document)) == ("ZeroDivisionError", False)
     assert (document["verdict"], document["image"]["status"]) == ("failed", "failed")
-    assert len(office.letters.lying["slow"]) == 2 and office.in_hand == set()
+    assert len(office.dead_letters.lying["slow"]) == 2 and office.in_hand == set()
 
 
 def test_a_dead_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
     office = Office()
-    office.letters.lie_down("fast", "\x00 no message")
+    office.dead_letters.lie_down("fast", "\x00 no message")
     assert office.archive_all().outcomes == Counter(archived=1)
     ((_, document),) = office.archive.objects.items()
     assert (document["body"], document["explanation"], document["image"]) == ("\x00 no message", None, None)
@@ -40,14 +40,14 @@ def test_a_dead_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
 def test_a_queue_that_does_not_answer_keeps_no_other_from_being_archived() -> None:
     office = Office()
     office.place(FAILED, sent_at=0)
-    take = office.letters.take
+    take = office.dead_letters.take
 
     def throttled(queue: str, limit: int) -> Any:
         if queue == "fast":
             raise Retryable("throttled")
         return take(queue, limit)
 
-    office.letters.take = throttled  # type: ignore[method-assign]
+    office.dead_letters.take = throttled  # type: ignore[method-assign]
     archiving = office.archive_all()
     assert (list(archiving.problems), archiving.outcomes) == (["fast"], Counter(archived=1))
 

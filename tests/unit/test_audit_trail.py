@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.operator.audit import MOST_TARGETS, Entry, Recorded, State, document, read_document, split
+from darkroom.domain.operator.audit import MOST_TARGETS, AuditEntry, Recorded, State, document, read_document, split
 from proof.fakes.audit import ACTOR, FakeAudit, trail_of
 
 NOW = 1_795_251_600_000
 
 
-def entry(**changes: Any) -> Entry:
-    return Entry(**{"action_id": "a1", "action": "replay", "state": State.DONE, "at": NOW, **changes})
+def entry(**changes: Any) -> AuditEntry:
+    return AuditEntry(**{"action_id": "a1", "action": "replay", "state": State.DONE, "at": NOW, **changes})
 
 
 def test_an_action_is_announced_with_what_it_is_about_before_it_changes_anything() -> None:
     log = FakeAudit()
-    with trail_of(log).action("revoke_key", "k1", tenant_id="acme", since=None) as deeds:
+    with trail_of(log).action("revoke_key", "k1", tenant_id="acme", since=None) as audited:
         (line,) = log.lines
         assert (line.actor, line.stack, line.entry.state) == (ACTOR, "shop", State.BEGUN)
         assert (dict(line.entry.about), list(line.entry.targets)) == ({"tenant_id": "acme"}, ["k1"])
-        deeds.add("k1", "revoked")
+        audited.add("k1", "revoked")
     assert log.told == [("revoke_key", "begun"), ("revoke_key", "done")]
     assert len({line.entry.action_id for line in log.lines}) == 1
     assert dict(log.lines[-1].entry.counts) == {"revoked": 1}
@@ -42,8 +42,8 @@ def test_nothing_is_begun_if_the_log_does_not_answer() -> None:
 @pytest.mark.guards("audit-unwritten-end-tolerated")
 def test_an_action_whose_end_cannot_be_written_is_done_and_the_operator_is_told() -> None:
     log, missed = FakeAudit(down_from=2), list[str]()
-    with trail_of(log, missed=missed).action("create_key") as deeds:
-        deeds.add("k1", "created")
+    with trail_of(log, missed=missed).action("create_key") as audited:
+        audited.add("k1", "created")
     assert log.told == [("create_key", "begun")]
     assert len(missed) == 1 and "What was done is done." in missed[0]
 
@@ -62,8 +62,8 @@ def test_what_failed_or_was_interrupted_says_so_and_repeats_no_text_of_an_error(
         raise LookupError("a secret")
     with pytest.raises(KeyboardInterrupt), trail_of(log).action("drop"):
         raise KeyboardInterrupt
-    with trail_of(log).action("drop") as deeds:
-        deeds.interrupt()
+    with trail_of(log).action("drop") as audited:
+        audited.interrupt()
     ends = [line.entry for line in log.lines if line.entry.state is not State.BEGUN]
     assert [(end.state, end.error) for end in ends] == [
         (State.FAILED, "LookupError"),
@@ -82,10 +82,10 @@ def test_what_changed_nothing_is_not_in_the_log() -> None:
 
 def test_an_action_that_may_change_nothing_is_announced_once_at_its_first_change() -> None:
     log = FakeAudit()
-    with trail_of(log).action("replay", is_certain=False, queue="slow") as deeds:
+    with trail_of(log).action("replay", is_certain=False, queue="slow") as audited:
         for number in range(3):
-            deeds.begin(f"i{number}")
-            deeds.add(f"i{number}", "replayed")
+            audited.begin(f"i{number}")
+            audited.add(f"i{number}", "replayed")
     assert log.told == [("replay", "begun"), ("replay", "done")]
     assert list(log.lines[0].entry.targets) == ["i0"]
     assert list(log.lines[1].entry.targets) == ["i0", "i1", "i2"]
@@ -94,8 +94,8 @@ def test_an_action_that_may_change_nothing_is_announced_once_at_its_first_change
 @pytest.mark.guards("audit-entry-targets-bound")
 def test_many_ids_are_written_as_they_come_in_entries_that_fit() -> None:
     log = FakeAudit()
-    with trail_of(log).action("cancel_day") as deeds, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: deeds.add(f"{number:026d}", "deleted"), range(2 * MOST_TARGETS + 7)))
+    with trail_of(log).action("cancel_day") as audited, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: audited.add(f"{number:026d}", "deleted"), range(2 * MOST_TARGETS + 7)))
         assert len(log.lines) == 3, "a command that is killed leaves few ids unwritten"
     told = [line.entry for line in log.lines]
     assert [one.state for one in told] == [State.BEGUN, State.GOING_ON, State.GOING_ON, State.DONE]
@@ -106,12 +106,12 @@ def test_many_ids_are_written_as_they_come_in_entries_that_fit() -> None:
 
 def test_a_log_that_falls_silent_ends_the_work_and_loses_no_id() -> None:
     log = FakeAudit(down_from=2)
-    with pytest.raises(Retryable), trail_of(log).action("cancel_day") as deeds:
+    with pytest.raises(Retryable), trail_of(log).action("cancel_day") as audited:
         for number in range(MOST_TARGETS + 1):
             if number == MOST_TARGETS:
                 pytest.fail("it goes on without a log")
             try:
-                deeds.add(str(number), "deleted")
+                audited.add(str(number), "deleted")
             except Retryable:
                 log.down_from = None
                 raise

@@ -22,21 +22,20 @@ from darkroom.operator.events import republish_events as republishing
 from darkroom.operator.images import redo_image as redoing
 from darkroom.operator.images import remove_orphans as removing
 from darkroom.operator.images.list_orphans import Look, Orphan
-from darkroom.operator.kernel.pace import Pace
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.operator.schedules import cancel_scheduled as cancelling
 from darkroom.operator.schedules import reschedule_scheduled as rescheduling
 from darkroom.operator.schedules import stop_releases as stopping
-from darkroom.operator.schedules.list_scheduled import Selection
+from darkroom.operator.schedules.list_scheduled import ScheduledSelection
 from darkroom.operator.tenants import add_tenant as adding
 from darkroom.operator.tenants import change_tenant as changing
 from darkroom.operator.tenants import create_key as creating
 from darkroom.operator.tenants import revoke_key as revoking
 from darkroom.operator.tenants import rotate_key as rotating
-from darkroom.operator.tenants.erase_tenant import Ports as ErasePorts
-from darkroom.operator.tenants.erase_tenant import forget_tenants
+from darkroom.operator.tenants.erase_tenant import EraseTenantPorts, forget_tenants
 from darkroom.operator.usage import recount_stored as recounting
-from darkroom.operator.webhooks import mend_webhook as mending
+from darkroom.operator.webhooks import enable_webhook as mending
 from darkroom.ports.images import StoredVersion
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.dead_letters import FakeRedrives
@@ -97,18 +96,18 @@ class Operated(Observed):
         )
 
     @property
-    def tomorrow(self) -> Selection:
+    def tomorrow(self) -> ScheduledSelection:
         """What waits for tomorrow."""
-        return Selection(period=Period(starts_at=self.now, ends_at=self.now + 2 * DAY), lanes=("fast", "slow"))
+        return ScheduledSelection(period=Period(starts_at=self.now, ends_at=self.now + 2 * DAY), lanes=("fast", "slow"))
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> RateLimiter:
         """One that never waits."""
-        return Pace(per_second=1000, clock=self.clock, pause=lambda _: None)
+        return RateLimiter(per_second=1000, clock=self.clock, pause=lambda _: None)
 
 
 def _replay(world: Operated) -> object:
-    ports = world.ports(replaying.Ports)
+    ports = world.ports(replaying.ReplayDeadLettersPorts)
     return replaying.replay_dead_letters(
         ports, "slow", EVERYTHING, pace=world.pace, stop=lambda: False, counts=replaying.Counts()
     )
@@ -121,13 +120,18 @@ def _replay_all(world: Operated) -> object:
 
 def _drop(world: Operated) -> object:
     return dropping.drop_dead_letters(
-        world.ports(dropping.Ports), "slow", EVERYTHING, force=True, stop=lambda: False, counts=replaying.Counts()
+        world.ports(dropping.DropDeadLettersPorts),
+        "slow",
+        EVERYTHING,
+        force=True,
+        stop=lambda: False,
+        counts=replaying.Counts(),
     )
 
 
 def _change(world: Operated) -> object:
     return changing.change_tenant(
-        world.ports(changing.Ports), "acme", lambda tenant: replace(tenant, state=TenantState.SUSPENDED)
+        world.ports(changing.ChangeTenantPorts), "acme", lambda tenant: replace(tenant, state=TenantState.SUSPENDED)
     )
 
 
@@ -139,26 +143,29 @@ def _remove_orphans(world: Operated) -> object:
     look = Look(
         originals=1000, orphans=1, size_bytes=3, oldest_at=1, young=0, held=(orphan,), foreign=0, foreign_keys=()
     )
-    patience = Patience(pause=lambda _: None, stop=lambda: False)
-    ports = world.ports(removing.Ports, originals=world.versions, patience=patience)
+    patience = TransientRetry(pause=lambda _: None, stop=lambda: False)
+    ports = world.ports(removing.RemoveOrphansPorts, originals=world.versions, patience=patience)
     return removing.remove_orphans(ports, look, table_is_whole=False)
 
 
 def _stop_releases(world: Operated) -> object:
-    patience = Patience(pause=lambda _: None, stop=lambda: False)
-    return stopping.stop_releases(world.ports(stopping.Ports, patience=patience))
+    patience = TransientRetry(pause=lambda _: None, stop=lambda: False)
+    return stopping.stop_releases(world.ports(stopping.StopReleasesPorts, patience=patience))
 
 
 def _in_a_day(world: Operated, work: Callable[[Any], object]) -> object:
-    with world.audit.action("a_day", is_certain=False) as deeds:
-        return work(deeds)
+    with world.audit.action("a_day", is_certain=False) as audited:
+        return work(audited)
 
 
 def _cancel(world: Operated) -> object:
     return _in_a_day(
         world,
-        lambda deeds: cancelling.cancel_scheduled(
-            world.ports(cancelling.Ports, deeds=deeds), world.waiting, world.tomorrow, remove_at=world.now
+        lambda audited: cancelling.cancel_scheduled(
+            world.ports(cancelling.CancelScheduledPorts, audited=audited),
+            world.waiting,
+            world.tomorrow,
+            remove_at=world.now,
         ),
     )
 
@@ -166,50 +173,62 @@ def _cancel(world: Operated) -> object:
 def _reschedule(world: Operated) -> object:
     return _in_a_day(
         world,
-        lambda deeds: rescheduling.reschedule_scheduled(
-            world.ports(rescheduling.Ports, deeds=deeds), world.waiting, world.tomorrow, lambda at: at + 7 * DAY
+        lambda audited: rescheduling.reschedule_scheduled(
+            world.ports(rescheduling.RescheduleScheduledPorts, audited=audited),
+            world.waiting,
+            world.tomorrow,
+            lambda at: at + 7 * DAY,
         ),
     )
 
 
 def _erase(world: Operated) -> object:
-    return _in_a_day(world, lambda deeds: forget_tenants(world.ports(ErasePorts), ["acme"], deeds))
+    return _in_a_day(world, lambda audited: forget_tenants(world.ports(EraseTenantPorts), ["acme"], audited))
 
 
 def _republish(world: Operated) -> object:
-    ports = world.ports(republishing.Ports)
-    return republishing.republish_events(ports, republishing.Wanted(since=0), pace=world.pace)
+    ports = world.ports(republishing.RepublishEventsPorts)
+    return republishing.republish_events(ports, republishing.RepublishSelection(since=0), pace=world.pace)
 
 
 def _recount(world: Operated) -> object:
-    ports = world.ports(recounting.Ports)
+    ports = world.ports(recounting.RecountStoredPorts)
     return recounting.correct_stored(ports, recounting.recount_stored(ports))
 
 
 def _mend(world: Operated, since: int | None) -> object:
-    ports = world.ports(mending.Ports)
-    return mending.mend_webhook(ports, world.webhook.tenant_id, world.webhook.endpoint_id, since=since)
+    ports = world.ports(mending.EnableWebhookPorts)
+    return mending.enable_webhook(ports, world.webhook.tenant_id, world.webhook.endpoint_id, since=since)
 
 
 OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "add_tenant": (
         "add_tenant",
         lambda world: adding.add_tenant(
-            world.ports(adding.Ports), "new", tier=Tier.PAID, requests_per_second=None, burst=None
+            world.ports(adding.AddTenantPorts), "new", tier=Tier.PAID, requests_per_second=None, burst=None
         ),
     ),
     "change_tenant": ("change_tenant", _change),
-    "create_key": ("create_key", lambda world: creating.create_key(world.ports(creating.Ports), "acme", label="ci")),
+    "create_key": (
+        "create_key",
+        lambda world: creating.create_key(world.ports(creating.CreateKeyPorts), "acme", label="ci"),
+    ),
     "rotate_key": (
         "rotate_key",
-        lambda world: rotating.rotate_key(world.ports(creating.Ports), world.key.key_id, overlap_seconds=60),
+        lambda world: rotating.rotate_key(world.ports(creating.CreateKeyPorts), world.key.key_id, overlap_seconds=60),
     ),
-    "revoke_key": ("revoke_key", lambda world: revoking.revoke_key(world.ports(revoking.Ports), world.key.key_id)),
+    "revoke_key": (
+        "revoke_key",
+        lambda world: revoking.revoke_key(world.ports(revoking.RevokeKeyPorts), world.key.key_id),
+    ),
     "replay_dead_letters": ("replay", _replay),
-    "replay_image": ("replay", lambda world: replaying.replay_image(world.ports(replaying.Ports), world.failed)),
+    "replay_image": (
+        "replay",
+        lambda world: replaying.replay_image(world.ports(replaying.ReplayDeadLettersPorts), world.failed),
+    ),
     "replay_queue": ("replay_all", _replay_all),
     "drop_dead_letters": ("drop", _drop),
-    "redo_image": ("redo", lambda world: redoing.redo_image(world.ports(redoing.Ports), world.done)),
+    "redo_image": ("redo", lambda world: redoing.redo_image(world.ports(redoing.RedoImagePorts), world.done)),
     "cancel_scheduled": ("a_day", _cancel),
     "reschedule_scheduled": ("a_day", _reschedule),
     "erase_tenant": ("a_day", _erase),
@@ -217,8 +236,8 @@ OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "stop_releases": ("stop_releases", _stop_releases),
     "republish_events": ("republish", _republish),
     "recount_stored": ("recount", _recount),
-    "mend_webhook": ("enable_webhook", lambda world: _mend(world, None)),
-    "mend_webhook since": ("recover_webhook", lambda world: _mend(world, world.now - DAY)),
+    "enable_webhook": ("enable_webhook", lambda world: _mend(world, None)),
+    "enable_webhook since": ("recover_webhook", lambda world: _mend(world, world.now - DAY)),
 }
 
 EACH = pytest.mark.parametrize("name", OPERATIONS)
@@ -228,7 +247,7 @@ READING = {
     "audit_trail",
     "delete_image",  # a tenant's own; erasing a tenant uses it as a part of an action
     *("list_dead_letters", "list_given_up", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
-    *("list_unreadable_rows", "observe_stack", "pace", "patience", "trace_image"),
+    *("list_unreadable_rows", "observe_stack", "rate_limiter", "retry_transient", "trace_image"),
     *("measure_lanes", "serve_page"),
 }
 

@@ -15,7 +15,7 @@ from darkroom.domain.kernel.tenants import (
     Tier,
 )
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
-from darkroom.operations.tenants.authorize_request import Denied, Ports, authorize_request
+from darkroom.operations.tenants.authorize_request import AuthorizeRequestPorts, Denied, authorize_request
 from proof.fakes.tenants import FakeTenants
 from tests.failures import ANY_FAILURE
 
@@ -29,8 +29,8 @@ NOW = 1_795_251_600_000
 TODAY, YESTERDAY = "2026-11-21", "2026-11-20"
 
 
-def ports(tenants: FakeTenants, now: int = NOW) -> Ports:
-    return Ports(tenants=tenants, clock=lambda: now)
+def ports(tenants: FakeTenants, now: int = NOW) -> AuthorizeRequestPorts:
+    return AuthorizeRequestPorts(tenants=tenants, clock=lambda: now)
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Status
-from darkroom.operator.schedules.cancel_scheduled import Ports, cancel_scheduled
-from darkroom.operator.schedules.list_scheduled import Selection
+from darkroom.operator.schedules.cancel_scheduled import CancelScheduledPorts, cancel_scheduled
+from darkroom.operator.schedules.list_scheduled import ScheduledSelection
 from proof.fakes import World
 from tests.unit.test_reschedule_scheduled import scheduled, soon
 
 
-def cancelled(world: World, image_id: str, selection: Selection | None = None, remove_at: int = 0) -> bool:
-    return cancel_scheduled(world.ports(Ports), image_id, selection or soon(world), remove_at=remove_at)
+def cancelled(world: World, image_id: str, selection: ScheduledSelection | None = None, remove_at: int = 0) -> bool:
+    return cancel_scheduled(world.ports(CancelScheduledPorts), image_id, selection or soon(world), remove_at=remove_at)
 
 
 @pytest.mark.guards("day-originals-removed-in-turn")

@@ -19,7 +19,7 @@ from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failur
 from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import INTERNAL
 from darkroom.domain.kernel.message import Message, UnreadableMessage, read_message
-from darkroom.domain.schedules.hold import Entry, UnreadableBatch, read_batch, read_batch_dead_letter
+from darkroom.domain.schedules.hold import HeldMessage, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.uploads.upload_notification import read_notification
 from darkroom.ports.kernel import UnreadableRow
 from proof.chaos.comparison import (
@@ -147,7 +147,7 @@ def test_a_damaged_batch_that_must_be_a_dead_letter_cannot_be_read() -> None:
 
 def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None:
     message = Message(image_id=IMAGE_ID, tenant_id="crowd", lane="slow", run=1, schedule=0)
-    neighbour = Entry(message=message, process_at=NOW + 5000)
+    neighbour = HeldMessage(message=message, process_at=NOW + 5000)
     (damaged,) = [one for one in damaged_batches(1, wake_at=NOW, neighbour=neighbour) if "lane" in one.name]
     entries = read_batch(damaged.dumped).entries
     assert neighbour in entries
@@ -156,8 +156,8 @@ def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None
 
 def test_the_dead_letter_of_a_damaged_batch_is_one_that_the_hold_queue_reads() -> None:
     made = damaged_batches(1, wake_at=NOW)
-    letters = [read_batch_dead_letter(one.body) for one in poison_of_batches(made)]
-    assert [letter and letter.batch for letter in letters] == [one.key for one in made]
+    dead_letters = [read_batch_dead_letter(one.body) for one in poison_of_batches(made)]
+    assert [dead_letter and dead_letter.batch for dead_letter in dead_letters] == [one.key for one in made]
 
 
 def test_a_copy_of_the_news_of_an_upload_is_read_as_the_news_itself() -> None:
@@ -299,17 +299,17 @@ def test_poison_that_is_not_where_it_should_be_is_astray(
     queue: str, ends: frozenset[object], is_dead_letter: bool, is_astray: bool
 ) -> None:
     poison = Poison(name="junk", queue=queue, body="junk", ends=ends)  # type: ignore[arg-type]
-    letters = {name: set[str]() for name in DEAD_LETTERS.values()}
+    dead_letters = {name: set[str]() for name in DEAD_LETTERS.values()}
     if is_dead_letter:
-        letters[DEAD_LETTERS[queue]] = {"junk"}
-    assert bool(astray([poison], letters)) is is_astray
+        dead_letters[DEAD_LETTERS[queue]] = {"junk"}
+    assert bool(astray([poison], dead_letters)) is is_astray
 
 
 def test_poison_among_dead_letters_stays_there() -> None:
-    letters = {name: set[str]() for name in DEAD_LETTERS.values()}
-    among = [one for one in poisons(1, now=NOW) if one.queue in letters]
-    assert len(astray(among, letters)) == len(among)
-    assert astray(among, {name: {one.body for one in among} for name in letters}) == []
+    dead_letters = {name: set[str]() for name in DEAD_LETTERS.values()}
+    among = [one for one in poisons(1, now=NOW) if one.queue in dead_letters]
+    assert len(astray(among, dead_letters)) == len(among)
+    assert astray(among, {name: {one.body for one in among} for name in dead_letters}) == []
 
 
 # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

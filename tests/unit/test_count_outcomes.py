@@ -10,8 +10,8 @@ from darkroom.domain.images.service_level import MINUTE, NO_OUTCOMES, SUCCEEDED,
 from darkroom.operations.images.count_outcomes import (
     KEPT_MINUTES,
     REPORT_SECONDS,
+    CountOutcomesPorts,
     OutcomeCounter,
-    Ports,
     report_outcomes,
 )
 from proof.fakes.load_shedding import FakeOutcomes
@@ -30,7 +30,7 @@ class Process:
 
     def count(self, outcomes: Outcomes, lane: str = "slow") -> dict[tuple[str, int], Outcomes]:
         self.counter.count(lane, outcomes, self.now)
-        report_outcomes(Ports(outcome_counts=self.outcomes, clock=lambda: self.now), self.counter)
+        report_outcomes(CountOutcomesPorts(outcome_counts=self.outcomes, clock=lambda: self.now), self.counter)
         return dict(self.outcomes.minutes)
 
 

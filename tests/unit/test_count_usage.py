@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
 from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.images.transitions import arrive, await_upload, complete, delete, redo, reject, replay
@@ -27,7 +27,7 @@ from darkroom.domain.usage.usage import (
     transactions_of,
 )
 from darkroom.domain.webhooks.row_events import event_of, events_of
-from darkroom.operations.usage.count_usage import Counting, Ports, count_usage
+from darkroom.operations.usage.count_usage import Counting, CountUsagePorts, count_usage
 from proof.fakes.events import FakeUsage
 from proof.fakes.rows import accepted_image
 
@@ -94,7 +94,7 @@ class Stack:
     now: int = NOW
 
     def count(self, *bodies: str) -> Counting:
-        return count_usage(Ports(usage=self.usage, clock=lambda: self.now), bodies)
+        return count_usage(CountUsagePorts(usage=self.usage, clock=lambda: self.now), bodies)
 
 
 def event(kind: EventType = EventType.ACCEPTED, *, number: int = 1, **stated: Any) -> str:
@@ -104,7 +104,7 @@ def event(kind: EventType = EventType.ACCEPTED, *, number: int = 1, **stated: An
     if kind is EventType.DONE:
         details["variants"] = [{"width": 20, "height": 10, "bytes": 30}, {"width": 4, "height": 3, "bytes": 7}]
     image_id = f"{number:026d}"
-    made = Event(
+    made = PublishedEvent(
         type=kind,
         subject=image_id,
         tenant_id=tenant_id,

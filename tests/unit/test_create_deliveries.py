@@ -12,7 +12,7 @@ from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import LOOK_SECONDS, matches
-from darkroom.operations.webhooks.create_deliveries import Ports, create_deliveries
+from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook, ping_webhook
 from proof.fakes.rows import accepted_image
 from proof.fakes.webhooks import FakeDeliveries
@@ -37,7 +37,7 @@ def test_a_pattern_is_everything_a_type_or_the_beginning_of_types(pattern: str, 
 
 def test_what_is_no_event_comes_back_alone() -> None:
     world = WebhooksWorld()
-    created = create_deliveries(world.ports(Ports), ["{}", "not even JSON"])
+    created = create_deliveries(world.ports(CreateDeliveriesPorts), ["{}", "not even JSON"])
     assert (created.deliveries, set(created.failures)) == (0, {0, 1})
 
 

@@ -30,14 +30,22 @@ from darkroom.domain.images.transitions import complete, delete, escalate, give_
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.message import Message
-from darkroom.domain.kernel.signature import Mistrust
+from darkroom.domain.kernel.signature import VerificationFailure
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.operations.dead_letters.archive_dead_letters import Archiving, archive_dead_letters
-from darkroom.operations.dead_letters.archive_dead_letters import Ports as ArchiveDeadLettersPorts
-from darkroom.operations.dead_letters.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters
-from darkroom.operations.dead_letters.list_dead_letters import Ports as ListDeadLettersPorts
-from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropDeadLettersPorts
-from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters
+from darkroom.operations.dead_letters.archive_dead_letters import (
+    ArchiveDeadLettersPorts,
+    Archiving,
+    archive_dead_letters,
+)
+from darkroom.operations.dead_letters.list_dead_letters import (
+    HANDFUL,
+    Case,
+    DeadLetterListing,
+    DeadLetterSelection,
+    ListDeadLettersPorts,
+    list_dead_letters,
+)
+from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
 from darkroom.operator.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
@@ -47,7 +55,7 @@ from darkroom.operator.dead_letters.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from darkroom.ports.dead_letters import DeadLetter, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
 from proof.fakes.audit import trail_of
@@ -71,7 +79,7 @@ class Office:
 
     images: FakeImages = field(default_factory=FakeImages)
     lanes: FakeLanes = field(default_factory=FakeLanes)
-    letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
+    dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
     archive: FakeArchive = field(default_factory=FakeArchive)
     now: int = NOW + 3_600_000
     pauses: list[float] = field(default_factory=list)
@@ -90,8 +98,8 @@ class Office:
             audit=trail_of(),
             images=self.images,
             lanes=self.lanes,
-            dead_letters=self.letters,
-            redrives=FakeRedrives(self.letters, self.lanes),
+            dead_letters=self.dead_letters,
+            redrives=FakeRedrives(self.dead_letters, self.lanes),
             clock=self.clock,
             pause=self.pause,
         )
@@ -101,25 +109,32 @@ class Office:
         self.images.rows[image.image_id] = image
         message = replace_run(message_for(image), run)
         explanation = json.dumps(explanation_of(image, run)) if explained else None
-        letter = self.letters.lie_down(image.lane, message.model_dump_json(), explanation)
-        dated = replace(letter, sent_at=sent_at)
-        self.letters.lying[image.lane] = [dated if one == letter else one for one in self.letters.lying[image.lane]]
+        dead_letter = self.dead_letters.lie_down(image.lane, message.model_dump_json(), explanation)
+        dated = replace(dead_letter, sent_at=sent_at)
+        self.dead_letters.lying[image.lane] = [
+            dated if one == dead_letter else one for one in self.dead_letters.lying[image.lane]
+        ]
         return dated
 
-    def ls(self, selection: Selection | None = None, limit: int = 100) -> Listing:
+    def ls(self, selection: DeadLetterSelection | None = None, limit: int = 100) -> DeadLetterListing:
         return list_dead_letters(
-            ListDeadLettersPorts(dead_letters=self.letters, images=self.images, clock=self.clock),
-            self.letters.queues,
-            selection or Selection(),
+            ListDeadLettersPorts(dead_letters=self.dead_letters, images=self.images, clock=self.clock),
+            self.dead_letters.queues,
+            selection or DeadLetterSelection(),
             limit=limit,
         )
 
-    def replay(self, selection: Selection | None = None, *, per_second: float = 1000) -> Counter[str]:
+    def replay(self, selection: DeadLetterSelection | None = None, *, per_second: float = 1000) -> Counter[str]:
         counts = Counts()
-        pace = Pace(per_second=per_second, clock=self.clock, pause=self.pause)
-        for queue in self.letters.queues:
+        pace = RateLimiter(per_second=per_second, clock=self.clock, pause=self.pause)
+        for queue in self.dead_letters.queues:
             replay_dead_letters(
-                self.ports, queue, selection or Selection(), pace=pace, stop=lambda: self.stopped, counts=counts
+                self.ports,
+                queue,
+                selection or DeadLetterSelection(),
+                pace=pace,
+                stop=lambda: self.stopped,
+                counts=counts,
             )
         return counts.counts
 
@@ -128,13 +143,15 @@ class Office:
         move = replay_queue(ports, "slow", per_second=per_second, stop=lambda: self.stopped, counts=counts)
         return move, counts.counts
 
-    def drop(self, *, force: bool = False, selection: Selection | None = None) -> Counter[str]:
+    def drop(self, *, force: bool = False, selection: DeadLetterSelection | None = None) -> Counter[str]:
         counts = Counts()
-        for queue in self.letters.queues:
+        for queue in self.dead_letters.queues:
             drop_dead_letters(
-                DropDeadLettersPorts(audit=trail_of(), dead_letters=self.letters, images=self.images, clock=self.clock),
+                DropDeadLettersPorts(
+                    audit=trail_of(), dead_letters=self.dead_letters, images=self.images, clock=self.clock
+                ),
                 queue,
-                selection or Selection(),
+                selection or DeadLetterSelection(),
                 force=force,
                 stop=lambda: self.stopped,
                 counts=counts,
@@ -144,7 +161,7 @@ class Office:
     def archive_all(self, **options: Any) -> Archiving:
         return archive_dead_letters(
             ArchiveDeadLettersPorts(
-                dead_letters=self.letters, images=self.images, archive=self.archive, clock=self.clock
+                dead_letters=self.dead_letters, images=self.images, archive=self.archive, clock=self.clock
             ),
             out_of_time=lambda: self.stopped,
             **options,
@@ -153,8 +170,10 @@ class Office:
     @property
     def in_hand(self) -> set[str]:
         """The dead letters that somebody has taken and neither removed nor given back."""
-        lying = {letter.message_id for letters in self.letters.lying.values() for letter in letters}
-        return self.letters.hidden & lying
+        lying = {
+            dead_letter.message_id for dead_letters in self.dead_letters.lying.values() for dead_letter in dead_letters
+        }
+        return self.dead_letters.hidden & lying
 
     def row(self, image: Image) -> Image:
         return self.images.rows[image.image_id]
@@ -213,9 +232,9 @@ def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() 
     office.place(FAILED, explained=False, sent_at=NOW - 5)
     office.place(FAILED)
     (case,) = office.ls().cases
-    assert (len(case.letters), case.cause, case.error_code) == (2, "ZeroDivisionError", "internal")
+    assert (len(case.dead_letters), case.cause, case.error_code) == (2, "ZeroDivisionError", "internal")
     assert (case.verdict, case.sent_at) == (Verdict.FAILED, NOW - 5)
-    assert office.ls().letters == 2, "what was looked at is given back"
+    assert office.ls().dead_letters == 2, "what was looked at is given back"
 
 
 def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
@@ -229,8 +248,8 @@ def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
 
 def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
     office = Office()
-    office.letters.lie_down("fast", '{"hello": 1}')
-    office.letters.lie_down("fast", '{"hello": 1}')
+    office.dead_letters.lie_down("fast", '{"hello": 1}')
+    office.dead_letters.lie_down("fast", '{"hello": 1}')
     cases = office.ls().cases
     assert [case.verdict for case in cases] == [Verdict.UNREADABLE] * 2
     assert "image_id" in str(cases[0].problem)
@@ -240,18 +259,18 @@ def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("selection", "numbers"),
     [
-        (Selection(), [1, 2, 3]),
-        (Selection(image_id=f"{2:026d}"), [2]),
-        (Selection(tenant_id="acme"), [3]),
-        (Selection(cause="keyerror"), [2]),
-        (Selection(cause="internal"), [1, 2, 3]),
-        (Selection(verdict=Verdict.SETTLED), [3]),
-        (Selection(older_than_seconds=DAY), [1]),
-        (Selection(newer_than_seconds=DAY), [2, 3]),
-        (Selection(newer_than_seconds=DAY, cause="KeyError", tenant_id="acme"), []),
+        (DeadLetterSelection(), [1, 2, 3]),
+        (DeadLetterSelection(image_id=f"{2:026d}"), [2]),
+        (DeadLetterSelection(tenant_id="acme"), [3]),
+        (DeadLetterSelection(cause="keyerror"), [2]),
+        (DeadLetterSelection(cause="internal"), [1, 2, 3]),
+        (DeadLetterSelection(verdict=Verdict.SETTLED), [3]),
+        (DeadLetterSelection(older_than_seconds=DAY), [1]),
+        (DeadLetterSelection(newer_than_seconds=DAY), [2, 3]),
+        (DeadLetterSelection(newer_than_seconds=DAY, cause="KeyError", tenant_id="acme"), []),
     ],
 )
-def test_filters_choose_by_what_is_known_of_a_case(selection: Selection, numbers: list[int]) -> None:
+def test_filters_choose_by_what_is_known_of_a_case(selection: DeadLetterSelection, numbers: list[int]) -> None:
     office = Office()
     office.place(FAILED, sent_at=NOW - DAY * 1000)
     office.place(given_up(2, bug="KeyError"))
@@ -265,7 +284,7 @@ def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
         office.place(given_up(number))
     listing = office.ls(limit=3)
     depths = dict.fromkeys(LANES, 0) | {"slow": 4}
-    assert (listing.letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
+    assert (listing.dead_letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
 
 
 # ── Replaying dead letter by dead letter
@@ -280,7 +299,7 @@ def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_o
     row = office.row(FAILED)
     assert (row.status, row.run, row.attempt, row.dead_letter, row.error) == (Status.PENDING, 2, 0, None, None)
     assert office.lanes.sent == [message_for(row)]
-    assert office.letters.lying["slow"] == []
+    assert office.dead_letters.lying["slow"] == []
     assert office.replay() == Counter()
 
 
@@ -288,8 +307,8 @@ def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
     office = Office()
     for number, bug in enumerate(("KeyError", "OSError", "KeyError")):
         office.place(given_up(number, bug=bug))
-    assert office.replay(Selection(cause="OSError")) == Counter(replayed=1)
-    assert len(office.letters.lying["slow"]) == 2
+    assert office.replay(DeadLetterSelection(cause="OSError")) == Counter(replayed=1)
+    assert len(office.dead_letters.lying["slow"]) == 2
     assert office.in_hand == set()
 
 
@@ -297,10 +316,10 @@ def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict() -> None:
     office = Office()
     office.place(replace(REFUSED, image_id=f"{1:026d}"))
     office.place(processing())
-    office.letters.lie_down("slow", "no message")
-    office.letters.lie_down("slow", message_for(given_up(9)).model_dump_json())
+    office.dead_letters.lie_down("slow", "no message")
+    office.dead_letters.lie_down("slow", message_for(given_up(9)).model_dump_json())
     assert office.replay() == Counter(settled=1, working=1, unreadable=1, unknown=1)
-    assert len(office.letters.lying["slow"]) == 4
+    assert len(office.dead_letters.lying["slow"]) == 4
     assert office.lanes.sent == []
 
 
@@ -311,7 +330,7 @@ def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_messa
     assert office.replay() == Counter(finished=1)
     assert [message.run for message in office.lanes.sent] == [2]
     assert office.row(FAILED).run == 2
-    assert office.letters.lying["slow"] == []
+    assert office.dead_letters.lying["slow"] == []
 
 
 def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -> None:
@@ -389,18 +408,18 @@ class Fading(FakeDeadLetters):
     def take(self, queue: str, limit: int) -> Any:
         self.hidden -= {one for one, at in self.taken_at.items() if self.clock() - at >= 60_000}
         taken = super().take(queue, limit)
-        self.taken_at |= {letter.message_id: self.clock() for letter in taken.letters}
+        self.taken_at |= {dead_letter.message_id: self.clock() for dead_letter in taken.dead_letters}
         return taken
 
-    def remove(self, letter: DeadLetter) -> None:
-        assert self.clock() - self.taken_at[letter.message_id] < 60_000, "by then it is somebody else's"
-        super().remove(letter)
+    def remove(self, dead_letter: DeadLetter) -> None:
+        assert self.clock() - self.taken_at[dead_letter.message_id] < 60_000, "by then it is somebody else's"
+        super().remove(dead_letter)
 
 
 @pytest.mark.parametrize(("per_second", "seconds_a_row"), [(0.01, 0), (0.05, 0), (1000, 15)])
 def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second: float, seconds_a_row: int) -> None:
     office = Office()
-    office.letters = Fading(clock=office.clock)
+    office.dead_letters = Fading(clock=office.clock)
     for number in range(5):
         office.place(given_up(number))
     get = office.images.get
@@ -413,7 +432,7 @@ def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second
     began = office.now
     assert office.replay(per_second=per_second) == Counter(replayed=5)
     assert (office.now - began) / 1000 >= 4 / per_second
-    assert office.letters.lying["slow"] == []
+    assert office.dead_letters.lying["slow"] == []
 
 
 def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> None:
@@ -428,7 +447,7 @@ def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> Non
 
     office.lanes.send = stop_after_the_first  # type: ignore[method-assign]
     assert office.replay() == Counter(replayed=1)
-    assert len(office.letters.lying["slow"]) == 2
+    assert len(office.dead_letters.lying["slow"]) == 2
     assert office.in_hand == set()
 
 
@@ -440,24 +459,26 @@ class Forgetful(FakeDeadLetters):
 
     def take(self, queue: str, limit: int) -> Taken:
         lost, self.lost = self.lost, 0
-        self.hidden |= {letter.message_id for letter in self.lying[queue][:lost]}
+        self.hidden |= {dead_letter.message_id for dead_letter in self.lying[queue][:lost]}
         return replace(super().take(queue, limit), asked_again=lost > 0)
 
 
 @pytest.mark.guards("dead-letters-replay-lost-answer")
 def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
     office = Office()
-    office.letters = Forgetful()
+    office.dead_letters = Forgetful()
     for number in range(3):
         office.place(given_up(number))
     counts = Counts()
-    pace = Pace(per_second=10, clock=office.clock, pause=office.pause)
+    pace = RateLimiter(per_second=10, clock=office.clock, pause=office.pause)
     assert not replay_dead_letters(
-        office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, counts=counts
+        office.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: office.stopped, counts=counts
     )
     assert counts.counts == Counter(replayed=2)
-    office.letters.hidden.clear()  # a minute later
-    assert replay_dead_letters(office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, counts=counts)
+    office.dead_letters.hidden.clear()  # a minute later
+    assert replay_dead_letters(
+        office.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: office.stopped, counts=counts
+    )
     assert counts.counts == Counter(replayed=3)
 
 
@@ -518,7 +539,9 @@ def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
     office = Office()
     for number in range(3):
         office.place(given_up(number))
-    redrives = FakeRedrives(office.letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values()))
+    redrives = FakeRedrives(
+        office.dead_letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values())
+    )
     statuses: list[Image] = []
     move, counts = office.move(redrives, per_second=2)
     assert move is not None and (move.status, move.moved) == (RedriveStatus.COMPLETED, 3)
@@ -541,7 +564,7 @@ def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too
         return change(*arguments, **options)
 
     office.images.change = another_dies  # type: ignore[method-assign]
-    _, counts = office.move(FakeRedrives(office.letters, office.lanes))
+    _, counts = office.move(FakeRedrives(office.dead_letters, office.lanes))
     assert counts == Counter(replayed=2)
     assert office.row(late).run == 2
 
@@ -550,8 +573,8 @@ def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too
 def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_not_moved(body: str) -> None:
     office = Office()
     office.place(FAILED)
-    office.letters.lie_down("slow", body)
-    redrives = FakeRedrives(office.letters, office.lanes)
+    office.dead_letters.lie_down("slow", body)
+    redrives = FakeRedrives(office.dead_letters, office.lanes)
     with pytest.raises(NotReplayable, match="drop those first, or leave --all out"):
         office.move(redrives)
     assert (redrives.started, office.row(FAILED).run) == ([], 1)
@@ -561,7 +584,7 @@ def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
     office = Office()
     for number in range(2):
         office.place(given_up(number))
-    redrives = FakeRedrives(office.letters, office.lanes)
+    redrives = FakeRedrives(office.dead_letters, office.lanes)
     redrives.start("slow", 5)
     move, counts = office.move(redrives)
     assert move is not None and move.status is RedriveStatus.COMPLETED
@@ -572,15 +595,15 @@ def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
     office = Office()
     for number in range(4):
         office.place(given_up(number))
-    redrives = FakeRedrives(office.letters, office.lanes)
+    redrives = FakeRedrives(office.dead_letters, office.lanes)
     redrives.on_start = lambda: setattr(office, "stopped", True)
     move, _ = office.move(redrives)
     assert move is not None and move.status is RedriveStatus.CANCELLED
-    assert 0 < len(office.letters.lying["slow"]) < 4
+    assert 0 < len(office.dead_letters.lying["slow"]) < 4
     office.stopped, redrives.on_start = False, lambda: None
     again, counts = office.move(redrives)
     assert again is not None and again.status is RedriveStatus.COMPLETED
-    assert office.letters.lying["slow"] == [] and counts["replayed"] == 0
+    assert office.dead_letters.lying["slow"] == [] and counts["replayed"] == 0
     assert {row.run for row in office.images.rows.values()} == {2}
 
 
@@ -588,7 +611,7 @@ def test_a_move_that_fails_says_why() -> None:
     office = Office()
     office.place(FAILED)
     with pytest.raises(NotReplayable, match="slow: CouldNotDetermineMessageSource"):
-        office.move(FakeRedrives(office.letters, office.lanes, failure="CouldNotDetermineMessageSource"))
+        office.move(FakeRedrives(office.dead_letters, office.lanes, failure="CouldNotDetermineMessageSource"))
 
 
 # ── Dropping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -598,10 +621,10 @@ def test_only_settled_dead_letters_are_dropped_unless_forced() -> None:
     office = Office()
     office.place(FAILED)
     office.place(replace(given_up(2), status=Status.DONE))
-    office.letters.lie_down("fast", "no message")
+    office.dead_letters.lie_down("fast", "no message")
     assert office.drop() == Counter(dropped=1, failed=1, unreadable=1)
-    assert office.drop(force=True, selection=Selection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
-    assert len(office.letters.lying["slow"]) == 1
+    assert office.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
+    assert len(office.dead_letters.lying["slow"]) == 1
     assert office.row(FAILED) == FAILED, "rows are left as they are"
 
 
@@ -615,7 +638,7 @@ def test_a_dead_letter_whose_image_was_opened_since_the_listing_is_judged_by_the
 
 def test_a_case_can_be_described_without_an_explanation() -> None:
     case = Case(
-        queue="fast", letters=(), message=None, image=None, verdict=Verdict.UNKNOWN, explanation={}, problem=None
+        queue="fast", dead_letters=(), message=None, image=None, verdict=Verdict.UNKNOWN, explanation={}, problem=None
     )
     assert case.cause is None
 
@@ -625,23 +648,23 @@ def test_a_case_can_be_described_without_an_explanation() -> None:
 
 def test_an_event_of_s3_is_a_dead_letter_of_its_image_by_the_row() -> None:
     office = Office()
-    office.letters.lying["upload"] = []
+    office.dead_letters.lying["upload"] = []
     waiting = awaiting(tenant_id="acme")
     office.images.rows[waiting.image_id] = waiting
     for _ in range(2):
-        office.letters.lie_down("upload", event(upload_key(waiting.image_id)))
-    (case,) = office.ls(Selection(tenant_id="acme")).cases
-    assert (case.queue, case.verdict, len(case.letters)) == ("upload", Verdict.WORKING, 2)
+        office.dead_letters.lie_down("upload", event(upload_key(waiting.image_id)))
+    (case,) = office.ls(DeadLetterSelection(tenant_id="acme")).cases
+    assert (case.queue, case.verdict, len(case.dead_letters)) == ("upload", Verdict.WORKING, 2)
     assert case.message is not None and case.message.tenant_id == "acme"
-    assert office.ls(Selection(tenant_id="-")).cases == ()
+    assert office.ls(DeadLetterSelection(tenant_id="-")).cases == ()
 
 
 def test_events_whose_images_were_accepted_since_or_have_ended_are_settled_and_can_be_dropped() -> None:
     office = Office()
-    office.letters.lying["upload"] = []
+    office.dead_letters.lying["upload"] = []
     done = replace(awaiting(), status=Status.DONE)
     office.images.rows[done.image_id] = done
-    office.letters.lie_down("upload", event(upload_key(done.image_id)))
+    office.dead_letters.lie_down("upload", event(upload_key(done.image_id)))
     assert [case.verdict for case in office.ls().cases] == [Verdict.SETTLED]
     assert office.drop() == Counter(dropped=1)
 
@@ -653,42 +676,42 @@ def test_events_of_s3_can_be_moved_back_as_a_whole() -> None:
         refuse_what_cannot_be_moved("upload", list_of_events(None).cases, complete=True)
 
 
-def list_of_events(image: Image | None) -> Listing:
+def list_of_events(image: Image | None) -> DeadLetterListing:
     office = Office()
-    office.letters.lying["upload"] = []
+    office.dead_letters.lying["upload"] = []
     if image is not None:
         office.images.rows[image.image_id] = image
-    office.letters.lie_down("upload", event(upload_key("0" * 26)))
+    office.dead_letters.lie_down("upload", event(upload_key("0" * 26)))
     return office.ls()
 
 
 def with_an_unreadable_row(office: Office) -> DeadLetter:
     """A dead letter of an image whose row a newer version has written, before all others."""
-    letter = office.place(given_up(7))
+    dead_letter = office.place(given_up(7))
     office.images.unreadable[f"{7:026d}"] = office.images.rows.pop(f"{7:026d}")
-    return letter
+    return dead_letter
 
 
 @pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
     office = Office()
-    letter = with_an_unreadable_row(office)
+    dead_letter = with_an_unreadable_row(office)
     office.place(FAILED)
     bad, good = office.ls().cases
     assert (bad.verdict, bad.image, good.verdict) == (Verdict.UNREADABLE_ROW, None, Verdict.FAILED)
     assert bad.problem is not None and "deploy that version again" in bad.problem
     assert bad.error_code == "internal", "the dead letter explains itself all the same"
     assert office.replay() == Counter(replayed=1, unreadable_row=1)
-    assert office.letters.lying["slow"] == [letter] and office.in_hand == set()
+    assert office.dead_letters.lying["slow"] == [dead_letter] and office.in_hand == set()
 
 
 @pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
     office = Office()
-    letter = with_an_unreadable_row(office)
+    dead_letter = with_an_unreadable_row(office)
     office.place(replace(FAILED, status=Status.DONE))
     assert office.drop() == Counter(dropped=1, unreadable_row=1)
-    assert office.letters.lying["slow"] == [letter]
+    assert office.dead_letters.lying["slow"] == [dead_letter]
     assert office.drop(force=True) == Counter(dropped=1)
 
 
@@ -698,7 +721,7 @@ def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_wh
     with_an_unreadable_row(office)
     office.place(FAILED)
     with pytest.raises(NotReplayable, match="newer version"):
-        office.move(FakeRedrives(office.letters, office.lanes))
+        office.move(FakeRedrives(office.dead_letters, office.lanes))
     assert office.row(FAILED) == FAILED
 
 
@@ -706,9 +729,9 @@ def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_wh
 @pytest.mark.parametrize("attempts", [["one"], {"1": {}}, "one", 5])
 def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
     office = Office()
-    letter = office.place(FAILED)
-    told = json.dumps(json.loads(letter.explanation or "") | {"attempts": attempts})
-    office.letters.lying["slow"] = [replace(letter, explanation=told)]
+    dead_letter = office.place(FAILED)
+    told = json.dumps(json.loads(dead_letter.explanation or "") | {"attempts": attempts})
+    office.dead_letters.lying["slow"] = [replace(dead_letter, explanation=told)]
     (case,) = office.ls().cases
     assert (case.verdict, case.cause) == (Verdict.FAILED, "ZeroDivisionError")
 
@@ -719,8 +742,10 @@ def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explain
 def rejected(office: Office, message_id: str = "message-1", body: str | None = None) -> DeadLetter:
     """The dead letter of a message that somebody made up about a failed image."""
     message = rejected_message(message_id, message_for(FAILED).model_dump_json() if body is None else body)
-    office.letters.put_rejected("slow", message, explanation_of_rejection(Mistrust.FORGED, queue="slow"))
-    return office.letters.lying["slow"][-1]
+    office.dead_letters.put_rejected(
+        "slow", message, explanation_of_rejection(VerificationFailure.FORGED, queue="slow")
+    )
+    return office.dead_letters.lying["slow"][-1]
 
 
 def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names() -> None:
@@ -730,15 +755,15 @@ def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names() -
     (case,) = office.ls().cases
     assert (case.verdict, case.message, case.image, case.cause) == (Verdict.REJECTED, None, None, "forged")
     assert case.problem is not None and "it was altered or copied" in case.problem
-    assert office.ls(Selection(cause="forged")).cases == (case,)
-    assert office.ls(Selection(image_id=FAILED.image_id)).cases == ()
+    assert office.ls(DeadLetterSelection(cause="forged")).cases == (case,)
+    assert office.ls(DeadLetterSelection(image_id=FAILED.image_id)).cases == ()
 
 
 def test_a_message_that_was_rejected_twice_because_an_answer_was_lost_is_one_case() -> None:
     office = Office()
     for message_id in ("message-1", "message-2", "message-1"):
         rejected(office, message_id)
-    assert [len(case.letters) for case in office.ls().cases] == [2, 1]
+    assert [len(case.dead_letters) for case in office.ls().cases] == [2, 1]
 
 
 def test_a_rejected_message_replays_nothing() -> None:
@@ -753,8 +778,8 @@ def test_a_rejected_message_is_dropped_by_force_alone() -> None:
     office = Office()
     rejected(office)
     assert office.drop() == Counter(rejected=1)
-    assert office.drop(force=True, selection=Selection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
-    assert office.letters.lying["slow"] == []
+    assert office.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
+    assert office.dead_letters.lying["slow"] == []
 
 
 @pytest.mark.guards("signatures-rejected-unmoved")
@@ -762,7 +787,7 @@ def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
     office = Office()
     office.place(FAILED)
     rejected(office)
-    redrives = FakeRedrives(office.letters, office.lanes)
+    redrives = FakeRedrives(office.dead_letters, office.lanes)
     with pytest.raises(NotReplayable, match="which this stack has not sent"):
         office.move(redrives)
     assert (redrives.started, office.row(FAILED).run) == ([], 1)
@@ -772,8 +797,8 @@ def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
 def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved() -> None:
     office = Office()
     office.images.rows[FAILED.image_id] = FAILED
-    office.letters.lie_down("slow", message_for(FAILED).model_dump_json(), is_signed=False)
-    redrives = FakeRedrives(office.letters, office.lanes)
+    office.dead_letters.lie_down("slow", message_for(FAILED).model_dump_json(), is_signed=False)
+    redrives = FakeRedrives(office.dead_letters, office.lanes)
     with pytest.raises(NotReplayable, match="from a version before signatures"):
         office.move(redrives)
     assert (redrives.started, office.row(FAILED).run) == ([], 1)
@@ -783,8 +808,8 @@ def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved(
 
 def test_the_archive_keeps_what_was_rejected_and_why() -> None:
     office = Office()
-    letter = rejected(office, body="made up")
+    dead_letter = rejected(office, body="made up")
     office.archive_all(older_than_seconds=-1)
     (document,) = office.archive.objects.values()
-    assert (document["verdict"], document["body"]) == ("rejected", letter.body)
+    assert (document["verdict"], document["body"]) == ("rejected", dead_letter.body)
     assert document["explanation"]["cause"] == "forged"

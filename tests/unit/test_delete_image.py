@@ -8,7 +8,7 @@ import pytest
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, Variant
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Rejected, UnknownImage
-from darkroom.operations.images.read_image import Ports, read_image
+from darkroom.operations.images.read_image import ReadImagePorts, read_image
 from darkroom.operations.images.transcode_image import Finished
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -35,7 +35,7 @@ def test_a_deleted_image_is_unknown_and_its_key_is_used_up_whatever_is_sent_with
         world.deliver(world.lanes.sent[0])
     world.delete(image_id)
     with pytest.raises(UnknownImage):
-        read_image(world.ports(Ports), image_id, tenant_id="default")
+        read_image(world.ports(ReadImagePorts), image_id, tenant_id="default")
     for photo in (PHOTO, jpeg(40, 30)):
         with pytest.raises(Rejected, match="was deleted") as refusal:
             world.submit(photo, idempotency_key="k")

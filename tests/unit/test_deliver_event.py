@@ -39,7 +39,7 @@ from darkroom.domain.webhooks.endpoint import (
     DisabledBy,
     Endpoint,
     EndpointState,
-    Flight,
+    InFlight,
     in_flight,
 )
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
@@ -1242,7 +1242,7 @@ def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() ->
     (first, second) = world.rows(endpoint)
     hide(world, endpoint, 1)
     row = world.endpoint(endpoint)
-    flight = Flight(delivery_id=first.delivery_id, until=world.now + 60_000)
+    flight = InFlight(delivery_id=first.delivery_id, until=world.now + 60_000)
     world.endpoints.change(row, replace(row, probe=first.delivery_id, probe_at=1, flights=(flight,)))
     delivered = world.deliver(message_for(first))
     assert (delivered.outcome, len(delivered.unreadable)) == ("unreadable", 1)
@@ -1395,7 +1395,7 @@ def fly(world: WebhooksWorld, endpoint: Endpoint, count: int) -> None:
     """So many deliveries to the endpoint are on their way, and nothing is heard of them."""
     row = world.endpoint(endpoint)
     until = world.now + FLIGHT_SECONDS * 1000
-    flights = [Flight(delivery_id=f"{one}", claimed_by=f"{one}", until=until) for one in range(count)]
+    flights = [InFlight(delivery_id=f"{one}", claimed_by=f"{one}", until=until) for one in range(count)]
     world.endpoints.change(row, replace(row, flights=tuple(flights)))
 
 

@@ -8,12 +8,12 @@ from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import due_now
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.sweeping.due import Duty, LookForUpload, Rescue, Wait, look_at_due
+from darkroom.domain.sweeping.due import DueAction, LookForUpload, Rescue, Wait, decide_due
 from tests.unit.test_image import NOW, awaiting, pending, processing
 
 
-def look(image: Image, *, now: int, backlog: int = 0, releasing_until: int = 0) -> Duty:
-    return look_at_due(image, now=now, backlog=backlog, releasing_until=releasing_until, service=LANES)
+def look(image: Image, *, now: int, backlog: int = 0, releasing_until: int = 0) -> DueAction:
+    return decide_due(image, now=now, backlog=backlog, releasing_until=releasing_until, service=LANES)
 
 
 def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
@@ -124,13 +124,13 @@ def test_no_look_is_put_off_beyond_an_images_expiry() -> None:
 def test_an_upload_that_should_be_here_is_looked_for_and_news_of_it_is_sent_at_pauses_that_double() -> None:
     duty = look(awaiting(due_at=NOW), now=NOW)
     assert isinstance(duty, LookForUpload)
-    assert (duty.came.status, duty.came.due_at, duty.came.rescues) == (Status.AWAITING_UPLOAD, NOW + 60_000, 1)
-    assert (duty.never_came.status, duty.never_came.due_at) == (Status.EXPIRED, None)
-    again = look(duty.came, now=NOW + 60_000)
-    assert isinstance(again, LookForUpload) and again.came.due_at == NOW + 180_000
+    assert (duty.arrived.status, duty.arrived.due_at, duty.arrived.rescues) == (Status.AWAITING_UPLOAD, NOW + 60_000, 1)
+    assert (duty.expired.status, duty.expired.due_at) == (Status.EXPIRED, None)
+    again = look(duty.arrived, now=NOW + 60_000)
+    assert isinstance(again, LookForUpload) and again.arrived.due_at == NOW + 180_000
 
 
 def test_an_upload_that_nobody_wants_any_more_is_not_looked_for() -> None:
     assert isinstance(look(awaiting(due_at=NOW, expires_at=NOW), now=NOW), Expire)
     duty = look(awaiting(due_at=NOW, expires_at=NOW + 5), now=NOW)
-    assert isinstance(duty, LookForUpload) and duty.came.due_at == NOW + 5
+    assert isinstance(duty, LookForUpload) and duty.arrived.due_at == NOW + 5

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.aws.images.images_table import to_item
-from darkroom.domain.events.event import MEANINGS, Event, EventType, Heard, UnreadableEvent, body_of, without_details
+from darkroom.domain.events.event import (
+    MEANINGS,
+    EventType,
+    PublishedEvent,
+    ReceivedEvent,
+    UnreadableEvent,
+    body_of,
+    without_details,
+)
 from darkroom.domain.events.event import read_event as read
 from darkroom.domain.images.claim import claim
 from darkroom.domain.images.image import Image, Source, Status, Variant, message_for
@@ -61,7 +69,7 @@ def done(image: Image) -> Image:
     return complete(image, (VARIANT,), notices=(), now=NOW + 2_000)
 
 
-def told(before: Image | None, after: Image | None) -> Event:
+def told(before: Image | None, after: Image | None) -> PublishedEvent:
     event = event_of(before, after)
     assert event is not None
     return event
@@ -201,7 +209,7 @@ def test_every_type_has_a_meaning() -> None:
 
 def test_an_event_is_read_as_it_was_published() -> None:
     event = told(None, accepted())
-    assert read(body_of(event, source="/darkroom/prod")) == Heard(
+    assert read(body_of(event, source="/darkroom/prod")) == ReceivedEvent(
         event_id=event.event_id,
         type="image.accepted",
         tenant_id="default",

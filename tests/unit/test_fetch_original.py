@@ -20,13 +20,11 @@ from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.domain.webhooks.row_events import event_of, events_of
-from darkroom.http.images.written_orders import MAX_ORDER_BYTES
+from darkroom.http.images.request_models import MAX_ORDER_BYTES
 from darkroom.http.imports.fetches import InvalidFetch, read_fetch
 from darkroom.operations.imports.fetch_original import Fetching
-from darkroom.operations.schedules.reschedule_image import Ports as ReschedulePorts
-from darkroom.operations.schedules.reschedule_image import reschedule_image
-from darkroom.operator.images.redo_image import Ports as RedoPorts
-from darkroom.operator.images.redo_image import redo_image
+from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
+from darkroom.operator.images.redo_image import RedoImagePorts, redo_image
 from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Fenced
 from proof.fakes import FakeImages, World
@@ -509,7 +507,7 @@ def test_an_image_that_is_fetched_cannot_be_rescheduled() -> None:
     image = asked(world, delay="P1D")
     with pytest.raises(Rejected) as refusal:
         reschedule_image(
-            world.ports(ReschedulePorts),
+            world.ports(RescheduleImagePorts),
             image.image_id,
             Timetable(delay_milliseconds=1),
             tenant_id="default",
@@ -523,7 +521,7 @@ def test_a_redo_needs_no_fetch() -> None:
     image = asked(world)
     fetch(world, image)
     world.deliver(world.lanes.sent[-1])
-    redo_image(world.ports(RedoPorts), image.image_id)
+    redo_image(world.ports(RedoImagePorts), image.image_id)
     world.deliver(world.lanes.sent[-1])
     row = world.row(image.image_id)
     assert (row.status, row.run, len(world.remote_images.asked)) == (Status.DONE, 2, 1)

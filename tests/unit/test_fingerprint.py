@@ -6,7 +6,7 @@ import pytest
 
 from darkroom.domain.kernel.fingerprint import (
     WORKER,
-    Frame,
+    StackFrame,
     call_note,
     fingerprint,
     guilty_frame,
@@ -29,7 +29,7 @@ OTHERS = STACK.replace("/opt/python/pydantic", "/opt/python/lib/python3.13/site-
 
 
 def test_the_guilty_frame_is_the_last_one_of_our_own_code() -> None:
-    guilty = Frame(
+    guilty = StackFrame(
         file="operations/images/transcode_image.py",
         line=210,
         function="_develop",
@@ -38,7 +38,7 @@ def test_the_guilty_frame_is_the_last_one_of_our_own_code() -> None:
     assert guilty_frame(OTHERS) == guilty
     assert own_frames(OTHERS) == [
         guilty,
-        Frame(file="app.py", line=90, function="settle", source="transcode_image(ports, message)"),
+        StackFrame(file="app.py", line=90, function="settle", source="transcode_image(ports, message)"),
     ]
     assert str(guilty_frame(OTHERS)) == "operations/images/transcode_image.py:210 in _develop"
 
@@ -147,7 +147,11 @@ def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
 @pytest.mark.parametrize(
     ("path", "handler", "found"),
     [
-        ("/opt/python/darkroom/operator/kernel/pace.py", None, "layers/core/darkroom/operator/kernel/pace.py"),
+        (
+            "/opt/python/darkroom/operator/kernel/rate_limiter.py",
+            None,
+            "layers/core/darkroom/operator/kernel/rate_limiter.py",
+        ),
         ("/opt/python/darkroom/telemetry.py", "read_image", "layers/core/darkroom/telemetry.py"),
         (
             "/home/me/darkroom/layers/core/darkroom/domain/images/image.py",

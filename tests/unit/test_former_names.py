@@ -15,7 +15,16 @@ for present, former in json.load(sys.stdin):
     module = importlib.import_module(present)
     assert found is module and module.__spec__.name == present, former
 from darkroom.ports import RowChange, UnreadableRow
+from darkroom.domain.announcement import Announcement
+from darkroom.domain.fetch import FetchOrder
+from darkroom.domain.marks import Marks
+from darkroom.domain.signature import Mistrust
 from darkroom.domain.tenants import Tier
+from darkroom.operations.sweep_due_endpoints import Sweep
+from darkroom.operations.submit_image import Upload, submit_image
+from darkroom.operations.transcode_image import Delivery
+upload = Upload(body=b"x", tenant_id="a", correlation_id="b", preset=None, variants="thumb", recipe=None, notify=None)
+assert [variant.name for variant in upload.order.recipe.variants] == ["thumb"]
 from darkroom.http.page import page_settings
 from darkroom.http.usage import usage_document
 from darkroom.http.webhooks import webhook_document
@@ -43,6 +52,11 @@ def test_modules_are_found_where_they_lay_before_and_nothing_else_is() -> None:
     ]
     assert len(moved) > 100
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input=json.dumps(moved), capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM],
+        env={"PYTHONPATH": str(CORE.parent)},
+        input=json.dumps(moved),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr

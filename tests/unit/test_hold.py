@@ -21,7 +21,7 @@ from darkroom.domain.schedules.hold import (
     RELEASE,
     WHEEL,
     Batch,
-    Entry,
+    HeldMessage,
     UnreadableBatch,
     batch_key,
     batches_of,
@@ -39,12 +39,14 @@ NOW = 1_795_251_600_123
 DAY = 24 * 3600
 
 
-def entry(number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "default", lane: str = "slow") -> Entry:
+def entry(
+    number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "default", lane: str = "slow"
+) -> HeldMessage:
     message = Message(image_id=f"{number:026d}", tenant_id=tenant_id, lane=lane, run=1, schedule=schedule)
-    return Entry(message=message, process_at=NOW + round(seconds * 1000))
+    return HeldMessage(message=message, process_at=NOW + round(seconds * 1000))
 
 
-def spread(count: int, seconds: float) -> list[Entry]:
+def spread(count: int, seconds: float) -> list[HeldMessage]:
     chance = random.Random(7)
     return [entry(number, chance.uniform(LANE_DELAY_SECONDS + 0.001, seconds)) for number in range(count)]
 

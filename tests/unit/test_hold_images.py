@@ -9,18 +9,18 @@ import pytest
 from darkroom.domain.kernel.errors import Retryable, Unplaceable
 from darkroom.domain.kernel.lanes import HOLD, LANES
 from darkroom.domain.kernel.message import Message, UnreadableMessage
-from darkroom.domain.kernel.signature import Mistrust, Received
+from darkroom.domain.kernel.signature import Received, VerificationFailure
 from darkroom.domain.schedules.hold import (
     HELD_AT_MOST_SECONDS,
     MAX_BATCH_BYTES,
     Batch,
-    Entry,
+    HeldMessage,
     UnreadableBatch,
     level_of,
     read_batch,
 )
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
-from darkroom.operations.schedules.hold_images import Holding, Ports, hold_images
+from darkroom.operations.schedules.hold_images import HoldImagesPorts, Holding, hold_images
 from proof.fakes.messages import KEYS, received, unsigned
 from proof.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
 from tests.unit.test_hold import DAY, NOW, entry
@@ -36,9 +36,9 @@ class Plane:
     rejected: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={HOLD: []}))
     out_of_time: bool = False
 
-    def hold(self, *entries: Entry | str | Received) -> Holding:
+    def hold(self, *entries: HeldMessage | str | Received) -> Holding:
         return hold_images(
-            Ports(
+            HoldImagesPorts(
                 lanes=self.lanes,
                 holds=self.holds,
                 wake_ups=self.wake_ups,
@@ -57,11 +57,11 @@ class Plane:
         )
 
 
-def message_of(one: Entry) -> Message:
+def message_of(one: HeldMessage) -> Message:
     return one.message.model_copy(update={"process_at": one.process_at})
 
 
-def body_of(one: Entry) -> str:
+def body_of(one: HeldMessage) -> str:
     return message_of(one).model_dump_json()
 
 
@@ -298,7 +298,7 @@ def test_an_image_whose_place_on_the_wheel_trips_a_bug_costs_the_others_nothing(
 # ── Messages that do not verify ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def forged(one: Entry) -> Received:
+def forged(one: HeldMessage) -> Received:
     return unsigned(body_of(one), message_id="forged")
 
 
@@ -306,7 +306,7 @@ def test_what_does_not_verify_is_set_aside_and_the_rest_is_held() -> None:
     plane = Plane()
     holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)), forged(entry(3, 60)))
     assert (holding.failed, holding.held, holding.sent) == ({}, 1, 0)
-    assert holding.rejected == {1: Mistrust.UNSIGNED, 2: Mistrust.UNSIGNED}
+    assert holding.rejected == {1: VerificationFailure.UNSIGNED, 2: VerificationFailure.UNSIGNED}
     assert len(plane.rejected.lying[HOLD]) == 2
 
 

@@ -31,8 +31,8 @@ from darkroom.domain.images.transitions import (
     complete,
     delete,
     escalate,
+    expire_upload,
     give_up,
-    never_came,
     put_back,
     redo,
     reject,
@@ -383,7 +383,7 @@ def test_what_comes_before_its_time_is_scheduled(process_at: int, status: Status
 
 
 def test_what_never_comes_expires_and_says_so() -> None:
-    image = never_came(awaiting(), now=NOW + 900_000)
+    image = expire_upload(awaiting(), now=NOW + 900_000)
     assert (image.status, image.due_at, image.completed_at) == (Status.EXPIRED, None, NOW + 900_000)
     assert image.error is not None and image.error.code == "never_uploaded"
 

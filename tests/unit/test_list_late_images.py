@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.operator.images.list_late_images import Ports, list_late_images
+from darkroom.operator.images.list_late_images import ListLateImagesPorts, list_late_images
 from proof.fakes import World
 from proof.fakes.rows import accepted_image
 
@@ -22,7 +22,7 @@ def put(world: World, number: int, *, seconds_ago: float, lane: str = "fast", **
 
 
 def late(world: World) -> list[str]:
-    return [image.image_id for image in list_late_images(world.ports(Ports))]
+    return [image.image_id for image in list_late_images(world.ports(ListLateImagesPorts))]
 
 
 def test_images_are_late_after_their_lanes_service_level_the_longest_waiting_first() -> None:
@@ -66,5 +66,5 @@ def test_no_more_rows_are_read_than_are_asked_for(monkeypatch: pytest.MonkeyPatc
         return get_all(ids)
 
     monkeypatch.setattr(world.images, "get_all", counting)
-    assert len(list(islice(list_late_images(world.ports(Ports)), 120))) == 120
+    assert len(list(islice(list_late_images(world.ports(ListLateImagesPorts)), 120))) == 120
     assert asked == [100, 100]

@@ -11,9 +11,9 @@ import pytest
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operator.images import list_orphans as module
-from darkroom.operator.images.list_orphans import LEAST_AGE_SECONDS, Look, Ports, list_orphans
+from darkroom.operator.images.list_orphans import LEAST_AGE_SECONDS, ListOrphansPorts, Look, list_orphans
 from darkroom.operator.images.remove_orphans import HIDDEN_SECONDS
-from darkroom.operator.kernel.patience import PAUSES_SECONDS, Patience
+from darkroom.operator.kernel.retry_transient import PAUSES_SECONDS, TransientRetry
 from proof.fakes import FakeVersionedOriginals, World
 from proof.fakes.pictures import jpeg
 from repository.expand_template import resources
@@ -37,9 +37,11 @@ def orphaned(world: World, *keys: str) -> list[str]:
     return ids
 
 
-def look(world: World, *, older_than_seconds: float = TWO_DAYS, patience: Patience | None = None, **more: Any) -> Look:
+def look(
+    world: World, *, older_than_seconds: float = TWO_DAYS, patience: TransientRetry | None = None, **more: Any
+) -> Look:
     return list_orphans(
-        world.ports(Ports, patience=patience or Patience(pause=lambda _: None, stop=lambda: False)),
+        world.ports(ListOrphansPorts, patience=patience or TransientRetry(pause=lambda _: None, stop=lambda: False)),
         older_than_seconds=older_than_seconds,
         **more,
     )
@@ -160,7 +162,7 @@ def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> 
         return known(image_ids)  # type: ignore[no-any-return]
 
     world.images.known = throttled
-    patience = Patience(pause=pauses.append, stop=lambda: False)
+    patience = TransientRetry(pause=pauses.append, stop=lambda: False)
     found = look(world, patience=patience)
     assert (found.orphans, pauses) == (1, [3, 3, 4])
     failing = 99
@@ -169,4 +171,4 @@ def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> 
         look(world, patience=patience)
     assert len(pauses) == len(PAUSES_SECONDS)
     with pytest.raises(Retryable):
-        look(world, patience=Patience(pause=lambda _: pytest.fail("it waits"), stop=lambda: True))
+        look(world, patience=TransientRetry(pause=lambda _: pytest.fail("it waits"), stop=lambda: True))

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.images.image import Attempt, Cause, Image, Status
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.images.list_retrying import Ports, Retrying, latest_failure, list_retrying
+from darkroom.operator.images.list_retrying import ListRetryingPorts, Retrying, latest_failure, list_retrying
 from proof.fakes import World
 from proof.fakes.rows import accepted_image
 
@@ -26,7 +26,7 @@ def failed(world: World, number: int, error_type: str = "KeyError", *, place: st
 
 def look(world: World, *, limit: int = 1000, lanes: tuple[str, ...] = ("fast", "slow"), **more: Any) -> Retrying:
     world.advance(100)
-    return list_retrying(world.ports(Ports), lanes, limit=limit, **more)
+    return list_retrying(world.ports(ListRetryingPorts), lanes, limit=limit, **more)
 
 
 def test_images_that_failed_alike_are_one_defect_the_one_with_most_images_first() -> None:

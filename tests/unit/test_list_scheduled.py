@@ -13,9 +13,9 @@ from darkroom.domain.images.image import Image, Status, due_shard_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.schedules.periods import Period, day_period, local_time
 from darkroom.operator.schedules.list_scheduled import (
-    Listing,
-    Ports,
-    Selection,
+    ListScheduledPorts,
+    ScheduledListing,
+    ScheduledSelection,
     ids_in_order,
     list_scheduled,
 )
@@ -50,10 +50,12 @@ def images_of(*rows: Image) -> CountingImages:
     return CountingImages(rows={row.image_id: row for row in rows})
 
 
-def listed(images: FakeImages, selection: Selection | None = None, limit: int = 1000, rows: int = 0) -> Listing:
+def listed(
+    images: FakeImages, selection: ScheduledSelection | None = None, limit: int = 1000, rows: int = 0
+) -> ScheduledListing:
     return list_scheduled(
-        Ports(images=images, clock=lambda: NOW),
-        selection or Selection(period=AHEAD, lanes=("fast", "slow")),
+        ListScheduledPorts(images=images, clock=lambda: NOW),
+        selection or ScheduledSelection(period=AHEAD, lanes=("fast", "slow")),
         cut=lambda at: day_period(local_time(at, UTC).date(), UTC),
         limit=limit,
         rows=rows,
@@ -89,7 +91,7 @@ def test_what_was_moved_or_withdrawn_waits_for_its_time_no_longer() -> None:
 
 def test_one_lane_and_a_stretch_of_time_are_counted_alone() -> None:
     images = images_of(*(scheduled(n, NOW + n * HOUR, lane="fast" if n % 2 else "slow") for n in range(1, 10)))
-    some = Selection(period=Period(starts_at=NOW + 2 * HOUR, ends_at=NOW + 6 * HOUR), lanes=("slow",))
+    some = ScheduledSelection(period=Period(starts_at=NOW + 2 * HOUR, ends_at=NOW + 6 * HOUR), lanes=("slow",))
     listing = listed(images, some)
     assert (listing.images, listing.stretches[0].first_at, listing.stretches[0].last_at) == (
         2,
@@ -109,14 +111,14 @@ def test_a_count_that_ends_before_the_end_has_the_earliest_and_says_until_when()
 
 def test_of_a_tenant_what_its_rows_say_is_counted() -> None:
     images = images_of(*(scheduled(n, NOW + n, tenant_id="acme" if n % 5 == 0 else "other") for n in range(1, 251)))
-    listing = listed(images, Selection(period=AHEAD, lanes=("slow",), tenant_id="acme"))
+    listing = listed(images, ScheduledSelection(period=AHEAD, lanes=("slow",), tenant_id="acme"))
     assert (listing.images, len(images.rows_read)) == (50, 250)
 
 
 @pytest.mark.guards("day-named-images-only")
 def test_of_named_images_only_those_are_counted_and_covered() -> None:
     rows = [scheduled(n, NOW + n) for n in range(1, 5)]
-    named = Selection(period=AHEAD, lanes=("slow",), image_ids=frozenset({rows[1].image_id, "0" * 26}))
+    named = ScheduledSelection(period=AHEAD, lanes=("slow",), image_ids=frozenset({rows[1].image_id, "0" * 26}))
     listing = listed(images_of(*rows), named, rows=10)
     assert (listing.images, [row.image_id for row in listing.rows]) == (1, [rows[1].image_id])
     assert [named.covers(row) for row in rows] == [False, True, False, False]
@@ -148,7 +150,7 @@ def test_a_row_that_the_index_has_not_caught_up_with_is_believed_over_it() -> No
 def test_of_what_is_due_rows_tell_what_no_worker_has_begun() -> None:
     late, begun = scheduled(1, NOW - HOUR), replace(scheduled(2, NOW - HOUR), status=Status.PROCESSING)
     images = images_of(late, begun, scheduled(3, NOW + HOUR))
-    day = Selection(period=TODAY, lanes=("slow",))
+    day = ScheduledSelection(period=TODAY, lanes=("slow",))
     assert (listed(images, day).due, listed(images, day).images) == (2, 1)
     assert (listed(images, day, rows=10).due, [row.image_id for row in listed(images, day, rows=10).rows]) == (
         1,
@@ -159,8 +161,8 @@ def test_of_what_is_due_rows_tell_what_no_worker_has_begun() -> None:
 def test_progress_is_told_in_keys() -> None:
     told: list[int] = []
     list_scheduled(
-        Ports(images=images_of(*(scheduled(n, NOW + n) for n in range(1, 251))), clock=lambda: NOW),
-        Selection(period=AHEAD, lanes=("slow",)),
+        ListScheduledPorts(images=images_of(*(scheduled(n, NOW + n) for n in range(1, 251))), clock=lambda: NOW),
+        ScheduledSelection(period=AHEAD, lanes=("slow",)),
         cut=lambda at: AHEAD,
         limit=1000,
         on_read=told.append,
@@ -170,20 +172,23 @@ def test_progress_is_told_in_keys() -> None:
 
 def test_ids_come_in_the_order_of_time_and_those_of_a_tenant_by_their_rows() -> None:
     images = images_of(*(scheduled(n, NOW + 1000 - n, tenant_id="acme" if n % 2 else "other") for n in range(1, 9)))
-    everybody = Selection(period=AHEAD, lanes=("fast", "slow"))
-    assert list(ids_in_order(Ports(images=images, clock=lambda: NOW), everybody)) == [
+    everybody = ScheduledSelection(period=AHEAD, lanes=("fast", "slow"))
+    assert list(ids_in_order(ListScheduledPorts(images=images, clock=lambda: NOW), everybody)) == [
         f"{n:026d}" for n in range(8, 0, -1)
     ]
-    assert list(ids_in_order(Ports(images=images, clock=lambda: NOW), replace(everybody, tenant_id="acme"))) == [
-        f"{n:026d}" for n in (7, 5, 3, 1)
-    ]
+    assert list(
+        ids_in_order(ListScheduledPorts(images=images, clock=lambda: NOW), replace(everybody, tenant_id="acme"))
+    ) == [f"{n:026d}" for n in (7, 5, 3, 1)]
 
 
 def test_an_unreadable_row_is_counted_beside_the_others_where_rows_are_read() -> None:
     images = images_of(scheduled(1, NOW + 1), scheduled(2, NOW + 2))
     images.unreadable["7" * 26] = replace(scheduled(0, NOW + 1), image_id="7" * 26)
-    of_tenant = Selection(period=AHEAD, lanes=("fast", "slow"), tenant_id="default")
+    of_tenant = ScheduledSelection(period=AHEAD, lanes=("fast", "slow"), tenant_id="default")
     listing = listed(images, of_tenant)
     assert (listing.images, listing.unreadable) == (2, 1)
-    assert sorted(ids_in_order(Ports(images=images, clock=lambda: NOW), of_tenant)) == [f"{1:026d}", f"{2:026d}"]
+    assert sorted(ids_in_order(ListScheduledPorts(images=images, clock=lambda: NOW), of_tenant)) == [
+        f"{1:026d}",
+        f"{2:026d}",
+    ]
     assert (listed(images).images, listed(images).unreadable) == (3, 0), "keys alone tell nothing of it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darkroom.domain.images.image import Status, due_shard_of
-from darkroom.operator.images.list_unreadable_rows import Ports, list_unreadable_rows
+from darkroom.operator.images.list_unreadable_rows import ListUnreadableRowsPorts, list_unreadable_rows
 from proof.fakes import FakeImages
 from proof.fakes.webhooks import FakeEndpoints
 from proof.fakes.webhooks_world import WebhooksWorld
@@ -24,7 +24,7 @@ def house() -> FakeImages:
 
 def test_all_that_is_unfinished_is_read_and_what_is_looked_at_next_comes_first() -> None:
     told: list[tuple[int, int]] = []
-    ports = Ports(images=house(), endpoints=FakeEndpoints())
+    ports = ListUnreadableRowsPorts(images=house(), endpoints=FakeEndpoints())
     survey = list_unreadable_rows(ports, whole_table=False, on_read=lambda *counts: told.append(counts))
     assert survey.rows == 252
     assert [row.row_id for row in survey.unreadable] == ["2" * 26, "1" * 26]
@@ -32,7 +32,7 @@ def test_all_that_is_unfinished_is_read_and_what_is_looked_at_next_comes_first()
 
 
 def test_the_whole_table_has_those_too_that_nobody_looks_at() -> None:
-    survey = list_unreadable_rows(Ports(images=house(), endpoints=FakeEndpoints()), whole_table=True)
+    survey = list_unreadable_rows(ListUnreadableRowsPorts(images=house(), endpoints=FakeEndpoints()), whole_table=True)
     assert survey.rows == 254
     assert [row.row_id for row in survey.unreadable] == ["2" * 26, "1" * 26, "3" * 26]
 
@@ -42,5 +42,7 @@ def test_an_unreadable_webhook_is_named() -> None:
     endpoint = world.add()
     world.add("https://b.example.com/")
     world.endpoints.unreadable.add(endpoint.endpoint_id)
-    survey = list_unreadable_rows(Ports(images=FakeImages(), endpoints=world.endpoints), whole_table=False)
+    survey = list_unreadable_rows(
+        ListUnreadableRowsPorts(images=FakeImages(), endpoints=world.endpoints), whole_table=False
+    )
     assert (survey.rows, [row.row_id for row in survey.unreadable]) == (2, [endpoint.endpoint_id])

@@ -31,9 +31,9 @@ from darkroom.domain.webhooks.delivery import (
     claim,
 )
 from darkroom.domain.webhooks.endpoint import MAX_SECRETS, QUIET_SECONDS, ROTATION_SECONDS, DisabledBy, disable
-from darkroom.egress import Policy, read_url
+from darkroom.egress import EgressPolicy, read_url
 from darkroom.http.webhooks.webhooks import MAX_WEBHOOK_BYTES
-from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import DeliveryPage
 from darkroom.wiring.webhooks import manage_webhooks
@@ -119,13 +119,13 @@ class Api:
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
-    policy = Policy()
+    policy = EgressPolicy()
 
     def check_url(url: str) -> None:
         read_url(url, policy)
 
     world = WebhooksWorld(check_url=check_url)
-    rate_limit = RateLimitPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
+    rate_limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
     monkeypatch.setenv("ACCESS", "keys")
     monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), rate_limit))
     return Api(world)

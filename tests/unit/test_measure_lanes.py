@@ -9,13 +9,13 @@ import pytest
 from darkroom.domain.images.service_level import MINUTE, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.operations.images.measure_lanes import Measures, Ports, measure_lanes
+from darkroom.operations.images.measure_lanes import MeasureLanesPorts, Measures, measure_lanes
 from proof.fakes.rows import accepted_image
 from proof.fakes.world import World
 
 
 def measured(world: World) -> Measures:
-    return measure_lanes(world.ports(Ports))
+    return measure_lanes(world.ports(MeasureLanesPorts))
 
 
 def minute_of(world: World, minutes_ago: int = 0) -> int:

@@ -25,7 +25,7 @@ from darkroom.operator.observation.observe_stack import (
     SAMPLE_SECONDS,
     SLOW_SECONDS,
     Observation,
-    Ports,
+    ObserveStackPorts,
     observe_stack,
 )
 from proof.fakes import World
@@ -47,7 +47,7 @@ class Observed(World):
     alarms: Any = field(default_factory=FakeRaisedAlarms)
 
     def look(self, before: Observation | None = None) -> Observation:
-        return observe_stack(self.ports(Ports), before)
+        return observe_stack(self.ports(ObserveStackPorts), before)
 
     def put(self, number: int, *, seconds_ago: float = 1, lane: str = "slow", **changes: Any) -> str:
         """An unfinished image whose id ends with that number."""
@@ -211,7 +211,7 @@ def test_dead_letters_are_counted_and_some_of_them_told_by_cause_without_taking_
     other = world.give_up(3, "ValueError")
     dead = known(world.look().dead_letters)
     assert (dead.number, dead.depths, dead.sampled) == (3, {"fast": 0, "slow": 3, "usage": 0}, 3)
-    assert [(cause.letters, cause.cause, cause.fingerprint, cause.image_id) for cause in dead.causes] == [
+    assert [(cause.dead_letters, cause.cause, cause.fingerprint, cause.image_id) for cause in dead.causes] == [
         (2, "KeyError", "KeyError@?", first),
         (1, "ValueError", "ValueError@?", other),
     ]

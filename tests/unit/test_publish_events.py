@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Image
-from darkroom.operations.events.publish_events import Ports, publish_events
+from darkroom.operations.events.publish_events import PublishEventsPorts, publish_events
 from darkroom.ports.events import RowChange
 from darkroom.ports.kernel import UnreadableRow
 from proof.fakes.events import FakeTopic, FakeUnpublished
@@ -23,7 +23,7 @@ class Stack:
     unpublished: FakeUnpublished = field(default_factory=FakeUnpublished)
 
     def publish(self, *changes: RowChange) -> Any:
-        return publish_events(Ports(topic=self.topic, unpublished=self.unpublished), changes)
+        return publish_events(PublishEventsPorts(topic=self.topic, unpublished=self.unpublished), changes)
 
     @property
     def published(self) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 from darkroom.domain.images.image import Image, Variant
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.operations.images.read_image import (
-    Ports,
+    ReadImagePorts,
     UnknownVariant,
     VariantMissing,
     VariantNotReady,
@@ -17,11 +17,11 @@ from proof.fakes.pictures import jpeg
 
 
 def read(world: World, image_id: str, tenant_id: str = "default") -> Image:
-    return read_image(world.ports(Ports), image_id, tenant_id=tenant_id)
+    return read_image(world.ports(ReadImagePorts), image_id, tenant_id=tenant_id)
 
 
 def url(world: World, image_id: str, name: str, tenant_id: str = "default") -> str:
-    return variant_url(world.ports(Ports), image_id, name, tenant_id=tenant_id)
+    return variant_url(world.ports(ReadImagePorts), image_id, name, tenant_id=tenant_id)
 
 
 def done_image(world: World) -> str:

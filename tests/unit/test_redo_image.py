@@ -13,10 +13,8 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.documents import status_document
-from darkroom.operations.images.read_image import Ports as ReadImagePorts
-from darkroom.operations.images.read_image import VariantMissing, VariantNotReady, variant_url
-from darkroom.operator.images.redo_image import NotRedoable, redo_image
-from darkroom.operator.images.redo_image import Ports as RedoImagePorts
+from darkroom.operations.images.read_image import ReadImagePorts, VariantMissing, VariantNotReady, variant_url
+from darkroom.operator.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.unit.test_dead_letters import DONE, REFUSED, given_up

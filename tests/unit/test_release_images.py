@@ -15,14 +15,14 @@ from darkroom.domain.schedules.hold import (
     HELD_AT_MOST_SECONDS,
     RELEASE,
     Batch,
-    Entry,
+    HeldMessage,
     UnreadableBatch,
     batch_key,
 )
 from darkroom.operations.schedules.release_images import (
     WINDOWS_AHEAD_SECONDS,
-    Ports,
     Released,
+    ReleaseImagesPorts,
     release_images,
 )
 from proof.fakes.damage import damage_once, flipped
@@ -48,7 +48,7 @@ class Plane:
     out_of_time: Callable[[], bool] = lambda: False
     keys: dict[str, str] = field(default_factory=dict)
 
-    def store(self, *entries: Entry, level: str = "release", name: str = "batch") -> None:
+    def store(self, *entries: HeldMessage, level: str = "release", name: str = "batch") -> None:
         ordered = tuple(sorted(entries, key=lambda one: one.process_at))
         batch = Batch(level=level, wake_at=WAKE_AT, entries=ordered)
         dumped = batch.dumped()
@@ -65,7 +65,7 @@ class Plane:
 
     def release(self, position: int = 0, begins_at: int | None = None, name: str = "batch") -> Released:
         return release_images(
-            Ports(
+            ReleaseImagesPorts(
                 images=self.images,
                 lanes=self.lanes,
                 hold_queue=self.hold_queue,

@@ -13,13 +13,13 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.operator.images.list_orphans import Look
 from darkroom.operator.images.remove_orphans import (
     HIDDEN_SECONDS,
-    Ports,
     Removal,
+    RemoveOrphansPorts,
     TableSeemsLost,
     remove_orphans,
     table_seems_lost,
 )
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
@@ -31,11 +31,11 @@ REQUEST_SECONDS = 30
 
 def remove(world: World, found: Look | None = None, *, table_is_whole: bool = True, **ports: Any) -> Removal:
     return remove_orphans(
-        Ports(
+        RemoveOrphansPorts(
             audit=trail_of(),
             images=ports.get("images", world.images),
             originals=ports.get("originals", world.originals),
-            patience=ports.get("patience") or Patience(pause=world.advance, stop=lambda: False),
+            patience=ports.get("patience") or TransientRetry(pause=world.advance, stop=lambda: False),
         ),
         found or look(world),
         table_is_whole=table_is_whole,
@@ -107,7 +107,7 @@ def removed_while(happenings: dict[int, Any], world: World) -> list[tuple[str, i
         found,
         images=_Watched(world, "images", world.images, instants),
         originals=_Watched(world, "originals", world.originals, instants),
-        patience=Patience(pause=instants.around(world, "pause", world.advance), stop=lambda: False),
+        patience=TransientRetry(pause=instants.around(world, "pause", world.advance), stop=lambda: False),
     )
     return instants.calls
 
@@ -242,7 +242,7 @@ def test_an_end_that_is_asked_for_ends_it_between_two_steps() -> None:
             steps += 1
             return steps > wanted_at
 
-        removal = remove(world, found, patience=Patience(pause=world.advance, stop=stop))
+        removal = remove(world, found, patience=TransientRetry(pause=world.advance, stop=stop))
         assert not removal.complete
         assert removal.removed == (100 if wanted_at == HIDDEN_SECONDS + 3 else 0)
         found = look(world)

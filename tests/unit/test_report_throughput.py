@@ -1,7 +1,7 @@
 """Workers' throughput: one write per ten seconds of work, however long each image took, and failures are harmless."""
 
 from darkroom.domain.images.load_shedding import Work
-from darkroom.operations.images.report_throughput import Ports, ThroughputCounter, report_throughput
+from darkroom.operations.images.report_throughput import ReportThroughputPorts, ThroughputCounter, report_throughput
 from proof.fakes.load_shedding import FakeThroughput
 from tests.failures import ANY_FAILURE
 
@@ -9,7 +9,7 @@ NOW = 1_795_251_600_000
 
 
 def hand_in(counter: ThroughputCounter, throughput: FakeThroughput) -> dict[str, Work]:
-    return report_throughput(Ports(throughput=throughput, clock=lambda: NOW), counter)
+    return report_throughput(ReportThroughputPorts(throughput=throughput, clock=lambda: NOW), counter)
 
 
 def test_nothing_is_handed_in_before_ten_seconds_of_work_and_all_of_it_then() -> None:

@@ -9,8 +9,14 @@ import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
-from darkroom.operator.events.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.events.republish_events import (
+    AT_ONCE,
+    RepublishEventsPorts,
+    Republishing,
+    RepublishSelection,
+    republish_events,
+)
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeTopic
@@ -26,9 +32,11 @@ class Stack:
     pauses: list[float] = field(default_factory=list)
 
     def republish(self, *, publish: bool = True, **wanted: Any) -> Republishing:
-        pace = Pace(per_second=5, clock=self.world.clock, pause=self.pauses.append) if publish else None
-        ports = Ports(audit=trail_of(), images=self.world.images, endpoints=self.endpoints, topic=self.topic)
-        return republish_events(ports, Wanted(**{"since": 0} | wanted), pace=pace)
+        pace = RateLimiter(per_second=5, clock=self.world.clock, pause=self.pauses.append) if publish else None
+        ports = RepublishEventsPorts(
+            audit=trail_of(), images=self.world.images, endpoints=self.endpoints, topic=self.topic
+        )
+        return republish_events(ports, RepublishSelection(**{"since": 0} | wanted), pace=pace)
 
     @property
     def published(self) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Rejected, TurnedAway, UnknownImage
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.operations.schedules.reschedule_image import Ports, reschedule_image
+from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
 from darkroom.ports.kernel import Fenced
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -25,7 +25,7 @@ def scheduled(world: World, **times: str) -> str:
 
 def rescheduled(world: World, image_id: str, tenant_id: str = "default", **times: str) -> Any:
     return reschedule_image(
-        world.ports(Ports),
+        world.ports(RescheduleImagePorts),
         image_id,
         read_timetable(**times),
         tenant_id=tenant_id,

@@ -11,8 +11,12 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.schedules.periods import Period
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.operator.schedules.list_scheduled import Selection
-from darkroom.operator.schedules.reschedule_scheduled import LOOK_SECONDS, Ports, reschedule_scheduled
+from darkroom.operator.schedules.list_scheduled import ScheduledSelection
+from darkroom.operator.schedules.reschedule_scheduled import (
+    LOOK_SECONDS,
+    RescheduleScheduledPorts,
+    reschedule_scheduled,
+)
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE
@@ -26,14 +30,14 @@ def scheduled(world: World, **times: str) -> str:
     return world.submit(PHOTO, timetable=read_timetable(**(times or {"delay": "P2D"}))).image.image_id
 
 
-def soon(world: World) -> Selection:
+def soon(world: World) -> ScheduledSelection:
     """Images that wait for the next three days."""
-    return Selection(period=Period(starts_at=world.now, ends_at=world.now + 3 * DAY), lanes=("fast", "slow"))
+    return ScheduledSelection(period=Period(starts_at=world.now, ends_at=world.now + 3 * DAY), lanes=("fast", "slow"))
 
 
-def rescheduled(world: World, image_id: str, selection: Selection | None = None, by: int = 5 * DAY) -> bool:
+def rescheduled(world: World, image_id: str, selection: ScheduledSelection | None = None, by: int = 5 * DAY) -> bool:
     return reschedule_scheduled(
-        world.ports(Ports),
+        world.ports(RescheduleScheduledPorts),
         image_id,
         selection or soon(world),
         lambda at: at + by,

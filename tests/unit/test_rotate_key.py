@@ -8,8 +8,8 @@ import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, Tier
-from darkroom.domain.tenants.api_keys import KeyState, key_id_of, opens
-from darkroom.operator.tenants.create_key import Ports, create_key
+from darkroom.domain.tenants.api_keys import KeyState, key_id_of, matches_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from darkroom.operator.tenants.revoke_key import UnknownKey
 from darkroom.operator.tenants.rotate_key import KeyNotActive, rotate_key
 from proof.fakes.audit import trail_of
@@ -25,7 +25,9 @@ class Office:
     def __init__(self) -> None:
         self.tenants = FakeTenants(tenants={"acme": Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1)})
         self.now, self.made = NOW, 0
-        self.ports = Ports(audit=trail_of(), tenants=self.tenants, clock=lambda: self.now, randomness=self.randomness)
+        self.ports = CreateKeyPorts(
+            audit=trail_of(), tenants=self.tenants, clock=lambda: self.now, randomness=self.randomness
+        )
 
     def randomness(self, size: int) -> bytes:
         self.made += 1
@@ -37,7 +39,7 @@ def test_the_new_key_may_do_the_same_and_the_old_one_ends_after_the_overlap() ->
     _, old = create_key(office.ports, "acme", label="ci", scopes=("images:read",))
     office.now += 30 * DAY * 1000
     key, new, ending = rotate_key(office.ports, old.key_id, overlap_seconds=7 * DAY)
-    assert opens(key, office.tenants.keys[new.key_id]) and key_id_of(key) == new.key_id != old.key_id
+    assert matches_key(key, office.tenants.keys[new.key_id]) and key_id_of(key) == new.key_id != old.key_id
     assert (new.tenant_id, new.label, new.scopes, new.expires_at) == ("acme", "ci", ("images:read",), None)
     assert ending.expires_at == office.now + 7 * DAY * 1000
     both = [office.tenants.keys[one.key_id] for one in (old, new)]

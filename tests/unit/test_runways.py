@@ -21,8 +21,8 @@ from darkroom.domain.webhooks.endpoint import (
     RUNWAY_PLACES,
     RUNWAYS,
     Endpoint,
-    Flight,
-    call,
+    InFlight,
+    reserve_slot,
     runway_of,
 )
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
@@ -197,7 +197,7 @@ def test_a_delivery_that_was_lost_on_its_runway_is_sent_after_a_minute() -> None
     endpoint = wide(world)
     world.tell(event(1))
     (message,) = world.take()
-    lost = Flight(
+    lost = InFlight(
         delivery_id=message.delivery_id, claimed_by="somebody who died", until=world.now + FLIGHT_SECONDS * 1000
     )
     assert world.deliveries.take_place(endpoint.endpoint_id, lost, now=world.now, most=1) == "taken"
@@ -215,10 +215,10 @@ def test_those_that_were_lost_on_runways_do_not_call_one_another_until_their_tim
     world.tell(*(event(number) for number in range(lost)))
     until = world.now + FLIGHT_SECONDS * 1000
     for message in world.take():
-        flight = Flight(delivery_id=message.delivery_id, claimed_by="somebody who died", until=until)
+        flight = InFlight(delivery_id=message.delivery_id, claimed_by="somebody who died", until=until)
         assert world.deliveries.take_place(endpoint.endpoint_id, flight, now=world.now, most=1) == "taken"
         row = world.endpoint(endpoint)
-        world.endpoints.change(row, call(row, message.delivery_id, now=world.now))
+        world.endpoints.change(row, reserve_slot(row, message.delivery_id, now=world.now))
         world.delivery_queue.send(message)
     outcomes: list[str] = []
     while (messages := world.take()) and len(outcomes) < 20:
@@ -258,7 +258,7 @@ def test_what_a_full_runway_does_not_take_goes_by_the_row() -> None:
     (message,) = world.take()
     runway = world.deliveries.runways.setdefault((endpoint.endpoint_id, runway_of(message.delivery_id)), {})
     for number in range(RUNWAY_PLACES):
-        one = Flight(delivery_id=f"another-{number}", claimed_by="w", until=world.now + 1)
+        one = InFlight(delivery_id=f"another-{number}", claimed_by="w", until=world.now + 1)
         runway[one.delivery_id] = one
     assert world.deliver(message).outcome == "delivered"
     assert len(runway) == RUNWAY_PLACES
@@ -325,7 +325,7 @@ def test_a_place_that_the_row_kept_for_one_that_went_from_a_runway_is_free_again
     world.tell(event(1))
     (message,) = world.take()
     world.deliver(message)
-    kept = Flight(delivery_id=message.delivery_id, until=world.now + FLIGHT_SECONDS * 1000)
+    kept = InFlight(delivery_id=message.delivery_id, until=world.now + FLIGHT_SECONDS * 1000)
     row = world.endpoint(endpoint)
     world.endpoints.change(row, replace(row, flights=(kept,)))
     assert world.deliver(message).outcome == "ended"

@@ -25,7 +25,7 @@ from darkroom.http.page.page import (
     unknown_file_answer,
     with_settings,
 )
-from darkroom.operations.page.serve_page import Elsewhere, File, Found, Page, UnknownFile, serve_page
+from darkroom.operations.page.serve_page import Elsewhere, File, FoundFile, UnknownFile, WebPage, serve_page
 from darkroom.settings import MissingSettings
 from darkroom.wiring.page import serve_page as wiring
 from repository.report import ROOT
@@ -40,18 +40,18 @@ def file(text: str, media_type: str = "text/plain") -> File:
 
 MAIN = file("import './core.js';")
 SHELL = file("<meta content='{settings}'>")
-PAGE = Page(tree=TREE, shell=SHELL, files={"main.js": MAIN, "vendor/preact.js": file("export {}")})
+PAGE = WebPage(tree=TREE, shell=SHELL, files={"main.js": MAIN, "vendor/preact.js": file("export {}")})
 
 
 # ── Which file a path leads to ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_root_is_the_shell_which_is_not_final() -> None:
-    assert serve_page(PAGE, "/app/") == Found(file=SHELL, is_final=False)
+    assert serve_page(PAGE, "/app/") == FoundFile(file=SHELL, is_final=False)
 
 
 def test_a_file_under_the_hash_of_all_files_is_final() -> None:
-    assert serve_page(PAGE, f"/app/{TREE}/main.js") == Found(file=MAIN, is_final=True)
+    assert serve_page(PAGE, f"/app/{TREE}/main.js") == FoundFile(file=MAIN, is_final=True)
     assert serve_page(PAGE, f"/app/{TREE}/vendor/preact.js").is_final
 
 
@@ -87,13 +87,13 @@ def test_another_path_leads_to_no_file_also_one_of_an_earlier_version(path: str)
 
 
 def answered(
-    found: Found, *, accept_encoding: str | None = "gzip, deflate, br", if_none_match: str | None = None
+    found: FoundFile, *, accept_encoding: str | None = "gzip, deflate, br", if_none_match: str | None = None
 ) -> dict[str, Any]:
     return file_answer(found, policy="default-src 'none'", accept_encoding=accept_encoding, if_none_match=if_none_match)
 
 
 def test_a_file_is_sent_compressed_to_whom_takes_that_and_plain_to_others() -> None:
-    found = Found(file=MAIN, is_final=True)
+    found = FoundFile(file=MAIN, is_final=True)
     compressed, plain = answered(found), answered(found, accept_encoding=None)
     assert compressed["headers"]["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain["headers"]
     assert gzip.decompress(base64.b64decode(compressed["body"])) == base64.b64decode(plain["body"])
@@ -124,21 +124,21 @@ def test_a_client_says_whether_it_takes_gzip(header: str | None, takes: bool) ->
 
 
 def test_a_final_file_is_kept_for_a_year_and_the_shell_is_asked_for_each_time() -> None:
-    assert answered(Found(file=MAIN, is_final=True))["headers"]["Cache-Control"] == (
+    assert answered(FoundFile(file=MAIN, is_final=True))["headers"]["Cache-Control"] == (
         "public, max-age=31536000, immutable"
     )
-    assert answered(Found(file=SHELL, is_final=False))["headers"]["Cache-Control"] == "no-cache"
+    assert answered(FoundFile(file=SHELL, is_final=False))["headers"]["Cache-Control"] == "no-cache"
 
 
 def test_a_current_copy_is_not_sent_again() -> None:
-    answer = answered(Found(file=SHELL, is_final=False), if_none_match=SHELL.etag)
+    answer = answered(FoundFile(file=SHELL, is_final=False), if_none_match=SHELL.etag)
     assert answer["statusCode"] == 304 and "body" not in answer
     assert {"ETag", "Cache-Control", "Vary", "Content-Security-Policy"} <= answer["headers"].keys()
-    assert answered(Found(file=SHELL, is_final=False), if_none_match='W/"0"')["statusCode"] == 200
+    assert answered(FoundFile(file=SHELL, is_final=False), if_none_match='W/"0"')["statusCode"] == 200
 
 
 def test_every_answer_protects_the_page() -> None:
-    answers = [answered(Found(file=SHELL, is_final=False)), redirect_to_page(), unknown_file_answer("r1")]
+    answers = [answered(FoundFile(file=SHELL, is_final=False)), redirect_to_page(), unknown_file_answer("r1")]
     for answer in answers:
         assert answer["headers"]["X-Content-Type-Options"] == "nosniff"
         assert answer["headers"]["Referrer-Policy"] == "no-referrer"

@@ -17,10 +17,10 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.signature import (
     SETTLING_SECONDS,
     UPDATE_SECONDS,
-    Mistrust,
     NotVerified,
     Received,
     Signature,
+    VerificationFailure,
     read_signature,
     sign,
 )
@@ -36,9 +36,9 @@ PARTS = {"secret": "s" * 64, "queue": "slow", "group": "acme", "body": "{}"}
 
 
 def check(
-    message: Received, *, queue: str = "slow", keys: FakeSecret = KEYS, letters: FakeDeadLetters | None = None
-) -> Mistrust | None:
-    rejected = FakeDeadLetters(lying={queue: []}) if letters is None else letters
+    message: Received, *, queue: str = "slow", keys: FakeSecret = KEYS, dead_letters: FakeDeadLetters | None = None
+) -> VerificationFailure | None:
+    rejected = FakeDeadLetters(lying={queue: []}) if dead_letters is None else dead_letters
     return check_message(CheckPorts(message_keys=keys, rejected_messages=rejected), queue, message)
 
 
@@ -88,8 +88,8 @@ def test_nothing_moves_from_one_part_to_the_next(text: str, data: st.DataObject)
 def test_what_is_no_signature_of_this_version_is_told_from_one_that_does_not_match(text: str) -> None:
     with pytest.raises(NotVerified) as error:
         read_signature(text)
-    assert error.value.mistrust is Mistrust.MALFORMED
-    assert check(replace(GENUINE, signature=text)) is Mistrust.MALFORMED
+    assert error.value.mistrust is VerificationFailure.MALFORMED
+    assert check(replace(GENUINE, signature=text)) is VerificationFailure.MALFORMED
 
 
 # ── Which messages verify ────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,7 +103,7 @@ def test_a_message_that_was_sent_to_this_queue_verifies_however_old_it_is() -> N
 
 def test_a_message_whose_group_is_not_told_verifies_by_its_own_tenant() -> None:
     assert check(replace(GENUINE, group=None)) is None
-    assert check(replace(received("slow", "no message of ours"), group=None)) is Mistrust.FORGED
+    assert check(replace(received("slow", "no message of ours"), group=None)) is VerificationFailure.FORGED
 
 
 @pytest.mark.guards("signatures-match-required")
@@ -120,18 +120,18 @@ def test_a_message_whose_group_is_not_told_verifies_by_its_own_tenant() -> None:
     ids=["a space", "another run", "another group", "of another lane", "of the hold queue", "made up"],
 )
 def test_a_message_that_was_altered_or_copied_does_not(forged: Received) -> None:
-    assert check(forged) is Mistrust.FORGED
+    assert check(forged) is VerificationFailure.FORGED
 
 
 @pytest.mark.guards("signatures-unsigned-rejected")
 def test_a_message_without_a_signature_does_not() -> None:
-    assert check(replace(GENUINE, signature=None)) is Mistrust.UNSIGNED
+    assert check(replace(GENUINE, signature=None)) is VerificationFailure.UNSIGNED
 
 
 def test_a_key_that_somebody_else_has_made_is_not_known() -> None:
     other = FakeSecret()
     other.replace("b" * 64, now=LONG_AGO)
-    assert check(received("slow", MESSAGE, signer=keys_of(other))) is Mistrust.UNKNOWN_KEY
+    assert check(received("slow", MESSAGE, signer=keys_of(other))) is VerificationFailure.UNKNOWN_KEY
 
 
 def test_both_keys_verify_and_no_older_one() -> None:
@@ -142,7 +142,7 @@ def test_both_keys_verify_and_no_older_one() -> None:
     assert first.signature != second.signature
     assert (check(first, keys=keys), check(second, keys=keys)) == (None, None)
     keys.replace("c" * 64, now=LONG_AGO + 2)
-    assert (check(first, keys=keys), check(second, keys=keys)) == (Mistrust.UNKNOWN_KEY, None)
+    assert (check(first, keys=keys), check(second, keys=keys)) == (VerificationFailure.UNKNOWN_KEY, None)
 
 
 @pytest.mark.guards("signatures-new-key-settling")
@@ -175,7 +175,7 @@ def test_what_was_sent_until_the_update_was_over_needs_no_signature() -> None:
         -4 * 24 * 3600: None,
         0: None,
         UPDATE_SECONDS: None,
-        UPDATE_SECONDS + 0.001: Mistrust.UNSIGNED,
+        UPDATE_SECONDS + 0.001: VerificationFailure.UNSIGNED,
     }.items():
         assert check(replace(old, sent_at=first_key_at + int(seconds * 1000))) is verdict
 
@@ -184,24 +184,24 @@ def test_what_was_sent_until_the_update_was_over_needs_no_signature() -> None:
 def test_after_the_first_key_nothing_comes_without_a_signature() -> None:
     keys = FakeSecret()
     keys.replace("b" * 64, now=NOW)
-    assert check(replace(GENUINE, signature=None, sent_at=0), keys=keys) is Mistrust.UNSIGNED
+    assert check(replace(GENUINE, signature=None, sent_at=0), keys=keys) is VerificationFailure.UNSIGNED
 
 
 # ── What becomes of the others ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_message_that_does_not_verify_becomes_a_dead_letter_that_says_why() -> None:
-    letters = FakeDeadLetters()
-    assert check(unsigned('{"any": "thing"}'), letters=letters) is Mistrust.UNSIGNED
-    (letter,) = letters.lying["slow"]
-    assert json.loads(letter.body) == {
+    dead_letters = FakeDeadLetters()
+    assert check(unsigned('{"any": "thing"}'), dead_letters=dead_letters) is VerificationFailure.UNSIGNED
+    (dead_letter,) = dead_letters.lying["slow"]
+    assert json.loads(dead_letter.body) == {
         "v": 1,
         "rejected": '{"any": "thing"}',
         "message_id": "message-1",
         "sha256": hashlib.sha256(b'{"any": "thing"}').hexdigest(),
         "bytes": 16,
     }
-    assert json.loads(letter.explanation or "") == {
+    assert json.loads(dead_letter.explanation or "") == {
         "v": 1,
         "lane": "slow",
         "cause": "unsigned",
@@ -210,26 +210,26 @@ def test_a_message_that_does_not_verify_becomes_a_dead_letter_that_says_why() ->
 
 
 def test_a_genuine_message_makes_no_dead_letter() -> None:
-    letters = FakeDeadLetters()
-    assert check(GENUINE, letters=letters) is None
-    assert letters.lying["slow"] == []
+    dead_letters = FakeDeadLetters()
+    assert check(GENUINE, dead_letters=dead_letters) is None
+    assert dead_letters.lying["slow"] == []
 
 
-@pytest.mark.parametrize("mistrust", Mistrust)
-def test_every_reason_is_explained(mistrust: Mistrust) -> None:
-    letters = FakeDeadLetters()
+@pytest.mark.parametrize("mistrust", VerificationFailure)
+def test_every_reason_is_explained(mistrust: VerificationFailure) -> None:
+    dead_letters = FakeDeadLetters()
     other = FakeSecret()
     other.replace("b" * 64, now=LONG_AGO)
     message = {
-        Mistrust.UNSIGNED: replace(GENUINE, signature=None),
-        Mistrust.MALFORMED: replace(GENUINE, signature="v2.of a newer version"),
-        Mistrust.UNKNOWN_KEY: received("slow", MESSAGE, signer=keys_of(other)),
-        Mistrust.FORGED: received("fast", MESSAGE),
-        Mistrust.MOVED_BACK: unsigned(rejected_message("message-0", "any").model_dump_json()),
+        VerificationFailure.UNSIGNED: replace(GENUINE, signature=None),
+        VerificationFailure.MALFORMED: replace(GENUINE, signature="v2.of a newer version"),
+        VerificationFailure.UNKNOWN_KEY: received("slow", MESSAGE, signer=keys_of(other)),
+        VerificationFailure.FORGED: received("fast", MESSAGE),
+        VerificationFailure.MOVED_BACK: unsigned(rejected_message("message-0", "any").model_dump_json()),
     }[mistrust]
-    assert check(message, letters=letters) is mistrust
-    (letter,) = letters.lying["slow"]
-    explanation = json.loads(letter.explanation or "")
+    assert check(message, dead_letters=dead_letters) is mistrust
+    (dead_letter,) = dead_letters.lying["slow"]
+    explanation = json.loads(dead_letter.explanation or "")
     assert explanation["cause"] == mistrust
     assert explanation["message"].endswith("No row was read or changed for it.")
 
@@ -253,8 +253,8 @@ def test_what_was_rejected_is_kept_as_it_is_when_it_is_moved_back() -> None:
 
 
 def test_if_no_key_can_be_read_the_message_comes_again_and_makes_no_dead_letter() -> None:
-    letters = FakeDeadLetters()
+    dead_letters = FakeDeadLetters()
     for message in (GENUINE, replace(GENUINE, signature=None)):
         with pytest.raises(Retryable):
-            check(message, keys=FakeSecret(is_down=True), letters=letters)
-    assert letters.lying["slow"] == []
+            check(message, keys=FakeSecret(is_down=True), dead_letters=dead_letters)
+    assert dead_letters.lying["slow"] == []

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.kernel.patience import Patience
-from darkroom.operator.schedules.stop_releases import SETTLE_SECONDS, Ports, Stopped, stop_releases
+from darkroom.operator.kernel.retry_transient import TransientRetry
+from darkroom.operator.schedules.stop_releases import SETTLE_SECONDS, Stopped, StopReleasesPorts, stop_releases
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.stores import FakeReleases
 
 
-def ports(releases: FakeReleases, pauses: list[float], *, stop_after: int | None = None) -> Ports:
-    return Ports(
+def ports(releases: FakeReleases, pauses: list[float], *, stop_after: int | None = None) -> StopReleasesPorts:
+    return StopReleasesPorts(
         releases=releases,
-        patience=Patience(
+        patience=TransientRetry(
             pause=pauses.append, stop=lambda: stop_after is not None and len(releases.stopped) >= stop_after
         ),
         audit=trail_of(FakeAudit()),

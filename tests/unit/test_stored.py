@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.images.image import Image, Variant
 from darkroom.domain.images.stored_by import stored_by
-from darkroom.domain.images.transitions import await_upload, complete, delete, expire, never_came, redo, reject
+from darkroom.domain.images.transitions import await_upload, complete, delete, expire, expire_upload, redo, reject
 from darkroom.domain.imports.fetch import await_fetch
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
 from darkroom.domain.kernel.tenants import UNLIMITED, Quota
@@ -39,7 +39,7 @@ def redone() -> Image:
         (accepted(), ACCEPTED),
         (accepted(process_at=NOW + 9), ACCEPTED),
         (announced(), NOTHING),
-        (never_came(announced(), now=NOW), NOTHING),
+        (expire_upload(announced(), now=NOW), NOTHING),
         (await_fetch(accepted(), "https://photos.example/a", now=NOW), NOTHING),
         (claimed(accepted()), ACCEPTED),
         (done(claimed(accepted())), DONE),

@@ -22,8 +22,7 @@ from darkroom.domain.sweeping.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SEC
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.operations.sweeping import sweep_due_images as operation
-from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
-from darkroom.operations.sweeping.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS, SweepDueImagesPorts, sweep_due_images
 from darkroom.ports.images import Due
 from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import World
@@ -165,7 +164,7 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
     world.lanes.sent.clear()
     world.advance(1200)
     looks = count()
-    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: next(looks) > 4)
+    sweep = sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=lambda: next(looks) > 4)
     assert (sweep.complete, sweep.outcomes) == (False, Counter(rescued=4))
     assert world.sweep().outcomes == Counter(rescued=6)
     assert len({message.image_id for message in world.lanes.sent}) == 10
@@ -176,7 +175,7 @@ def test_what_a_sweep_could_not_do_shows_how_late_it_is() -> None:
     world = World()
     world.images.rows["0" * 26] = pending(due_at=world.now - 450_000)
     world.images.rows["1" * 26] = delete(pending(image_id="1" * 26), now=world.now - 60_000)
-    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: True)
+    sweep = sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=lambda: True)
     assert sweep.late_seconds == {"rescues": 450.0, "removals": 60.0}
     assert behind(sweep.late_seconds) == 1.5, "a rescue has five minutes, a removal thirty"
     assert world.sweep().late_seconds == {}
@@ -203,7 +202,7 @@ def test_no_tenants_pile_keeps_anothers_image_waiting(limit: int, monkeypatch: p
         return reads(image_ids)
 
     world.images.get_all = read
-    sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: bool(looked_at))
+    sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=lambda: bool(looked_at))
     assert {image.image_id for image in others} < set(looked_at)
     assert len(looked_at) == operation.ROWS_IN_TURN
 
@@ -235,7 +234,7 @@ def test_kinds_do_not_wait_for_each_other() -> None:
     world.lanes.send_all, world.outputs.remove = send, hangs
     world.images.rows["0" * 26] = pending(due_at=world.now)
     world.images.rows["1" * 26] = delete(pending(image_id="1" * 26), now=1)
-    ports = replace(world.ports(SweepPorts), at_once=at_once)
+    ports = replace(world.ports(SweepDueImagesPorts), at_once=at_once)
     assert sweep_due_images(ports, out_of_time=lambda: False).outcomes == Counter(rescued=1, removed=1)
 
 
@@ -401,14 +400,14 @@ def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
     world = World()
     image_id = given_up(world)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    (letter,) = world.dead_letters.lying["slow"]
-    assert letter.body == message_for(world.row(image_id)).model_dump_json()
-    explanation = json.loads(letter.explanation or "")
+    (dead_letter,) = world.dead_letters.lying["slow"]
+    assert dead_letter.body == message_for(world.row(image_id)).model_dump_json()
+    explanation = json.loads(dead_letter.explanation or "")
     assert (explanation["image_id"], explanation["cause"]) == (image_id, "internal")
     world.advance(LAST_MESSAGE_SECONDS)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     assert (world.row(image_id).dead_letter, world.row(image_id).due_at) == (DeadLetterState.KEPT, None)
-    assert world.dead_letters.lying["slow"] == [letter] and world.dead_letters.hidden == set()
+    assert world.dead_letters.lying["slow"] == [dead_letter] and world.dead_letters.hidden == set()
 
 
 @pytest.mark.guards("dead-letters-sqs-own-removed")
@@ -421,8 +420,8 @@ def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -
     ]
     others = [world.dead_letters.lie_down("slow", body) for body in ("not a message of ours", "{}")]
     world.sweep()
-    *left, letter = world.dead_letters.lying["slow"]
-    assert left == others and letter.explanation is not None and letter.message_id not in raw
+    *left, dead_letter = world.dead_letters.lying["slow"]
+    assert left == others and dead_letter.explanation is not None and dead_letter.message_id not in raw
 
 
 @pytest.mark.guards("dead-letters-placed-once")
@@ -441,11 +440,11 @@ def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays
     world = World()
     image_id = given_up(world)
     world.sweep()
-    (letter,) = world.dead_letters.lying["slow"]
-    world.dead_letters.lie_down("slow", letter.body)
+    (dead_letter,) = world.dead_letters.lying["slow"]
+    world.dead_letters.lie_down("slow", dead_letter.body)
     world.advance(LAST_MESSAGE_SECONDS)
     world.sweep()
-    assert world.dead_letters.lying["slow"] == [letter]
+    assert world.dead_letters.lying["slow"] == [dead_letter]
 
     dropped = given_up(world)
     world.sweep()
@@ -465,7 +464,7 @@ def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() ->
     (earlier,) = world.dead_letters.lying["slow"]
     world.images.rows[image_id] = replace(owing, run=2)
     world.sweep()
-    assert [read_message(letter.body).run for letter in world.dead_letters.lying["slow"]] == [1, 2]
+    assert [read_message(dead_letter.body).run for dead_letter in world.dead_letters.lying["slow"]] == [1, 2]
     assert world.dead_letters.lying["slow"][0] == earlier
 
 
@@ -492,7 +491,7 @@ def test_a_dead_letter_that_an_operator_holds_is_waited_for() -> None:
     world.images.rows[image_id] = owing  # the sweep died before it could write that it had placed the dead letter
     held = world.dead_letters.take("slow", 10)
     assert world.sweep().outcomes == Counter(dead_letter_owed=1)
-    world.dead_letters.give_back(held.letters)
+    world.dead_letters.give_back(held.dead_letters)
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     assert len(world.dead_letters.lying["slow"]) == 1
@@ -502,15 +501,15 @@ def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
     world = World()
     image_id = given_up(world)
     world.sweep()
-    (letter,) = world.dead_letters.lying["slow"]
-    world.dead_letters.lie_down("slow", letter.body)
+    (dead_letter,) = world.dead_letters.lying["slow"]
+    world.dead_letters.lie_down("slow", dead_letter.body)
     world.advance(LAST_MESSAGE_SECONDS)
     hidden = world.dead_letters.take("slow", 10)  # received by a sweep to which the answer never came
     assert world.sweep().outcomes == Counter(dead_letter_owed=1)
-    world.dead_letters.give_back(hidden.letters)
+    world.dead_letters.give_back(hidden.dead_letters)
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    assert world.dead_letters.lying["slow"] == [letter] and world.row(image_id).dead_letter is DeadLetterState.KEPT
+    assert world.dead_letters.lying["slow"] == [dead_letter] and world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
 @pytest.mark.guards("dead-letters-placed-once")

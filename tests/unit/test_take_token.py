@@ -7,7 +7,7 @@ import pytest
 
 from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
 from darkroom.domain.tenants.token_bucket import Take, tokens_left
-from darkroom.operations.tenants.take_token import HOLD_MILLISECONDS, MAX_BLOCK, Ports, take_token
+from darkroom.operations.tenants.take_token import HOLD_MILLISECONDS, MAX_BLOCK, TakeTokenPorts, take_token
 from proof.fakes.load_shedding import FakeTokenBuckets
 from tests.failures import ANY_FAILURE
 
@@ -20,7 +20,7 @@ def caller(tenant_id: str) -> Caller:
 
 
 def asked(who: Caller, buckets: Any) -> Take | None:
-    return take_token(Ports(token_buckets=buckets, clock=lambda: NOW), who)
+    return take_token(TakeTokenPorts(token_buckets=buckets, clock=lambda: NOW), who)
 
 
 def test_each_tenant_has_a_bucket_of_its_own() -> None:
@@ -69,10 +69,10 @@ class Process:
     buckets: FakeTokenBuckets
     allowance: Allowance = PAID
     now: int = NOW
-    ports: Ports = field(init=False)
+    ports: TakeTokenPorts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ports = Ports(token_buckets=self.buckets, clock=lambda: self.now)
+        self.ports = TakeTokenPorts(token_buckets=self.buckets, clock=lambda: self.now)
 
     def serves(self, tenant_id: str = "acme", cost: int = 1) -> bool:
         caller = Caller(tenant_id=tenant_id, tier=Tier.PAID, allowance=self.allowance)

@@ -25,11 +25,11 @@ from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TEN
 from darkroom.domain.schedules.hold import RELEASE
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.egress import Policy
+from darkroom.egress import EgressPolicy
 from darkroom.http.kernel.problems import PROBLEMS
 from darkroom.http.routes import ROUTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
-from darkroom.wiring.kernel.reach import policy_of
+from darkroom.wiring.kernel.egress_policy import policy_of
 from repository.expand_template import (
     Template,
     access_log,
@@ -378,13 +378,13 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
         if "DEAD_LETTER_QUEUES" in function["Environment"]["Variables"]
     } | {"the output": expanded_template()["Outputs"]["DeadLetterQueues"]["Value"]["Fn::Sub"]}
     assert {"SweepDueImagesFunction", "ArchiveDeadLettersFunction"} < looked_after.keys()
-    for queue, letters in dead_letter_queues().items():  # a receiver sets messages aside that do not verify
+    for queue, dead_letters in dead_letter_queues().items():  # a receiver sets messages aside that do not verify
         for source in resources("AWS::Lambda::EventSourceMapping").values():
             function = source["FunctionName"]["Ref"]
             if source["EventSourceArn"] == {"Fn::GetAtt": [queue, "Arn"]} and function in looked_after:
                 name = queue.removesuffix("Queue")
                 name = "events" if name in CONSUMERS else name.lower()
-                assert f"{name}=${{{letters}}}" in looked_after[function].split(",")
+                assert f"{name}=${{{dead_letters}}}" in looked_after[function].split(",")
     consumers = ("CountUsage", "CreateDeliveries", "DeliverEvent")
     for receiver in (*consumers, "AcceptUpload", "FetchOriginal", "HoldImages", "TranscodeImage"):
         del looked_after[f"{receiver}Function"]
@@ -1036,7 +1036,7 @@ def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alo
     for hosts, allows_loopback in (("loopback", True), ("public", False)):
         ports = raw_template()["Parameters"]["WebhookPorts"]["Default"]
         settings = ReachSettings.read({"WEBHOOK_HOSTS": hosts, "WEBHOOK_PORTS": ports})
-        assert policy_of(settings) == Policy(ports=frozenset({443, 8443}), allows_loopback=allows_loopback)
+        assert policy_of(settings) == EgressPolicy(ports=frozenset({443, 8443}), allows_loopback=allows_loopback)
     with pytest.raises(MissingSettings):
         ReachSettings.read({"WEBHOOK_HOSTS": "everything", "WEBHOOK_PORTS": "443"})
 

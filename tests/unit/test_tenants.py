@@ -24,15 +24,11 @@ from darkroom.domain.kernel.tenants import (
     is_tenant_id,
     tier_named,
 )
-from darkroom.domain.tenants.api_keys import key_id_of, opens
-from darkroom.operator.tenants.add_tenant import Ports as AddTenantPorts
-from darkroom.operator.tenants.add_tenant import TenantExists, add_tenant
-from darkroom.operator.tenants.change_tenant import Ports as ChangeTenantPorts
-from darkroom.operator.tenants.change_tenant import UnknownTenant, change_tenant
-from darkroom.operator.tenants.create_key import Ports as CreateKeyPorts
-from darkroom.operator.tenants.create_key import create_key
-from darkroom.operator.tenants.revoke_key import Ports as RevokeKeyPorts
-from darkroom.operator.tenants.revoke_key import UnknownKey, revoke_key
+from darkroom.domain.tenants.api_keys import key_id_of, matches_key
+from darkroom.operator.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
+from darkroom.operator.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom.operator.tenants.revoke_key import RevokeKeyPorts, UnknownKey, revoke_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 
@@ -176,7 +172,7 @@ def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
     )
     assert tenants.keys == {key_id_of(key): stored}
     assert (stored.tenant_id, stored.label, stored.created_at, stored.revoked_at) == ("acme", "ci", 5, None)
-    assert opens(key, stored)
+    assert matches_key(key, stored)
 
 
 def test_a_key_whose_id_is_taken_is_made_anew() -> None:

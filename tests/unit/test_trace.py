@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Attempt, Cause, Image, Status
-from darkroom.domain.images.marks import Marks
+from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import complete, delete, put_back
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.operator.trace import SOON_MILLISECONDS, LogLine, Step, Trace, trace_of
 from darkroom.domain.webhooks.delivery import Answer, Delivery, claim, delivery_id_of, new_delivery, record
-from darkroom.operator.observation.trace_image import AFTERWARDS_MILLISECONDS, MARGIN_MILLISECONDS, Ports, trace_image
+from darkroom.operator.observation.trace_image import (
+    AFTERWARDS_MILLISECONDS,
+    MARGIN_MILLISECONDS,
+    TraceImagePorts,
+    trace_image,
+)
 from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages
 from proof.fakes.logs import FakeLogLines
@@ -267,8 +272,8 @@ def test_lines_tell_of_deliveries_to_an_endpoint_that_is_gone_and_of_no_delivery
 # ── The operation ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def world(image: Image | None, *lines: LogLine) -> Ports:
-    ports = Ports(
+def world(image: Image | None, *lines: LogLine) -> TraceImagePorts:
+    ports = TraceImagePorts(
         images=FakeImages(),
         endpoints=FakeEndpoints(),
         deliveries=FakeDeliveries(),
@@ -280,7 +285,7 @@ def world(image: Image | None, *lines: LogLine) -> Ports:
     return ports
 
 
-def found_by(ports: Ports) -> Trace:
+def found_by(ports: TraceImagePorts) -> Trace:
     return trace_image(ports, "0" * 26)
 
 
@@ -374,12 +379,12 @@ def test_an_outage_is_no_empty_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_marks_count_from_when_the_image_was_accepted() -> None:
-    marks = Marks(instants={"enqueued": NOW - 3, "received": NOW + 20})
+    marks = AttemptTimeline(instants={"enqueued": NOW - 3, "received": NOW + 20})
     assert marks.attempt == 0
     marks.begin(processing(accepted_at=NOW, run=2), NOW + 30)
     marks.reach("finished", NOW + 90)
     assert (marks.run, marks.attempt) == (2, 1)
     assert marks.since_accepted() == {"accepted": 0, "enqueued": -3, "received": 20, "claimed": 30, "finished": 90}
-    of_an_earlier_version = Marks()
+    of_an_earlier_version = AttemptTimeline()
     of_an_earlier_version.begin(processing(accepted_at=None), NOW + 30)
     assert of_an_earlier_version.since_accepted()["claimed"] == 30

@@ -22,7 +22,7 @@ from darkroom.domain.recipes.recipes import Recipe
 from darkroom.http.kernel.timetables import read_timetable
 from darkroom.imaging import Developing, developing
 from darkroom.operations.images.transcode_image import Early, Finished, Postponed, TryAgain
-from darkroom.ports.images import MemoryUnavailable, OriginalMissing
+from darkroom.ports.images import IdempotencyUnavailable, OriginalMissing
 from darkroom.wiring.kernel.runtime import at_once
 from proof.fakes import World
 from proof.fakes.damage import damage_once
@@ -194,7 +194,7 @@ def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
     message = submitted(world)
 
     def unavailable(key: str, work: Any, *, is_first: bool) -> dict[str, Any]:
-        raise MemoryUnavailable("the table does not answer")
+        raise IdempotencyUnavailable("the table does not answer")
 
     world.once = unavailable
     world.deliver(message)
@@ -232,8 +232,8 @@ def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_dea
     assert (image.status, image.attempt, image.dead_letter) == (Status.FAILED, 1, DeadLetterState.OWED)
     assert image.error is not None and (image.error.code, image.error.retryable) == ("original_missing", False)
     world.sweep()
-    (letter,) = world.dead_letters.lying["slow"]
-    explanation = explanation_in(letter.explanation)
+    (dead_letter,) = world.dead_letters.lying["slow"]
+    explanation = explanation_in(dead_letter.explanation)
     assert explanation is not None and explanation["cause"] == "original_missing"
     assert [attempt["error_type"] for attempt in explanation["attempts"]] == ["OriginalMissing"]
 
@@ -258,12 +258,12 @@ def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.M
 
 
 @pytest.mark.guards("dead-letters-redriven-owed")
-@pytest.mark.parametrize("letter", [DeadLetterState.PLACED, DeadLetterState.KEPT])
-def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: DeadLetterState) -> None:
+@pytest.mark.parametrize("dead_letter", [DeadLetterState.PLACED, DeadLetterState.KEPT])
+def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(dead_letter: DeadLetterState) -> None:
     world = World()
     message = submitted(world)
     world.images.rows[message.image_id] = replace(
-        world.row(message.image_id), status=Status.FAILED, dead_letter=letter, due_at=None
+        world.row(message.image_id), status=Status.FAILED, dead_letter=dead_letter, due_at=None
     )
     assert world.deliver(message) == Finished(image=world.row(message.image_id), reason="terminal")
     assert (world.row(message.image_id).dead_letter, world.row(message.image_id).due_at) == (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
-from darkroom.domain.events.event import Event, EventType, body_of
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.endpoint import (
     DISABLE_SECONDS,
@@ -46,7 +46,7 @@ def fails(row: Endpoint, seconds: int) -> Endpoint:
     return fail(row, "d", is_first=True, retry_at=None, is_gone=False, now=NOW + seconds * 1000)
 
 
-def told(before: Endpoint, after: Endpoint) -> Event:
+def told(before: Endpoint, after: Endpoint) -> PublishedEvent:
     event = event_of(before, after)
     assert event is not None
     return event
@@ -113,7 +113,7 @@ def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_th
 ) -> None:
     endpoints, row, now = FakeEndpoints(), endpoint(), NOW
     endpoints.create(row)
-    events: list[Event] = []
+    events: list[PublishedEvent] = []
     for name, seconds in writes:
         now += seconds * 1000
         written = endpoints.change(row, WRITES[name](row, now))

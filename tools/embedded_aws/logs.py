@@ -12,5 +12,8 @@ IMPATIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attemp
 
 def folder_name(logical_id: str) -> str:
     """SubmitImageFunction → submit_image; a folder's name is returned unchanged."""
-    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logical_id.removesuffix(_SUFFIX))
+    words = "".join(
+        f"_{dead_letter.lower()}" if dead_letter.isupper() else dead_letter
+        for dead_letter in logical_id.removesuffix(_SUFFIX)
+    )
     return words.removeprefix("_").replace("-", "_")

@@ -14,7 +14,20 @@ from typing import Any
 
 _CORE = Path(__file__).parent
 
-_RENAMED = {"darkroom.http.webhook_routes": "darkroom.http.webhooks.routes"}
+_RENAMED = {
+    "darkroom.domain.marks": "darkroom.domain.images.timeline",
+    "darkroom.http.webhook_routes": "darkroom.http.webhooks.routes",
+}
+
+_CLASSES = {
+    "darkroom.domain.announcement": {"Announcement": "AnnouncedFile"},
+    "darkroom.domain.fetch": {"FetchOrder": "UrlOrder"},
+    "darkroom.domain.marks": {"Marks": "AttemptTimeline"},
+    "darkroom.domain.signature": {"Mistrust": "VerificationFailure"},
+    "darkroom.operations.sweep_due_endpoints": {"Sweep": "EndpointsSweep"},
+    "darkroom.operations.transcode_image": {"Delivery": "ReceivedMessage"},
+}
+"""What a module's classes were called, of those that a handler imports."""
 
 
 def module_named(name: str) -> ModuleSpec | None:
@@ -38,11 +51,24 @@ class _Alias(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
+        former = module.__spec__.name if module.__spec__ else ""
+        for name, present in _CLASSES.get(former, {}).items():
+            setattr(module, name, vars(module)[present])
+        if former == "darkroom.operations.submit_image":
+            vars(module)["Upload"] = _upload
         module.__spec__ = self._spec  # which the import system has replaced
 
 
+def _upload(**fields: Any) -> Any:
+    """What is given to `submit_image`, from the fields of which the former handler makes it."""
+    parameters = ("preset", "variants", "recipe", "notify", "timetable")
+    order_of = name_in("darkroom.domain.images.order", "order_of")
+    order = order_of(**{name: fields.pop(name) for name in parameters if name in fields})
+    return name_in("darkroom.operations.images.submit_image", "PhotoUpload")(order=order, **fields)
+
+
 def name_in(module: str, name: str) -> Any:
-    """What a module has of this name that a folder has taken the former place of. Raises AttributeError."""
+    """What a module has of this name. Raises AttributeError."""
     return getattr(importlib.import_module(module), name)
 
 

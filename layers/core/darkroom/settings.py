@@ -47,7 +47,7 @@ class Settings:
     """Settings named like the environment variables, in lower case, except those of each lane."""
 
     def __init__(self, **values: Any) -> None:
-        defaults = {name: one.default for name, one in self._fields() if one.default is not _REQUIRED}
+        defaults = {name: field.default for name, field in self._fields() if field.default is not _REQUIRED}
         vars(self).update(defaults | values)
 
     @classmethod
@@ -73,18 +73,18 @@ class Settings:
                 problems.append(f"{variable}: {error}")
                 return None
 
-        for name, one in cls._fields():
-            variable, ending = name.upper(), one.of_each_lane
+        for name, field in cls._fields():
+            variable, ending = name.upper(), field.of_each_lane
             if ending is not None:
-                values[name] = {lane: parsed(f"{lane}_{ending}".upper(), one.parse) for lane in LANES}
-            elif variable in environment or one.default is _REQUIRED:
-                values[name] = parsed(variable, one.parse)
+                values[name] = {lane: parsed(f"{lane}_{ending}".upper(), field.parse) for lane in LANES}
+            elif variable in environment or field.default is _REQUIRED:
+                values[name] = parsed(variable, field.parse)
         if problems:
             raise MissingSettings(f"{cls.__name__}: {'; '.join(problems)}. Set them in template.yaml.")
         return cls(**values)
 
 
-def whole(least: int, most: int | None = None) -> Parse:
+def whole_number(least: int, most: int | None = None) -> Parse:
     """Parses a whole number in these limits, both included."""
 
     def parse(text: str) -> int:
@@ -136,15 +136,15 @@ def some_of(*choices: str) -> Parse:
 
 def ports(text: str) -> frozenset[int]:
     """Parses a list of ports: "443,8443"."""
-    return frozenset(whole(1, 65_535)(one) for one in _listed(text))
+    return frozenset(whole_number(1, 65_535)(port) for port in _listed(text))
 
 
 def pairs(text: str) -> Mapping[str, str]:
     """Parses a mapping, "fast=URL,slow=URL", of at least one pair."""
-    found = dict(pair.partition("=")[::2] for pair in _listed(text))
-    if not found:
+    value_by_name = dict(pair.partition("=")[::2] for pair in _listed(text))
+    if not value_by_name:
         raise ValueError("it names nothing")
-    return found
+    return value_by_name
 
 
 def _listed(text: str) -> Iterator[str]:
@@ -190,7 +190,7 @@ class LaneSettings(Settings):
 class ConcurrencySettings(Settings):
     """The most workers of each lane: `MaximumConcurrency` of its event source."""
 
-    concurrency: Mapping[str, int] = setting(whole(2, 1000), of_each_lane="CONCURRENCY")
+    concurrency: Mapping[str, int] = setting(whole_number(2, 1000), of_each_lane="CONCURRENCY")
 
     @property
     def service(self) -> Mapping[str, Lane]:
@@ -237,16 +237,16 @@ _DEFAULTS = Limits()
 class LimitSettings(InputSettings):
     """The limits of an original, each of which the environment may change."""
 
-    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
-    max_webp_bytes: int = setting(whole(1), default=_DEFAULTS.max_webp_bytes)
-    max_png_bytes: int = setting(whole(1), default=_DEFAULTS.max_png_bytes)
+    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
+    max_webp_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_webp_bytes)
+    max_png_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_png_bytes)
     max_megapixels: float = setting(positive, default=_DEFAULTS.max_pixels / 1_000_000)
-    max_side_pixels: int = setting(whole(1), default=_DEFAULTS.max_side)
-    max_aspect: int = setting(whole(1), default=_DEFAULTS.max_aspect)
-    max_frames: int = setting(whole(1), default=_DEFAULTS.max_frames)
-    max_scans: int = setting(whole(1), default=_DEFAULTS.max_scans)
-    max_scan_samples: int = setting(whole(1), default=_DEFAULTS.max_scan_samples)
-    max_decoder_bytes: int = setting(whole(1), default=_DEFAULTS.max_decoder_bytes)
+    max_side_pixels: int = setting(whole_number(1), default=_DEFAULTS.max_side)
+    max_aspect: int = setting(whole_number(1), default=_DEFAULTS.max_aspect)
+    max_frames: int = setting(whole_number(1), default=_DEFAULTS.max_frames)
+    max_scans: int = setting(whole_number(1), default=_DEFAULTS.max_scans)
+    max_scan_samples: int = setting(whole_number(1), default=_DEFAULTS.max_scan_samples)
+    max_decoder_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_decoder_bytes)
 
     @property
     def limits(self) -> Limits:
@@ -301,7 +301,7 @@ class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, ReachSett
     endpoints_table: str
     originals_bucket: str
     outputs_bucket: str
-    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
+    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
 class BeginUploadSettings(QuotaSettings):
@@ -311,7 +311,7 @@ class BeginUploadSettings(QuotaSettings):
     endpoints_table: str
     uploads_bucket: str
     outputs_bucket: str
-    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
+    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
 class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
@@ -328,7 +328,7 @@ class FetchOriginalSettings(QueueSettings, InputSettings, DeadLetterSettings, Re
 
     images_table: str
     originals_bucket: str
-    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
+    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
 class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings):
@@ -339,7 +339,7 @@ class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettin
     outputs_bucket: str
     idempotency_table: str
     throughput_table: str
-    visibility_seconds: int = setting(whole(1))
+    visibility_seconds: int = setting(whole_number(1))
 
 
 class ReadImageSettings(LaneSettings, ConcurrencySettings):
@@ -361,7 +361,7 @@ class ServePageSettings(Settings):
 
     uploads_bucket: str
     outputs_bucket: str
-    max_file_bytes: int = setting(whole(1))
+    max_file_bytes: int = setting(whole_number(1))
     aws_region: str
     url_suffix: str
     aws_endpoint_url: str = ""

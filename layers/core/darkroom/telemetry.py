@@ -23,7 +23,7 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from darkroom import IS_IN_LAMBDA
 from darkroom.bookkeeping import log as bookkeeping_log
 from darkroom.domain.kernel.ids import is_image_id
-from darkroom.domain.kernel.signature import Mistrust
+from darkroom.domain.kernel.signature import VerificationFailure
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.settings import TelemetrySettings
 
@@ -169,7 +169,7 @@ def report_unreadable(rows: Collection[UnreadableRow]) -> None:
         pass
 
 
-def report_rejected(mistrust: Mistrust, **details: str) -> None:
+def report_rejected(mistrust: VerificationFailure, **details: str) -> None:
     """Logs and counts a message that did not verify."""
     logger.error("message rejected", extra={"reason": mistrust.value, **details})
     metrics.add_metric("MessagesRejected", MetricUnit.Count, 1)

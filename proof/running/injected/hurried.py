@@ -31,7 +31,7 @@ def hurry(divisor: int) -> None:
     )
     for name, lane in lanes.LANES.items():
         lanes.LANES[name] = dataclasses.replace(lane, sla_seconds=max(1, lane.sla_seconds // divisor))
-    lanes.COSTLIEST_PHOTO_SECONDS /= divisor
+    lanes.WORST_CASE_PHOTO_SECONDS /= divisor
     # Photos take their real time, so that a lane holds as many as ever within a shorter service level.
     for tier in tenants.Tier:
         tier.backlog_share *= divisor
@@ -43,7 +43,7 @@ def hurry(divisor: int) -> None:
             transcode_image,
             "LEASE_MARGIN_SECONDS",
             "REDELIVERY_MARGIN_SECONDS",
-            "COSTLIEST_IMAGE_MILLISECONDS",
+            "WORST_CASE_IMAGE_MILLISECONDS",
             "RETURN_SECONDS",
         )
 

@@ -41,7 +41,7 @@ class Internet:
 @pytest.fixture(scope="session")
 def trusting(authority: Authority) -> ssl.SSLContext:
     """A context like the product's, which trusts the tests' authority besides the system's."""
-    context = connection.trust.__wrapped__()  # a new one: the product's is not touched
+    context = connection.tls_context.__wrapped__()  # a new one: the product's is not touched
     context.load_verify_locations(cadata=authority.pem)
     return context
 
@@ -58,7 +58,7 @@ def internet(monkeypatch: pytest.MonkeyPatch, trusting: ssl.SSLContext) -> Inter
         return open_socket(LOOPBACK, internet.port, seconds)
 
     monkeypatch.setattr(connection, "open_socket", open_on_loopback)
-    monkeypatch.setattr(connection, "trust", lambda: trusting)
+    monkeypatch.setattr(connection, "tls_context", lambda: trusting)
     return internet
 
 

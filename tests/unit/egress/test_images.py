@@ -15,7 +15,7 @@ import pytest
 from darkroom.domain.images.image import Provenance
 from darkroom.domain.images.media_types import SNIFF_BYTES, input_format_of
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH, Fetched, Unfetched
-from darkroom.egress import Policy
+from darkroom.egress import EgressPolicy
 from darkroom.egress.images import MAX_REDIRECTS, HttpImages
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
@@ -24,7 +24,7 @@ from tests.unit.egress.test_addresses import NOT_PUBLIC
 from tests.unit.egress.test_urls import REFUSED
 
 NOW = 1_795_251_600_000
-LOCAL = Policy(allows_loopback=True)
+LOCAL = EgressPolicy(allows_loopback=True)
 PUBLIC = "93.184.215.14"
 MAX_BYTES = 1000
 UNUSABLE = [(url, reason) for url, reason in REFUSED if reason != "length" or len(url) > MAX_SOURCE_URL_LENGTH]

@@ -8,14 +8,14 @@ from email.utils import formatdate
 import pytest
 
 from darkroom.domain.webhooks.delivery import Answer
-from darkroom.egress import Policy
+from darkroom.egress import EgressPolicy
 from darkroom.egress.receiver import HttpReceiver
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
 from tests.unit.egress.servers import Behaviour, Server, answering, serving
 
 NOW = 1_795_251_600_000
-LOCAL = Policy(allows_loopback=True)
+LOCAL = EgressPolicy(allows_loopback=True)
 
 
 def posted(behaviour: Behaviour, *, body: bytes = b"{}") -> Answer:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.egress import Kind, Policy, RequestFailed, Response, read_url, send
-from darkroom.egress.connection import Deadline, trust
+from darkroom.egress import EgressPolicy, EgressResponse, Kind, RequestFailed, read_url, send
+from darkroom.egress.connection import Deadline, tls_context
 from darkroom.egress.request import exchange
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
@@ -25,7 +25,7 @@ URL = read_url(f"https://{HOST}/in?a=b")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-def ask(internet: Internet, *, seconds: float = 10, body: bytes = b"{}", max_bytes: int = 4096) -> Response:
+def ask(internet: Internet, *, seconds: float = 10, body: bytes = b"{}", max_bytes: int = 4096) -> EgressResponse:
     return send(
         "POST",
         URL,
@@ -139,7 +139,7 @@ def test_responses_of_every_shape_are_read(
 
 def test_the_local_stack_may_talk_plainly_to_this_machine() -> None:
     with serving(answering(OK)) as server:
-        url = read_url(f"http://localhost:{server.port}/", Policy(allows_loopback=True))
+        url = read_url(f"http://localhost:{server.port}/", EgressPolicy(allows_loopback=True))
         assert send("GET", url, headers={}).body == b"ok"
     assert f"Host: localhost:{server.port}\r\n".encode() in server.received
 
@@ -207,8 +207,8 @@ def test_an_outdated_version_of_tls_is_not_accepted(internet: Internet, authorit
 
 @pytest.mark.guards("egress-certificate-verified")
 def test_certificates_are_checked_by_the_systems_authorities() -> None:
-    context = trust()
-    assert context is trust()
+    context = tls_context()
+    assert context is tls_context()
     assert context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2 and not context.hostname_checks_common_name
 

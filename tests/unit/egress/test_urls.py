@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from urllib3.util import parse_url
 
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.egress import Policy, Url, UrlRefused, read_url, send
+from darkroom.egress import EgressPolicy, Url, UrlRefused, read_url, send
 from darkroom.egress.urls import location_url
 
-LOCAL = Policy(allows_loopback=True)
+LOCAL = EgressPolicy(allows_loopback=True)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_the_table_has_every_reason() -> None:
 
 
 def test_a_deployment_can_allow_more_ports() -> None:
-    policy = Policy(ports=frozenset({443, 9443}))
+    policy = EgressPolicy(ports=frozenset({443, 9443}))
     assert read_url("https://example.com:9443/", policy).port == 9443
     with pytest.raises(UrlRefused, match="use port 443 or 9443"):
         read_url("https://example.com:8443/", policy)

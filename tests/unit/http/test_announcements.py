@@ -7,7 +7,7 @@ import pytest
 
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.sizes import limit_in_words
-from darkroom.http.images.written_orders import MAX_ORDER_BYTES
+from darkroom.http.images.request_models import MAX_ORDER_BYTES
 from darkroom.http.uploads.announcements import InvalidUpload, read_announcement
 
 SHA256 = "ab" * 32
@@ -35,7 +35,7 @@ def test_a_size_is_a_whole_number_however_it_is_written() -> None:
 def test_what_is_to_become_of_it_is_said_as_with_a_photo() -> None:
     announced = read(preset="standard", variants=["webp", "thumb"], delay="PT1H", content_type="image/png")
     assert [spec.name for spec in announced.order.recipe.variants] == ["thumb", "webp"]
-    assert announced.timetable.delay_milliseconds == 3_600_000
+    assert announced.order.timetable.delay_milliseconds == 3_600_000
     assert announced.media_type == "image/png"
     own = read(recipe={"variants": [{"name": "card", "width": 600}]})
     assert (own.order.preset, [spec.name for spec in own.order.recipe.variants]) == (None, ["card"])
@@ -49,8 +49,8 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         read(delay="PT1H"),
         read(expires_at="2027-01-01T00:00:00Z"),
     ]
-    assert len({announced.asked_for for announced in same}) == 1
-    assert len({announced.asked_for for announced in (*same, *others)}) == 5
+    assert len({announced.request_signature for announced in same}) == 1
+    assert len({announced.request_signature for announced in (*same, *others)}) == 5
 
 
 @pytest.mark.parametrize(

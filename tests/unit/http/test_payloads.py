@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.events.event import Event, EventType, body_of, without_stored
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.transitions import complete, delete, expire, redo, reject
 from darkroom.domain.webhooks.delivery import PING
@@ -21,7 +21,7 @@ from tests.conformity import described, misfits
 from tests.unit.test_event import NOW, VARIANT, accepted, claimed, done
 
 
-def every_event() -> Iterator[Event]:
+def every_event() -> Iterator[PublishedEvent]:
     """Each type as it is published first, and again after the row has forgotten its details."""
     failed = reject(claimed(accepted()), code="truncated", message="It ends early.", now=NOW)
     ends: tuple[tuple[Image | None, Image], ...] = (

@@ -18,7 +18,7 @@ from darkroom.http.kernel.router import Response, Router
 from darkroom.http.routes import ROUTES
 from darkroom.http.tenants import protection
 from darkroom.http.tenants.protection import Price, protected
-from darkroom.operations.tenants.take_token import Ports
+from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets
 
@@ -35,7 +35,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Router:
 
 
 def asked(app: Router, buckets: FakeTokenBuckets, serve: Callable[[Any], Response], **more: Any) -> Response:
-    return protected(Ports(token_buckets=buckets, clock=lambda: NOW), **more)(app, cast(Any, serve))
+    return protected(TakeTokenPorts(token_buckets=buckets, clock=lambda: NOW), **more)(app, cast(Any, serve))
 
 
 def served(_: Any) -> Response:
@@ -145,7 +145,7 @@ def counted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
 
 @pytest.mark.guards("allowances-route-protection")
 def test_a_route_has_a_protection_if_and_only_if_it_is_rate_limited(app: Router) -> None:
-    protect = protected(Ports(token_buckets=FakeTokenBuckets(), clock=lambda: NOW))
+    protect = protected(TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=lambda: NOW))
     with pytest.raises(ValueError, match="postImage"):
         handles(app, POST_IMAGE)
     with pytest.raises(ValueError, match="getOpenapi"):

@@ -11,7 +11,7 @@ from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.entity_tags import entity_tag, page_tag
 from darkroom.http.images.responses import headers_of_accepted, image_response, page_response
-from darkroom.operations.images.list_images import Ports, list_images
+from darkroom.operations.images.list_images import ListImagesPorts, list_images
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 
@@ -108,7 +108,7 @@ def listed(
     world: World, *, limit: int = 20, with_thumbs: bool = False, if_none_match: str | None = None, now: int = 0
 ) -> tuple[int, dict[str, str], dict[str, Any]]:
     """Status, headers and document of the first page."""
-    page = list_images(world.ports(Ports), ListQuery(limit=limit), tenant_id="default")
+    page = list_images(world.ports(ListImagesPorts), ListQuery(limit=limit), tenant_id="default")
     response = page_response(
         page,
         world.estimator.seconds_until_done,

@@ -15,14 +15,14 @@ from PIL import Image, ImageCms, PngImagePlugin
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.decode import check_limits, open_original
-from darkroom.imaging.headers import MAX_PIECES, Header, read_header
+from darkroom.imaging.headers import MAX_PIECES, ImageHeader, read_header
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 
 SECRET = b"SECRET-52.5200N"
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
-def header_of(body: bytes) -> Header:
+def header_of(body: bytes) -> ImageHeader:
     header = read_header(body)
     assert header is not None
     return header

@@ -54,43 +54,53 @@ EPILOG = """[bold]Examples[/bold]
   second."""
 
 
+RateOption = Annotated[
+    float | None, typer.Option(metavar="N", min=0.001, help="Uploads per second, on average.", show_default=False)
+]
+MessagesOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Instead of --rate: so many messages wait at once.", show_default=False),
+]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(metavar="M", min=0.01, help="With --messages: they are done in M minutes.", show_default=False),
+]
+SecondsOption = Annotated[
+    float, typer.Option(metavar="S", min=0.001, help="Seconds that a worker needs for one.", show_default=False)
+]
+PeakOption = Annotated[float, typer.Option(metavar="N", min=1, help="The busiest rate, as a multiple of the average.")]
+PaidOption = Annotated[
+    float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of paying tenants, who use the fast lane.")
+]
+ShareOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LANE=SHARE", show_default=False, help="Share of one lane; --paid divides what is left."),
+]
+FastSlaOption = Annotated[
+    int, typer.Option("--fast-sla", metavar="S", min=1, help="Seconds within which the fast lane is done.")
+]
+SlowSlaOption = Annotated[
+    int, typer.Option("--slow-sla", metavar="S", min=1, help="Seconds within which the slow lane is done.")
+]
+MemoryOption = Annotated[int, typer.Option(metavar="MB", min=128, max=10240, help="Memory of a worker.")]
+OriginalOption = Annotated[float, typer.Option(metavar="MB", min=0.001, help="Size of an original, kept for good.")]
+VariantsOption = Annotated[float, typer.Option(metavar="MB", min=0, help="Size of its variants, kept for good.")]
+
+
 def command(
     *,
-    rate: Annotated[
-        float | None, typer.Option(metavar="N", min=0.001, help="Uploads per second, on average.", show_default=False)
-    ] = None,
-    messages: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Instead of --rate: so many messages wait at once.", show_default=False),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(metavar="M", min=0.01, help="With --messages: they are done in M minutes.", show_default=False),
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", min=0.001, help="Seconds that a worker needs for one.", show_default=False)
-    ],
-    peak: Annotated[
-        float, typer.Option(metavar="N", min=1, help="The busiest rate, as a multiple of the average.")
-    ] = 1,
-    paid: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of paying tenants, who use the fast lane.")
-    ] = 0.5,
-    share: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LANE=SHARE", show_default=False, help="Share of one lane; --paid divides what is left."),
-    ] = None,
-    fast_sla: Annotated[
-        int, typer.Option("--fast-sla", metavar="S", min=1, help="Seconds within which the fast lane is done.")
-    ] = FAST.sla_seconds,
-    slow_sla: Annotated[
-        int, typer.Option("--slow-sla", metavar="S", min=1, help="Seconds within which the slow lane is done.")
-    ] = SLOW.sla_seconds,
-    memory: Annotated[int, typer.Option(metavar="MB", min=128, max=10240, help="Memory of a worker.")] = (
-        WORKER_MEMORY_MB
-    ),
-    original: Annotated[float, typer.Option(metavar="MB", min=0.001, help="Size of an original, kept for good.")] = 2.0,
-    variants: Annotated[float, typer.Option(metavar="MB", min=0, help="Size of its variants, kept for good.")] = 0.6,
+    rate: RateOption = None,
+    messages: MessagesOption = None,
+    minutes: MinutesOption = None,
+    seconds: SecondsOption,
+    peak: PeakOption = 1,
+    paid: PaidOption = 0.5,
+    share: ShareOption = None,
+    fast_sla: FastSlaOption = FAST.sla_seconds,
+    slow_sla: SlowSlaOption = SLOW.sla_seconds,
+    memory: MemoryOption = WORKER_MEMORY_MB,
+    original: OriginalOption = 2.0,
+    variants: VariantsOption = 0.6,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:

@@ -15,7 +15,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.schedules.periods import Period, day_period, hour_periods, instant_of, local_time
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
-from darkroom.operator.schedules.list_scheduled import Selection
+from darkroom.operator.schedules.list_scheduled import ScheduledSelection
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HOUR = re.compile(r"([01]?\d|2[0-3])(:00)?")
@@ -63,7 +63,7 @@ class Choice:
                 "--zone", f"{self.zone!r} is not in the time zone database, like Europe/Berlin or America/New_York."
             ) from error
 
-    def selection(self, now: Milliseconds) -> Selection:
+    def selection(self, now: Milliseconds) -> ScheduledSelection:
         """The chosen images; without a time, those that are ahead."""
         if self.day is not None and (self.from_ is not None or self.to is not None):
             raise _unclear("--day", "a day already is a period: leave out --from and --to.")
@@ -79,7 +79,7 @@ class Choice:
             raise _unclear("--from" if self.day is None else "--day", "the calendar ends there.") from error
         if period.starts_at > period.ends_at:
             raise _unclear("--to", "it is before --from, or before now.")
-        return Selection(
+        return ScheduledSelection(
             period=period,
             lanes=tuple(LANES) if self.lane is None else (self.lane,),
             tenant_id=self.tenant,

@@ -160,12 +160,7 @@ def reschedule(
         from console.images import by_id  # noqa: PLC0415
         from console.images.ids import ids_of  # noqa: PLC0415
 
-        if to is not None and delay is None:
-            when = {"process_at": to}
-        elif delay is not None and to is None:
-            when = {"delay": delay}
-        else:
-            raise typer.BadParameter("say when, by one of the two.", param_hint="--to, --delay")
+        when = _new_time(to, delay)
         by_id.reschedule(resolve(url, api_key, iam), ids_of(ids, sys.stdin), when)
         return
     from console.delay import work  # noqa: PLC0415
@@ -179,6 +174,15 @@ def reschedule(
         Choice(day=day, hour=hour, lane=lane, tenant=tenant, image=tuple(image or ()), zone=zone),
     )
     work.reschedule(reach(stack, region), choice, days=days, rate=rate or IMAGES_PER_SECOND, yes=yes)
+
+
+def _new_time(to: str | None, delay: str | None) -> dict[str, str]:
+    """The field of a request that says when, by the one option of the two that is given."""
+    if to is not None and delay is None:
+        return {"process_at": to}
+    if delay is not None and to is None:
+        return {"delay": delay}
+    raise typer.BadParameter("say when, by one of the two.", param_hint="--to, --delay")
 
 
 @app.command()

@@ -13,7 +13,7 @@ from console.terminal import display
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.schedules.periods import Period, local_time
-from darkroom.operator.schedules.list_scheduled import Listing, Selection, Stretch
+from darkroom.operator.schedules.list_scheduled import ScheduledListing, ScheduledSelection, Stretch
 
 ROWS_SHOWN = 100
 _BAR_CELLS = 24
@@ -21,7 +21,7 @@ _EIGHTHS = "▏▎▍▌▋▊▉"
 _DAY_MILLISECONDS = 24 * 3_600_000
 
 
-def situation(listing: Listing, choice: Choice) -> str:
+def situation(listing: ScheduledListing, choice: Choice) -> str:
     """One sentence that says how many images wait, and when."""
     where = f" on {choice.day}" if choice.day is not None else ""
     if not listing.stretches:
@@ -41,7 +41,7 @@ def _is_narrowed(choice: Choice) -> bool:
     return any((choice.from_, choice.to, choice.lane, choice.tenant, choice.hour))
 
 
-def print_remarks(out: Console, listing: Listing, choice: Choice) -> None:
+def print_remarks(out: Console, listing: ScheduledListing, choice: Choice) -> None:
     """Prints what the reader should know about how complete the listing is."""
     if listing.read_until is not None:
         until = _moment(listing.read_until, choice.tzinfo)
@@ -66,7 +66,13 @@ def print_remarks(out: Console, listing: Listing, choice: Choice) -> None:
 
 
 def listing_page(
-    out: Console, listing: Listing, choice: Choice, selection: Selection, *, now: Milliseconds, target: str
+    out: Console,
+    listing: ScheduledListing,
+    choice: Choice,
+    selection: ScheduledSelection,
+    *,
+    now: Milliseconds,
+    target: str,
 ) -> None:
     """`delay ls`."""
     display.line(out, situation(listing, choice), style="bold" if listing.stretches else "green")
@@ -98,7 +104,9 @@ def listing_page(
     display.advise(out, advice)
 
 
-def view(out: Console, listing: Listing, choice: Choice, selection: Selection, *, now: Milliseconds) -> None:
+def view(
+    out: Console, listing: ScheduledListing, choice: Choice, selection: ScheduledSelection, *, now: Milliseconds
+) -> None:
     """Prints the stretches, a line each: all hours of a day, also empty ones; or the days on which something waits,
     with one line for the empty days between two of them."""
     zone, lanes = choice.tzinfo, selection.lanes if len(selection.lanes) > 1 else ()
@@ -191,7 +199,9 @@ def images_table(out: Console, images: Sequence[Image], zone: tzinfo) -> None:
         display.line(out, f"  … and more than these {ROWS_SHOWN}; --json has them all.")
 
 
-def document(listing: Listing, choice: Choice, selection: Selection, *, with_rows: bool) -> dict[str, Any]:
+def document(
+    listing: ScheduledListing, choice: Choice, selection: ScheduledSelection, *, with_rows: bool
+) -> dict[str, Any]:
     """The listing as JSON."""
     zone = choice.tzinfo
     by_day = choice.day is None

@@ -10,8 +10,8 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.operator.kernel.patience import Patience
-from darkroom.operator.schedules.stop_releases import Ports, stop_releases
+from darkroom.operator.kernel.retry_transient import TransientRetry
+from darkroom.operator.schedules.stop_releases import StopReleasesPorts, stop_releases
 
 
 def tell(stack: Stack) -> None:
@@ -30,9 +30,9 @@ def stop(stack: Stack) -> None:
         display.line(out, line)
     with Interrupts() as interrupts, display.Report(display.errors()) as report, stack.explained():
         stopped = stop_releases(
-            Ports(
+            StopReleasesPorts(
                 releases=stack.releases,
-                patience=Patience(pause=interrupts.wait, stop=lambda: interrupts.requested),
+                patience=TransientRetry(pause=interrupts.wait, stop=lambda: interrupts.requested),
                 audit=stack.audit,
             ),
             on_progress=lambda doing, done, of: report.show(

@@ -20,14 +20,17 @@ from console.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.schedules.periods import Period, day_period, days_later, local_time
-from darkroom.operator.kernel.audit_trail import Deeds
-from darkroom.operator.kernel.pace import Pace
-from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND, cancel_scheduled
-from darkroom.operator.schedules.cancel_scheduled import Ports as CancelPorts
-from darkroom.operator.schedules.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
-from darkroom.operator.schedules.list_scheduled import Ports as ListPorts
-from darkroom.operator.schedules.reschedule_scheduled import Ports as ReschedulePorts
-from darkroom.operator.schedules.reschedule_scheduled import reschedule_scheduled
+from darkroom.operator.kernel.audit_trail import AuditedAction
+from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND, CancelScheduledPorts, cancel_scheduled
+from darkroom.operator.schedules.list_scheduled import (
+    ListScheduledPorts,
+    ScheduledListing,
+    ScheduledSelection,
+    ids_in_order,
+    list_scheduled,
+)
+from darkroom.operator.schedules.reschedule_scheduled import RescheduleScheduledPorts, reschedule_scheduled
 from darkroom.ports.kernel import UnreadableRow
 
 LIMIT = 1_000_000
@@ -86,11 +89,11 @@ def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool)
         options=f" --by {days}d",
     )
     ports = partial(
-        ReschedulePorts, images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock
+        RescheduleScheduledPorts, images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock
     )
 
-    def act(image_id: str, deeds: Deeds) -> bool:
-        return reschedule_scheduled(ports(deeds=deeds), image_id, selection, lambda at: days_later(at, days, zone))
+    def act(image_id: str, audited: AuditedAction) -> bool:
+        return reschedule_scheduled(ports(audited=audited), image_id, selection, lambda at: days_later(at, days, zone))
 
     if not yes:
         return _tell(stack, choice, selection, words, rate=rate)
@@ -103,12 +106,12 @@ def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> int:
     """`delay cancel --day`; returns how many images it has deleted, or would delete."""
     selection = choice.selection(stack.clock())
     words = _Words(verb="cancel", done="Deleted", doing="deleting", would="be deleted")
-    ports = partial(CancelPorts, images=stack.images, clock=stack.clock)
+    ports = partial(CancelScheduledPorts, images=stack.images, clock=stack.clock)
     begun_at, numbers = stack.clock(), itertools.count()
 
-    def act(image_id: str, deeds: Deeds) -> bool:
+    def act(image_id: str, audited: AuditedAction) -> bool:
         remove_at = begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
-        return cancel_scheduled(ports(deeds=deeds), image_id, selection, remove_at=remove_at)
+        return cancel_scheduled(ports(audited=audited), image_id, selection, remove_at=remove_at)
 
     if not yes:
         return _tell(stack, choice, selection, words, rate=rate)
@@ -123,7 +126,7 @@ def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> int:
     return counts.done
 
 
-def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, rate: int) -> int:
+def _tell(stack: Stack, choice: Choice, selection: ScheduledSelection, words: _Words, *, rate: int) -> int:
     out = display.output()
     listing = listed(stack, choice, selection, limit=LIMIT)
     if not listing.images and not listing.due:
@@ -152,14 +155,20 @@ def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, 
 
 
 def _do(
-    stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str, Deeds], bool], *, rate: int
+    stack: Stack,
+    choice: Choice,
+    selection: ScheduledSelection,
+    words: _Words,
+    act: Callable[[str, AuditedAction], bool],
+    *,
+    rate: int,
 ) -> _Counts:
     listing = listed(stack, choice, selection, limit=LIMIT)
     total, counts = listing.images + listing.due, _Counts()
 
-    def attempt(deeds: Deeds, image_id: str) -> bool | Rejected | UnreadableRow:
+    def attempt(audited: AuditedAction, image_id: str) -> bool | Rejected | UnreadableRow:
         try:
-            return act(image_id, deeds)
+            return act(image_id, audited)
         except (Rejected, UnreadableRow) as refusal:  # guard: isolated-scheduled-image
             return refusal
         except (ValueError, LookupError, TypeError, ArithmeticError) as error:  # guard: day-unreadable-row-isolated
@@ -181,18 +190,18 @@ def _do(
             about = {"of": choice.typed().strip(), "by": words.options.strip() or None}
             with (
                 stack.explained(),
-                stack.audit.action(f"{words.verb}_day", is_certain=False, **about) as deeds,
+                stack.audit.action(f"{words.verb}_day", is_certain=False, **about) as audited,
             ):
                 do_to_many(
-                    ids_in_order(ListPorts(images=stack.images, clock=stack.clock), selection),
-                    partial(attempt, deeds),
-                    pace=Pace(per_second=rate, clock=stack.clock, pause=interrupts.wait),
+                    ids_in_order(ListScheduledPorts(images=stack.images, clock=stack.clock), selection),
+                    partial(attempt, audited),
+                    pace=RateLimiter(per_second=rate, clock=stack.clock, pause=interrupts.wait),
                     at_a_time=AT_A_TIME,
                     stop=lambda: interrupts.requested,
                     on_outcome=count,
                 )
                 if interrupts.requested:
-                    deeds.interrupt()
+                    audited.interrupt()
         except Exception:
             report.complain(f"so far: {counts.detail}")
             raise
@@ -227,7 +236,9 @@ def _again(stack: Stack, choice: Choice, words: _Words, *, rate: int) -> str:
     return f"./darkroom delay {words.verb}{choice.typed()}{words.options}{more} --yes{stack.options}"
 
 
-def listed(stack: Stack, choice: Choice, selection: Selection, *, limit: int, rows: int = 0) -> Listing:
+def listed(
+    stack: Stack, choice: Choice, selection: ScheduledSelection, *, limit: int, rows: int = 0
+) -> ScheduledListing:
     """What waits of the chosen images, by days, or by the hours of the chosen day."""
     zone, hours = choice.tzinfo, choice.hours()
     starts = [hour.starts_at for hour in hours]
@@ -239,7 +250,7 @@ def listed(stack: Stack, choice: Choice, selection: Selection, *, limit: int, ro
 
     with stack.explained(), display.Report(display.errors()) as report:
         return list_scheduled(
-            ListPorts(images=stack.images, clock=stack.clock),
+            ListScheduledPorts(images=stack.images, clock=stack.clock),
             selection,
             cut=cut,
             limit=limit,

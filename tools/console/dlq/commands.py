@@ -190,7 +190,7 @@ def replay(
     )
     where = reach(stack, region)
     if not yes:
-        work.tell_replay(where, filters, everything=everything, rate=rate, limit=limit)
+        work.preview_replay(where, filters, everything=everything, rate=rate, limit=limit)
     elif everything:
         work.replay_all(where, filters, rate=rate)
     else:

@@ -15,10 +15,10 @@ from rich.console import Console
 from console.terminal import display
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict, why_settled
 from darkroom.domain.images.image import Image
-from darkroom.domain.kernel.fingerprint import WORKER, Frame, own_frames
+from darkroom.domain.kernel.fingerprint import WORKER, StackFrame, own_frames
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
-from darkroom.operations.dead_letters.list_dead_letters import Case, Listing
+from darkroom.operations.dead_letters.list_dead_letters import Case, DeadLetterListing
 from darkroom.operator.dead_letters.list_given_up import GivenUp
 from darkroom.operator.images.list_retrying import Defect, Retry, Retrying
 
@@ -79,29 +79,31 @@ def verdicts(cases: Sequence[Case]) -> str:
     return ", ".join(f"{counts[verdict]:,} {text}" for verdict, text in _STANDS.items() if counts[verdict])
 
 
-def situation(listing: Listing, *, filtered: bool) -> str:
+def situation(listing: DeadLetterListing, *, filtered: bool) -> str:
     """One sentence that sums up the listing."""
     queues = ", ".join(listing.depths)
-    if not listing.letters and any(listing.depths.values()):  # guard: dlq-list-hidden-not-none
+    if not listing.dead_letters and any(listing.depths.values()):  # guard: dlq-list-hidden-not-none
         return f"No dead letter in {queues} can be seen at this moment."
-    if not listing.letters:
+    if not listing.dead_letters:
         return f"No dead letters in {queues}."
     if not listing.cases:
-        return f"None of {display.of(listing.letters, 'dead letter')} in {queues} matches."
-    read = display.of(listing.letters, "dead letter")
+        return f"None of {display.of(listing.dead_letters, 'dead letter')} in {queues} matches."
+    read = display.of(listing.dead_letters, "dead letter")
     if filtered:
         return f"{display.of(len(listing.cases), 'case')} of {read} in {queues}: {verdicts(listing.cases)}."
-    about = "" if listing.letters == len(listing.cases) else f" of {display.of(len(listing.cases), 'run')}"
+    about = "" if listing.dead_letters == len(listing.cases) else f" of {display.of(len(listing.cases), 'run')}"
     return f"{read}{about} in {queues}: {verdicts(listing.cases)}."
 
 
-def print_remarks(out: Console, listing: Listing) -> None:
+def print_remarks(out: Console, listing: DeadLetterListing) -> None:
     """Prints what the reader should know about how complete the listing is."""
     total = sum(listing.depths.values())
     if listing.incomplete:
-        text = f"That is not all: of about {total:,} dead letters {listing.letters:,} were read. See --limit."
-    elif total > listing.letters:
-        text = f"About {total - listing.letters:,} more are hidden by another reader, and show again within a minute."
+        text = f"That is not all: of about {total:,} dead letters {listing.dead_letters:,} were read. See --limit."
+    elif total > listing.dead_letters:
+        text = (
+            f"About {total - listing.dead_letters:,} more are hidden by another reader, and show again within a minute."
+        )
     else:
         return
     display.line(out, text, style="yellow")
@@ -114,14 +116,14 @@ def table(out: Console, cases: Sequence[Case], now: Milliseconds) -> None:
         ("image", "lane", "cause", "verdict", "attempts", "age", "tenant", "letters"),
         [
             (
-                case.letters[0].message_id if case.message is None else case.message.image_id,
+                case.dead_letters[0].message_id if case.message is None else case.message.image_id,
                 case.queue,
                 _shortened(case.cause or "-"),
                 case.verdict.value,
                 str(len(case.explanation.get("attempts") or ())),
                 display.age((now - case.sent_at) / 1000),
                 _shortened("-" if case.message is None else case.message.tenant_id),
-                str(len(case.letters)),
+                str(len(case.dead_letters)),
             )
             for case in cases[:ROWS_SHOWN]
         ],
@@ -135,7 +137,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 32 else text[:31] + "…"
 
 
-def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words, *, is_quiet: bool) -> None:
+def listing_page(out: Console, listing: DeadLetterListing, now: Milliseconds, words: Words, *, is_quiet: bool) -> None:
     """The part of `dlq ls` about dead letters; it `is_quiet` if nothing else was given up either."""
     style = "green" if is_quiet and not listing.cases else "bold"
     display.line(out, situation(listing, filtered=bool(words.filters)), style=style)
@@ -147,7 +149,7 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     display.line(out)
     verdict = {case.verdict for case in listing.cases}
     first = min(listing.cases, key=lambda case: case.verdict is not Verdict.FAILED)
-    name = first.letters[0].message_id if first.message is None else first.message.image_id
+    name = first.dead_letters[0].message_id if first.message is None else first.message.image_id
     advice = [("Why it failed:", f"./darkroom dlq show {name}{words.target}")]
     if Verdict.FAILED in verdict:
         advice.append(("After the fix:", f"{words.command('replay')}    (says what it would do; --yes does it)"))
@@ -251,7 +253,7 @@ def meaning(case: Case) -> str:
 def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | None, target: str) -> None:
     """`dlq show`: everything about one case."""
     message = case.message
-    name = case.letters[0].message_id if message is None else message.image_id
+    name = case.dead_letters[0].message_id if message is None else message.image_id
     display.line(out, f"{name}: {display.printable(case.cause or 'cause unknown')}; {meaning(case)}.", style="bold")
     for label, value in _facts(case, now):
         display.line(out, f"  {label:<10} {display.printable(value)}")
@@ -259,7 +261,7 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
     if case.problem is not None:
         display.line(out)
         display.line(out, display.printable(case.problem), style="red")
-        display.line(out, display.printable_lines(case.letters[0].body[:_BODY_CHARACTERS]))
+        display.line(out, display.printable_lines(case.dead_letters[0].body[:_BODY_CHARACTERS]))
     display.line(out)
     what_next = {
         Verdict.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
@@ -359,13 +361,16 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
     ]
     if told.get("message"):
         facts.append(("error", f"{told.get('cause')}: {told['message']}"))
-    if not case.letters:
+    if not case.dead_letters:
         facts.append(("letter", f"still coming: {COMING}"))
-    for letter in case.letters:
-        left = display.age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
-        how = "explained" if letter.explanation is not None else "moved here by SQS"
+    for dead_letter in case.dead_letters:
+        left = display.age(max(0.0, RETENTION_SECONDS - (now - dead_letter.sent_at) / 1000))
+        how = "explained" if dead_letter.explanation is not None else "moved here by SQS"
         facts.append(
-            ("letter", f"{letter.message_id}, {how}, sent {rfc3339(letter.sent_at)}; SQS deletes it in {left}")
+            (
+                "letter",
+                f"{dead_letter.message_id}, {how}, sent {rfc3339(dead_letter.sent_at)}; SQS deletes it in {left}",
+            )
         )
     return facts
 
@@ -423,7 +428,7 @@ def _print_stack(out: Console, stack: str) -> None:
             display.line(out, f"  {display.printable(line)}")
 
 
-def _place(frame: Frame) -> str:
+def _place(frame: StackFrame) -> str:
     """Where it is in a checkout: every attempt is one of the worker."""
     return display.printable(f"{frame.path(WORKER)}:{frame.line} in {frame.function}")
 
@@ -463,17 +468,17 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
         "age_seconds": round((now - case.sent_at) / 1000),
         "letters": [
             {
-                "message_id": letter.message_id,
-                "sent_at": rfc3339(letter.sent_at),
-                "explained": letter.explanation is not None,
+                "message_id": dead_letter.message_id,
+                "sent_at": rfc3339(dead_letter.sent_at),
+                "explained": dead_letter.explanation is not None,
             }
-            for letter in case.letters
+            for dead_letter in case.dead_letters
         ],
         "image": None if image is None else _row_document(image),
         "explanation": case.explanation or None,
         "frames": _frames_of_attempts(case.explanation),
         "problem": case.problem,
-        "body": None if message is not None else case.letters[0].body,
+        "body": None if message is not None else case.dead_letters[0].body,
     }
 
 

@@ -23,14 +23,17 @@ from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.fingerprint import is_defect
 from darkroom.domain.kernel.lanes import FETCH, LANES
 from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
-from darkroom.operations.dead_letters.archive_dead_letters import Ports as ArchivePorts
-from darkroom.operations.dead_letters.archive_dead_letters import archive_dead_letters
-from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING, Case, Listing, Selection, list_dead_letters
-from darkroom.operations.dead_letters.list_dead_letters import Ports as ListPorts
-from darkroom.operator.dead_letters.drop_dead_letters import Ports as DropPorts
-from darkroom.operator.dead_letters.drop_dead_letters import drop_dead_letters, is_droppable
-from darkroom.operator.dead_letters.list_given_up import GivenUp, coming_case, list_given_up
-from darkroom.operator.dead_letters.list_given_up import Ports as GivenUpPorts
+from darkroom.operations.dead_letters.archive_dead_letters import ArchiveDeadLettersPorts, archive_dead_letters
+from darkroom.operations.dead_letters.list_dead_letters import (
+    EVERYTHING,
+    Case,
+    DeadLetterListing,
+    DeadLetterSelection,
+    ListDeadLettersPorts,
+    list_dead_letters,
+)
+from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters, is_droppable
+from darkroom.operator.dead_letters.list_given_up import GivenUp, ListGivenUpPorts, coming_case, list_given_up
 from darkroom.operator.dead_letters.replay_dead_letters import (
     REDRIVE_LIMIT,
     NotReplayable,
@@ -41,9 +44,15 @@ from darkroom.operator.dead_letters.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operator.images.list_retrying import Ports as RetryingPorts
-from darkroom.operator.images.list_retrying import Retry, Retrying, latest_failure, list_retrying, retry_of
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.images.list_retrying import (
+    ListRetryingPorts,
+    Retry,
+    Retrying,
+    latest_failure,
+    list_retrying,
+    retry_of,
+)
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 
 LIMIT_OF_ROWS = 1000
 """How many rows a replay reads to say for which images no dead letter has come yet."""
@@ -52,9 +61,9 @@ STANDARD_RATE = 10
 """The default of images per second that a replay starts: what the slow lane's workers can do beside live traffic."""
 
 
-def selection_of(filters: Filters) -> Selection:
+def selection_of(filters: Filters) -> DeadLetterSelection:
     """The selection that the filters mean, except for the lane."""
-    return Selection(
+    return DeadLetterSelection(
         image_id=filters.image,
         tenant_id=filters.tenant,
         cause=filters.cause,
@@ -86,7 +95,7 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     display.print_json(
         {
             "queues": listing.depths,
-            "dead_letters_read": listing.letters,
+            "dead_letters_read": listing.dead_letters,
             "incomplete": list(listing.incomplete),
             "cases": [pages.document(case, stack.clock()) for case in listing.cases],
             "coming": [pages.document(case, stack.clock()) for case in given_up.coming],
@@ -96,11 +105,11 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     )
 
 
-def _given_up(stack: Stack, filters: Filters, listing: Listing, *, limit: int) -> GivenUp:
+def _given_up(stack: Stack, filters: Filters, listing: DeadLetterListing, *, limit: int) -> GivenUp:
     """What was given up and is not among the listed dead letters, as the filters say."""
     selection = selection_of(filters)
     listed = {(case.image.image_id, case.image.run) for case in listing.cases if case.image is not None}
-    ports = GivenUpPorts(images=stack.images, at_once=at_once, clock=stack.clock)
+    ports = ListGivenUpPorts(images=stack.images, at_once=at_once, clock=stack.clock)
     with stack.explained():
         found = list_given_up(ports, ahead_seconds=MAX_PAUSE_SECONDS, limit=limit)
 
@@ -139,14 +148,20 @@ def _retrying(stack: Stack, filters: Filters, *, limit: int) -> Retrying:
 
     lanes = [lane for lane in LANES if filters.lane in (None, lane)]
     with stack.explained():
-        return list_retrying(RetryingPorts(images=stack.images, clock=stack.clock), lanes, limit=limit, covers=covers)
+        return list_retrying(
+            ListRetryingPorts(images=stack.images, clock=stack.clock), lanes, limit=limit, covers=covers
+        )
 
 
 def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
     """`dlq show`."""
     is_image = IMAGE_ID_PATTERN.fullmatch(name) is not None
-    listing = _listed(stack, None, Selection(image_id=name) if is_image else EVERYTHING, limit=limit)
-    cases = [case for case in listing.cases if is_image or name in {letter.message_id for letter in case.letters}]
+    listing = _listed(stack, None, DeadLetterSelection(image_id=name) if is_image else EVERYTHING, limit=limit)
+    cases = [
+        case
+        for case in listing.cases
+        if is_image or name in {dead_letter.message_id for dead_letter in case.dead_letters}
+    ]
     coming = _coming(stack, name) if is_image and not cases else None
     if coming is not None:
         cases = [coming]
@@ -191,10 +206,10 @@ def _log_query(stack: Stack, told: Mapping[str, Any]) -> str | None:
     return pages.log_query(told, target=stack.options)
 
 
-def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> str:
+def _why_none(stack: Stack, name: str, listing: DeadLetterListing, *, is_image: bool) -> str:
     name = display.printable(name)
     if listing.incomplete:
-        return f"No dead letter of {name} was among the {listing.letters:,} that were read. Read more: --limit N."
+        return f"No dead letter of {name} was among the {listing.dead_letters:,} that were read. Read more: --limit N."
     if not is_image:
         return f"There is no dead letter {name} in {', '.join(listing.depths)}. See: ./darkroom dlq ls{stack.options}"
     with stack.explained():
@@ -211,7 +226,7 @@ def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> s
     return f"{name} has no dead letter here. {reason}"
 
 
-def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> Sequence[str]:
+def preview_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> Sequence[str]:
     """`dlq replay` without --yes; returns the ids of the images that it would replay."""
     listing = _listed(stack, filters.lane, selection_of(filters), limit=REDRIVE_LIMIT if everything else limit)
     if everything:
@@ -240,7 +255,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         return []
     display.line(
         out,
-        f"Would replay {display.of(len(cases), 'image')} of {display.of(listing.letters, 'dead letter')} in "
+        f"Would replay {display.of(len(cases), 'image')} of {display.of(listing.dead_letters, 'dead letter')} in "
         f"{', '.join(listing.depths)}. Nothing was changed.",
         style="bold",
     )
@@ -284,7 +299,7 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
     """`dlq replay --yes`."""
     selection = selection_of(filters)
     with Job(stack, filters.lane, "replaying") as job:
-        pace = Pace(per_second=rate, clock=stack.clock, pause=job.pause)
+        pace = RateLimiter(per_second=rate, clock=stack.clock, pause=job.pause)
         job.run(
             lambda queue: replay_dead_letters(
                 job.ports, queue, selection, pace=pace, stop=lambda: job.interrupted, counts=job.counts
@@ -304,7 +319,7 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
         display.line(out, f"{display.of(done['finished'], 'run')} that an earlier replay had begun: finished.")
     job.tell_rest(out, {"replayed", "finished"})
     if filters.image is None:
-        listing = Listing(cases=(), depths={}, letters=0, incomplete=())
+        listing = DeadLetterListing(cases=(), depths={}, dead_letters=0, incomplete=())
         pages.print_coming(out, _given_up(stack, filters, listing, limit=LIMIT_OF_ROWS).coming)
     if done["settled"]:
         display.line(out, f"To clean up:  {words.command('drop')}")
@@ -363,11 +378,11 @@ def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Seq
     cases = [case for case in listing.cases if is_droppable(case, force=force)]
     left = [case for case in listing.cases if not is_droppable(case, force=force)]
     if cases:
-        letters = sum(len(case.letters) for case in cases)
+        dead_letters = sum(len(case.dead_letters) for case in cases)
         display.line(
             out,
-            f"Would drop {display.of(letters, 'dead letter')} of {listing.letters:,} in {', '.join(listing.depths)}. "
-            "Nothing was changed.",
+            f"Would drop {display.of(dead_letters, 'dead letter')} of {listing.dead_letters:,} in "
+            f"{', '.join(listing.depths)}. Nothing was changed.",
             style="bold",
         )
     else:
@@ -380,7 +395,7 @@ def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Seq
         pages.table(out, cases, stack.clock())
         display.line(out)
         display.line(out, f"Do it:  {_drop_again(words, force=force)}")
-    return [letter.message_id for case in cases for letter in case.letters]
+    return [dead_letter.message_id for case in cases for dead_letter in case.dead_letters]
 
 
 def _drop_again(words: Words, *, force: bool) -> str:
@@ -391,7 +406,9 @@ def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
     """`dlq drop --yes`."""
     selection = selection_of(filters)
     with Job(stack, filters.lane, "dropping") as job:
-        ports = DropPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock, audit=stack.audit)
+        ports = DropDeadLettersPorts(
+            dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock, audit=stack.audit
+        )
         job.run(
             lambda queue: drop_dead_letters(
                 ports, queue, selection, force=force, stop=lambda: job.interrupted, counts=job.counts
@@ -409,11 +426,11 @@ def tell_archive(stack: Stack, filters: Filters, *, limit: int) -> None:
     out = display.output()
     listing = _listed(stack, filters.lane, EVERYTHING, limit=limit)
     older_than_seconds = seconds_of(filters.older_than) or 0
-    letters = [letter for case in listing.cases for letter in case.letters]
-    old = sum(stack.clock() - letter.sent_at > older_than_seconds * 1000 for letter in letters)
+    dead_letters = [dead_letter for case in listing.cases for dead_letter in case.dead_letters]
+    old = sum(stack.clock() - dead_letter.sent_at > older_than_seconds * 1000 for dead_letter in dead_letters)
     display.line(
         out,
-        f"Would archive {display.of(old, 'dead letter')} of {listing.letters:,}: older than {filters.older_than}. "
+        f"Would archive {display.of(old, 'dead letter')} of {listing.dead_letters:,}: older than {filters.older_than}. "
         "Nothing was copied.",
         style="bold",
     )
@@ -434,7 +451,7 @@ def archive(stack: Stack, filters: Filters) -> None:
 
     with Interrupts() as interrupts, stack.explained(), display.Report(display.errors()) as report:
         archiving = archive_dead_letters(
-            ArchivePorts(
+            ArchiveDeadLettersPorts(
                 dead_letters=stack.dead_letters, images=stack.images, archive=stack.archive, clock=stack.clock
             ),
             out_of_time=lambda: interrupts.requested,
@@ -459,10 +476,10 @@ def archive(stack: Stack, filters: Filters) -> None:
         raise ApiError(f"Not all could be archived ({said}). Run the same command again: nothing is copied twice.")
 
 
-def _listed(stack: Stack, lane: str | None, selection: Selection, *, limit: int) -> Listing:
+def _listed(stack: Stack, lane: str | None, selection: DeadLetterSelection, *, limit: int) -> DeadLetterListing:
     with stack.explained(), display.Report(display.errors()) as report:
         return list_dead_letters(
-            ListPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock),
+            ListDeadLettersPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock),
             stack.chosen(lane),
             selection,
             limit=limit,

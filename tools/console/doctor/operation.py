@@ -11,7 +11,7 @@ from console.doctor.facts import Facts
 from console.doctor.priority import WORKER, lane_queue
 from console.doctor.template import at
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
-from darkroom.domain.kernel.lanes import COSTLIEST_PHOTO_SECONDS, LANES
+from darkroom.domain.kernel.lanes import LANES, WORST_CASE_PHOTO_SECONDS
 from darkroom.domain.webhooks.delivery import LEASE_SECONDS
 
 GROUP = "Operation"
@@ -86,9 +86,9 @@ def _no_more_than_they_can(facts: Facts) -> Iterator[Finding]:
         written = at(facts.checkout.resources.get(name, {}), "BatchSize")
         if isinstance(written, int) and source.batch_size > written:
             yield Finding(subject=name, problem=f"a batch has up to {source.batch_size:,} messages, not {written:,}")
-        elif source.function == WORKER and source.batch_size * COSTLIEST_PHOTO_SECONDS > function.timeout_seconds:
+        elif source.function == WORKER and source.batch_size * WORST_CASE_PHOTO_SECONDS > function.timeout_seconds:
             problem = (
-                f"{source.batch_size} images may take {source.batch_size * COSTLIEST_PHOTO_SECONDS:.0f} seconds, "
+                f"{source.batch_size} images may take {source.batch_size * WORST_CASE_PHOTO_SECONDS:.0f} seconds, "
                 f"and the worker is stopped after {function.timeout_seconds}"
             )
             yield Finding(subject=name, problem=problem)

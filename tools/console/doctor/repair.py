@@ -10,11 +10,11 @@ import typer
 from botocore.exceptions import ClientError
 
 from console.api.client import ApiError
-from console.doctor import gather
+from console.doctor import collect
 from console.doctor.drift import VARIABLES, Difference, drifts
 from console.doctor.facts import CouldNotBeRead, Facts, Missing
 from console.doctor.template import Unknown
-from console.drill.switches import KINDS, Stubborn, await_update
+from console.drill.switches import KINDS, SwitchTimeout, await_update
 from console.drill.work import another_is_open, open_drills
 from console.stack.operators import Stack
 from console.terminal import display
@@ -31,7 +31,7 @@ def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_j
         def on_progress(what: str) -> None:
             report.show("asking", completed=0, total=None, detail=what)
 
-        facts = gather.gather(reading, on_progress)
+        facts = collect.gather(reading, on_progress)
         found = _chosen(facts, only)
         if found and (opened := open_drills(stack).find()) is not None:  # guard: drift-open-drill-excluded
             raise ApiError(another_is_open(stack, opened))
@@ -39,7 +39,7 @@ def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_j
         left = found
         if yes and found:  # guard: drift-repair-consent
             failed = _set_back(stack, found)
-            left = _chosen(gather.gather(reading, on_progress), only)
+            left = _chosen(collect.gather(reading, on_progress), only)
     unread = sorted({its.reason for its in vars(facts).values() if isinstance(its, Missing)})
     if as_json:
         display.print_json(_document(stack, found, left, failed, unread, yes=yes))
@@ -68,15 +68,15 @@ def _chosen(facts: Facts, only: Sequence[str]) -> list[Difference]:
 def _set_back(stack: Stack, found: Sequence[Difference]) -> dict[str, str]:
     """Sets each back, and says why by its name where that failed: one that cannot be set keeps none of the others."""
     failed: dict[str, str] = {}
-    with stack.audit.action("repair", *map(_name, found)) as deeds:
+    with stack.audit.action("repair", *map(_name, found)) as audited:
         for one in found:
             try:
                 WRITES[one.kind](stack, one)
-            except (ClientError, Stubborn, CouldNotBeRead) as error:  # guard: drift-repair-failure-isolated
+            except (ClientError, SwitchTimeout, CouldNotBeRead) as error:  # guard: drift-repair-failure-isolated
                 failed[_name(one)] = str(error)
-                deeds.add(None, "failed")
+                audited.add(None, "failed")
             else:
-                deeds.add(_name(one), "set_back")
+                audited.add(_name(one), "set_back")
     return failed
 
 

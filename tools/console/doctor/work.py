@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from console.api.client import ApiError
-from console.doctor import also, gather, observability, operation, priority, reliability, security
+from console.doctor import collect, extra_checks, observability, operation, priority, reliability, security
 from console.doctor.checks import Check, Finding, Result, Status, judge, result_of
 from console.doctor.facts import Facts
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.operator.images.list_unreadable_rows import Ports, list_unreadable_rows
+from darkroom.operator.images.list_unreadable_rows import ListUnreadableRowsPorts, list_unreadable_rows
 
 CHECKLIST = (
     *security.CHECKS,
@@ -29,12 +29,12 @@ CHECKLIST = (
 )
 """What must be true of a system of queues before it goes live: 27 lines in five groups."""
 
-CHECKS = (*CHECKLIST, *also.CHECKS)
+CHECKS = (*CHECKLIST, *extra_checks.CHECKS)
 """All checks that judge the stack's facts."""
 
 ROWS = Check(
     name="rows",
-    group=also.GROUP,
+    group=extra_checks.GROUP,
     question="this version can read every row that was checked",
     remedy="A newer version wrote them: deploy it again (docs/runbook.md, Unreadable rows). "
     "Until then they are left as they are.",
@@ -44,7 +44,7 @@ ROWS = Check(
 
 LISTED = Check(
     name="listed",
-    group=also.GROUP,
+    group=extra_checks.GROUP,
     question="lists have every image, of the rows that were checked",
     remedy="Add them with ./darkroom tenants enlist --yes. A stack with NewestIndex=kept is deployed with "
     "NewestIndex=removed afterwards (docs/deploy.md, Deploy again).",
@@ -81,7 +81,7 @@ def examine(
             report.show("asking", completed=0, total=None, detail=what)
 
         with stack.explained():
-            facts = gather.gather(stack, on_progress)
+            facts = collect.gather(stack, on_progress)
         results = [_reaching(judge(check, facts, production=production), stack) for check in checks]
         results += [_rows(stack, report, whole_table=whole_table), _listed(stack, facts, whole_table=whole_table)]
     # guard: doctor-unknown-not-sound
@@ -106,7 +106,7 @@ def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
     try:
         with stack.explained():
             survey = list_unreadable_rows(
-                Ports(images=stack.images, endpoints=stack.endpoints),
+                ListUnreadableRowsPorts(images=stack.images, endpoints=stack.endpoints),
                 whole_table=whole_table,
                 on_read=lambda rows, unreadable: report.show(
                     "reading rows", completed=rows, total=None, detail=f"{rows:,} rows, {unreadable:,} unreadable"

@@ -220,15 +220,15 @@ class Garbage(Nothing):
         for queue in self.queues:
             scene.send_garbage(queue)
         for queue in self.queues:
-            scene.await_that(lambda queue=queue: scene.depth(_letters_of(queue)) > 0)  # type: ignore[misc]
+            scene.await_that(lambda queue=queue: scene.depth(_dead_letters_of(queue)) > 0)  # type: ignore[misc]
 
     def recover(self, scene: Scene) -> None:
         """Removes the dead letters."""
         for queue in self.queues:
-            scene.remove_garbage(_letters_of(queue))
+            scene.remove_garbage(_dead_letters_of(queue))
 
 
-def _letters_of(queue: str) -> str:
+def _dead_letters_of(queue: str) -> str:
     return f"{queue.removesuffix('Queue')}DeadLetters"
 
 
@@ -300,7 +300,7 @@ class DamagedBatch(Nothing):
                     body = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read()
                     if MARK.encode() in _uncompressed(body):
                         s3.delete_object(Bucket=bucket, Key=item["Key"])
-        _remove_batch_letters(scene)
+        _remove_batch_dead_letters(scene)
 
 
 def _uncompressed(body: bytes) -> bytes:
@@ -310,18 +310,18 @@ def _uncompressed(body: bytes) -> bytes:
         return b""
 
 
-def _remove_batch_letters(scene: Scene) -> None:
+def _remove_batch_dead_letters(scene: Scene) -> None:
     """Removes the dead letters of batches whose objects are gone."""
     stack, dead_letters = scene.stack, scene.stack.dead_letters
     taken = dead_letters.take("hold", ARCHIVE_LIMIT)
     bucket, s3 = stack.physical_id("HoldsBucket"), stack.client("s3")
     left = []
-    for letter in taken.letters:
-        key = _batch_in(letter.body)
+    for dead_letter in taken.dead_letters:
+        key = _batch_in(dead_letter.body)
         if key is not None and not s3.list_objects_v2(Bucket=bucket, Prefix=key).get("KeyCount"):
-            dead_letters.remove(letter)
+            dead_letters.remove(dead_letter)
         else:
-            left.append(letter)
+            left.append(dead_letter)
     dead_letters.give_back(tuple(left))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rich.console import Console
 
 from console.drill.drills import DRILLS, INCIDENT, Drill
-from console.drill.switches import Back, Restoration, Setting, words
+from console.drill.switches import Restoration, RestoreResult, Setting, words
 from console.terminal import display
 from darkroom.domain.kernel.instants import rfc3339
 
@@ -64,7 +64,7 @@ class Report(Protocol):
 
 
 class Page:
-    """Prints it as it happens."""
+    """Prints it happens."""
 
     def __init__(self, out: Console) -> None:
         self._out = out
@@ -93,11 +93,11 @@ class Page:
         setting = restoration.setting
         before = words(setting.kind, setting.before)
         match restoration.back:
-            case Back.RESTORED:
+            case RestoreResult.RESTORED:
                 display.line(self._out, f"  put back  {setting.target}: {before}")
-            case Back.AS_BEFORE:
+            case RestoreResult.AS_BEFORE:
                 display.line(self._out, f"  put back  {setting.target}: {before} (it was so already)")
-            case Back.CHANGED:
+            case RestoreResult.CHANGED:
                 display.line(
                     display.errors(),
                     f"  left      {setting.target}: somebody has set it to {words(setting.kind, restoration.now)} "
@@ -155,7 +155,7 @@ class Page:
 _NOT_UNDERSTOOD = 2
 
 
-def foretell(out: Console, drill: Drill, options: str) -> None:
+def print_plan(out: Console, drill: Drill, options: str) -> None:
     """What a drill would break, what it should set off, and how it ends."""
     display.line(out, f"{drill.name} would rehearse: {drill.rehearses}. Nothing was changed.", style="bold")
     for one in drill.throws:

@@ -29,12 +29,9 @@ from console.stack.operators import Stack
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.signature import SIGNATURE
 from darkroom.domain.kernel.tenants import DEFAULT_TENANT, MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
-from darkroom.operator.tenants.add_tenant import Ports as AddPorts
-from darkroom.operator.tenants.add_tenant import TenantExists, add_tenant
-from darkroom.operator.tenants.create_key import Ports as KeyPorts
-from darkroom.operator.tenants.create_key import create_key
-from darkroom.operator.tenants.revoke_key import Ports as RevokePorts
-from darkroom.operator.tenants.revoke_key import revoke_key
+from darkroom.operator.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom.operator.tenants.revoke_key import RevokeKeyPorts, revoke_key
 
 MARK = "darkroom-drill"
 """What each message says that a drill has planted, so that it can be found again."""
@@ -149,13 +146,13 @@ class Scene:
             tenants, clock = self.stack.tenants, self.stack.clock
             with suppress(TenantExists):  # added by an earlier drill
                 add_tenant(
-                    AddPorts(tenants=tenants, clock=clock, audit=self.stack.audit),
+                    AddTenantPorts(tenants=tenants, clock=clock, audit=self.stack.audit),
                     tenant_of(tier),
                     tier=tier,
                     requests_per_second=MAX_REQUESTS_PER_SECOND,
                     burst=MAX_BURST,
                 )
-            ports = KeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=self.stack.audit)
+            ports = CreateKeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=self.stack.audit)
             key, stored = create_key(ports, tenant_of(tier), label="drill", lives_seconds=_KEY_LIVES_SECONDS)
             self._keys[tier] = key, stored.key_id
         return self._keys[tier][0]
@@ -171,7 +168,7 @@ class Scene:
     def revoke_keys(self) -> None:
         """Revokes what was created here; it would expire within a day anyway."""
         for _, key_id in self._keys.values():
-            ports = RevokePorts(tenants=self.stack.tenants, clock=self.stack.clock, audit=self.stack.audit)
+            ports = RevokeKeyPorts(tenants=self.stack.tenants, clock=self.stack.clock, audit=self.stack.audit)
             revoke_key(ports, key_id)
         self._keys.clear()
 

@@ -33,7 +33,7 @@ _LOOK_SECONDS = 0.2
 _NO_LIMIT = -1
 
 
-class Stubborn(Exception):
+class SwitchTimeout(Exception):
     """A switch did not take its new position in time."""
 
 
@@ -48,7 +48,7 @@ class Setting:
     during: Value
 
 
-class Back(StrEnum):
+class RestoreResult(StrEnum):
     """How a switch was put back."""
 
     RESTORED = "restored"
@@ -61,7 +61,7 @@ class Restoration:
     """What became of one switch: `CHANGED` if somebody else has set it to `now` meanwhile, and it was left so."""
 
     setting: Setting
-    back: Back
+    back: RestoreResult
     now: Value
 
 
@@ -95,21 +95,21 @@ def put_back(stack: RunningStack, setting: Setting, kinds: Mapping[str, Switch] 
     switch = (KINDS if kinds is None else kinds)[setting.kind]
     now = switch.read(stack, setting.target)
     if now == setting.before:
-        return Restoration(setting=setting, back=Back.AS_BEFORE, now=now)
+        return Restoration(setting=setting, back=RestoreResult.AS_BEFORE, now=now)
     if now != setting.during:  # guard: drill-foreign-change-kept
-        return Restoration(setting=setting, back=Back.CHANGED, now=now)
+        return Restoration(setting=setting, back=RestoreResult.CHANGED, now=now)
     switch.write(stack, setting.target, setting.before)
     now = switch.read(stack, setting.target)
     if now != setting.before:  # guard: drill-restore-read-back
-        raise Stubborn(f"{setting.target} is {now!r} and not {setting.before!r}")
-    return Restoration(setting=setting, back=Back.RESTORED, now=now)
+        raise SwitchTimeout(f"{setting.target} is {now!r} and not {setting.before!r}")
+    return Restoration(setting=setting, back=RestoreResult.RESTORED, now=now)
 
 
 def _await(is_so: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not is_so():
         if time.monotonic() > deadline:
-            raise Stubborn(f"waited for five minutes in vain until {what}")
+            raise SwitchTimeout(f"waited for five minutes in vain until {what}")
         time.sleep(_LOOK_SECONDS)
 
 

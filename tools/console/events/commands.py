@@ -100,9 +100,9 @@ def republish(
     again. Events of deleted images come without details.
     """
     from console.events import work  # noqa: PLC0415
-    from darkroom.operator.events.republish_events import Wanted  # noqa: PLC0415
+    from darkroom.operator.events.republish_events import RepublishSelection  # noqa: PLC0415
 
-    wanted = Wanted(
+    wanted = RepublishSelection(
         since=milliseconds(since),
         until=None if until is None else milliseconds(until),
         tenant_id=tenant,

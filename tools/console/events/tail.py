@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.events.followers import ALIVE_AT, PREFIX, FollowersQueues
-from darkroom.domain.events.event import Heard, UnreadableEvent, read_event
+from darkroom.domain.events.event import ReceivedEvent, UnreadableEvent, read_event
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
@@ -36,14 +36,14 @@ class Follower:
     @contextmanager
     def events(
         self, filter_policy: dict[str, list[str]], stop: Callable[[], bool]
-    ) -> Iterator[Iterator[tuple[Heard, str]]]:
+    ) -> Iterator[Iterator[tuple[ReceivedEvent, str]]]:
         """The events that are published while the block lasts, each with its text, until `stop` returns true; one that
         comes twice is told once."""
         self.remove_what_was_left_behind()
         with self._queue(filter_policy) as url:
             yield self._received(url, stop)
 
-    def _received(self, url: str, stop: Callable[[], bool]) -> Iterator[tuple[Heard, str]]:
+    def _received(self, url: str, stop: Callable[[], bool]) -> Iterator[tuple[ReceivedEvent, str]]:
         known: dict[str, None] = {}
         alive_at = self.clock()
         while not stop():

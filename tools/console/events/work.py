@@ -11,10 +11,16 @@ from console.events.tail import Follower
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupted, Interrupts
-from darkroom.domain.events.event import Heard
+from darkroom.domain.events.event import ReceivedEvent
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.operator.events.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.events.republish_events import (
+    AT_ONCE,
+    RepublishEventsPorts,
+    Republishing,
+    RepublishSelection,
+    republish_events,
+)
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 
 _SHOWN = 20
 
@@ -34,7 +40,7 @@ def tail(stack: Stack, *, tenant: str | None, types: Sequence[str], as_json: boo
 
 def following(
     stack: Stack, *, tenant: str | None, types: Sequence[str], stop: Callable[[], bool]
-) -> AbstractContextManager[Iterator[tuple[Heard, str]]]:
+) -> AbstractContextManager[Iterator[tuple[ReceivedEvent, str]]]:
     """What the stack publishes while the block lasts, each event with its text, until `stop` returns true: that
     tenant's alone, or everybody's; of these types, or of all."""
     wanted = {"type": list(types)} if types else {}
@@ -44,7 +50,7 @@ def following(
     return follower.events(wanted, stop=stop)
 
 
-def sentence(event: Heard) -> str:
+def sentence(event: ReceivedEvent) -> str:
     """An event in a line: when, what, of which image or webhook, whose, its sequence, and what came of it."""
     details = ""
     if variants := event.data.get("variants"):
@@ -55,7 +61,7 @@ def sentence(event: Heard) -> str:
     return f"{head}  sequence {event.sequence}{details}"
 
 
-def republish(stack: Stack, wanted: Wanted, *, rate: int | None) -> None:
+def republish(stack: Stack, wanted: RepublishSelection, *, rate: int | None) -> None:
     """`events republish`; without a rate it only says what it would publish."""
     out = display.output()
     with Interrupts() as interrupts, display.Report(display.errors()) as report, stack.explained():
@@ -67,10 +73,12 @@ def republish(stack: Stack, wanted: Wanted, *, rate: int | None) -> None:
 
         pace = None
         if rate is not None:
-            pace = Pace(per_second=rate / AT_ONCE, clock=stack.clock, pause=interrupts.pause)
+            pace = RateLimiter(per_second=rate / AT_ONCE, clock=stack.clock, pause=interrupts.pause)
         try:
             run = republish_events(
-                Ports(images=stack.images, endpoints=stack.endpoints, topic=stack.topic, audit=stack.audit),
+                RepublishEventsPorts(
+                    images=stack.images, endpoints=stack.endpoints, topic=stack.topic, audit=stack.audit
+                ),
                 wanted,
                 pace=pace,
                 on_progress=show,

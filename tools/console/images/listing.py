@@ -15,8 +15,7 @@ from darkroom.domain.images.listing import MAX_PAGE_IMAGES
 from darkroom.domain.kernel.instants import Milliseconds, day_of, rfc3339
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import DEFAULT_TENANT, Tenant
-from darkroom.operator.images.list_late_images import Ports as LatePorts
-from darkroom.operator.images.list_late_images import list_late_images
+from darkroom.operator.images.list_late_images import ListLateImagesPorts, list_late_images
 
 _HEADS = ("id", "tenant", "lane", "status", "attempt", "cause")
 
@@ -65,7 +64,7 @@ def ls(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
 def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
     """The images that match, newest first, or those that have waited longest first."""
     if filters.late:
-        ports = LatePorts(images=stack.images, clock=stack.clock, service=LANES)
+        ports = ListLateImagesPorts(images=stack.images, clock=stack.clock, service=LANES)
         late = (image for image in list_late_images(ports) if image.created_at >= filters.since)
         return filter(filters.match, late)
     tenants = _tenants(stack, filters) if filters.tenant_id is None else [filters.tenant_id]

@@ -10,18 +10,18 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.operator.images.redo_image import NotRedoable, Ports, redo_image
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.images.redo_image import NotRedoable, RedoImagePorts, redo_image
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 
 
 def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
     """Begins the next run of each image, and prints a line for each."""
     redone = refused = 0
     with Interrupts() as interrupts:
-        pace = Pace(per_second=rate, clock=stack.clock, pause=interrupts.wait)
+        pace = RateLimiter(per_second=rate, clock=stack.clock, pause=interrupts.wait)
         try:
             with stack.explained():
-                ports = Ports(images=stack.images, lanes=stack.lanes, clock=stack.clock, audit=stack.audit)
+                ports = RedoImagePorts(images=stack.images, lanes=stack.lanes, clock=stack.clock, audit=stack.audit)
                 for image_id in image_ids:
                     pace.wait()
                     if interrupts.requested:

@@ -21,7 +21,7 @@ from console.terminal.browser import open_in_browser
 from console.terminal.durations import seconds_of
 from embedded_aws import clock, environment, template_parameters
 from embedded_aws.paths import State
-from embedded_aws.processes import Interrupted, Interrupts
+from embedded_aws.processes import Child, Interrupted, Interrupts
 from embedded_aws.stack import stop
 from stacks.record import StackRecord
 
@@ -54,6 +54,52 @@ class Encryption(StrEnum):
     CUSTOMER = "customer"
 
 
+_Develop = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PHOTO",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="Develop this photo once the stack is up, and show its variants.",
+    ),
+]
+_Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+_ThenExit = Annotated[
+    bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
+]
+_AccessOption = Annotated[
+    Access, typer.Option(help="Who may call the API: everybody, or callers with a key. `stack.json` has one.")
+]
+_EncryptionOption = Annotated[
+    Encryption, typer.Option(help="Whose key encrypts stored data: AWS's, or one that the stack creates.")
+]
+_AllowedOrigins = Annotated[
+    str,
+    typer.Option(
+        "--allowed-origins",
+        metavar="ORIGINS",
+        help="Websites that may call the API, with commas between them: http://localhost:3000. None by default.",
+    ),
+]
+_SnapStart = Annotated[
+    bool, typer.Option("--snap-start", help="Publish versions of the API's functions, as for SnapStart.")
+]
+_EnforceIam = Annotated[
+    bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
+]
+_Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        metavar="N",
+        min=1,
+        show_default="8 per core, if a quarter of the memory holds them",
+        help="How many invocations of one function run at once. Others are throttled, as on AWS.",
+    ),
+]
+
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -64,51 +110,16 @@ app = typer.Typer(
 @app.command()
 def up(
     *,
-    develop: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PHOTO",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            help="Develop this photo once the stack is up, and show its variants.",
-        ),
-    ] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    then_exit: Annotated[
-        bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
-    ] = False,
-    access: Annotated[
-        Access, typer.Option(help="Who may call the API: everybody, or callers with a key. `stack.json` has one.")
-    ] = Access.ANONYMOUS,
-    encryption: Annotated[
-        Encryption, typer.Option(help="Whose key encrypts stored data: AWS's, or one that the stack creates.")
-    ] = Encryption.AWS,
-    allowed_origins: Annotated[
-        str,
-        typer.Option(
-            "--allowed-origins",
-            metavar="ORIGINS",
-            help="Websites that may call the API, with commas between them: http://localhost:3000. None by default.",
-        ),
-    ] = "",
-    snap_start: Annotated[
-        bool, typer.Option("--snap-start", help="Publish versions of the API's functions, as for SnapStart.")
-    ] = False,
+    develop: _Develop = None,
+    open_page: _Open = False,
+    then_exit: _ThenExit = False,
+    access: _AccessOption = Access.ANONYMOUS,
+    encryption: _EncryptionOption = Encryption.AWS,
+    allowed_origins: _AllowedOrigins = "",
+    snap_start: _SnapStart = False,
     settings: _Set = None,
-    enforce_iam: Annotated[
-        bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
-    ] = False,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrency",
-            metavar="N",
-            min=1,
-            show_default="8 per core, if a quarter of the memory holds them",
-            help="How many invocations of one function run at once. Others are throttled, as on AWS.",
-        ),
-    ] = None,
+    enforce_iam: _EnforceIam = False,
+    concurrency: _Concurrency = None,
 ) -> None:
     """Start the stack: emulator, sam build, sam deploy.
 
@@ -130,19 +141,41 @@ def up(
             "--snap-start": ("SnapStart", "PublishedVersions" if snap_start else "None", "None"),
         },
     )
-    if develop is not None and parameters["Access"] not in [*Access]:
+    if develop is not None:
+        _require_a_known_credential(parameters)
+    _run(
+        parameters,
+        enforce_iam=enforce_iam,
+        concurrency=concurrency,
+        develop=develop,
+        open_page=open_page,
+        then_exit=then_exit,
+    )
+
+
+def _require_a_known_credential(parameters: Mapping[str, str]) -> None:
+    if parameters["Access"] not in [*Access]:
         raise typer.BadParameter(
             f"with Access={parameters['Access']} the API asks for a credential that is made elsewhere. "
             "Start the stack without this option, and send the photo yourself.",
             param_hint="--develop",
         )
+
+
+def _run(
+    parameters: Mapping[str, str],
+    *,
+    enforce_iam: bool,
+    concurrency: int | None,
+    develop: Path | None,
+    open_page: bool,
+    then_exit: bool,
+) -> None:
+    """Starts the stack, shows what is asked for, and serves until Ctrl-C; at the end everything is stopped."""
     out, state, steps = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     well, serving = True, False
     with Interrupts() as interrupts:
-        from console.local.alarms import Alarms, sweep_once  # noqa: PLC0415
-        from embedded_aws.logs import IMPATIENT  # noqa: PLC0415
-        from embedded_aws.supervisor import local_stack, serve  # noqa: PLC0415
-        from stacks.running import recorded_stack  # noqa: PLC0415
+        from embedded_aws.supervisor import local_stack  # noqa: PLC0415
 
         environment.enter(state)
         try:
@@ -172,19 +205,29 @@ def up(
                 display.line(out, f"Open {pages.page_url(stack)} in a browser, and send your own photos there.")
                 display.line(out, "Serving until Ctrl-C. After an edit: ./darkroom local deploy", style="bold")
                 serving = True
-                running_stack = recorded_stack(stack, config=IMPATIENT)
-                sweep_once(running_stack)
-                alarms = Alarms(
-                    running_stack.client("cloudwatch"),
-                    f"{stack.stack_name}-",
-                    out,
-                    warnings=running_stack.physical_id("WarningAlarms"),
-                )
-                serve(emulator, interrupts, look=alarms.look)
+                _serve(out, stack, emulator, interrupts)
         except Interrupted as interrupt:
             display.line(out, "\nStopped: no process of the local stack is running any more.")
             # Ctrl-C is how serving is meant to end; before that, it is an interrupted command.
             raise typer.Exit((0 if well else 1) if serving else interrupt.exit_status) from None
+
+
+def _serve(out: Console, stack: StackRecord, emulator: Child, interrupts: Interrupts) -> None:
+    """Serves until Ctrl-C, and tells of each alarm that fires or clears."""
+    from console.local.alarms import Alarms, sweep_once  # noqa: PLC0415
+    from embedded_aws.logs import IMPATIENT  # noqa: PLC0415
+    from embedded_aws.supervisor import serve  # noqa: PLC0415
+    from stacks.running import recorded_stack  # noqa: PLC0415
+
+    running_stack = recorded_stack(stack, config=IMPATIENT)
+    sweep_once(running_stack)
+    alarms = Alarms(
+        running_stack.client("cloudwatch"),
+        f"{stack.stack_name}-",
+        out,
+        warnings=running_stack.physical_id("WarningAlarms"),
+    )
+    serve(emulator, interrupts, look=alarms.look)
 
 
 @app.command()

@@ -139,7 +139,10 @@ def _told_by_lambda(event: dict[str, Any]) -> Iterator[str]:
 
     https://docs.aws.amazon.com/lambda/latest/dg/telemetry-schema-reference.html
     """
-    kind = "".join(f"_{letter}" if letter.isupper() else letter for letter in event["type"].removeprefix("platform."))
+    kind = "".join(
+        f"_{dead_letter}" if dead_letter.isupper() else dead_letter
+        for dead_letter in event["type"].removeprefix("platform.")
+    )
     record = event.get("record")
     if not isinstance(record, dict):
         yield f"{kind.upper()} {_text(record)}"

@@ -33,8 +33,7 @@ from console.webhooks.commands import webhook_id_named
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, TenantState, Tier
 from darkroom.domain.tenants.api_keys import KeyState
-from darkroom.operator.webhooks.mend_webhook import Ports as MendPorts
-from darkroom.operator.webhooks.mend_webhook import mend_webhook
+from darkroom.operator.webhooks.enable_webhook import EnableWebhookPorts, enable_webhook
 
 MOST_IDS = 1000
 """The most ids that an action takes, or that an answer names; more are chosen by other words."""
@@ -228,7 +227,7 @@ class Actions:
     def _replay(self, request: _Replay) -> _Done:
         return self._to_dead_letters(
             request.each(),
-            foresee=lambda filters: dlq.tell_replay(
+            foresee=lambda filters: dlq.preview_replay(
                 self._stack, filters, everything=False, rate=request.rate, limit=LIMIT
             ),
             do=lambda filters: dlq.replay(self._stack, filters, rate=request.rate),
@@ -299,7 +298,7 @@ class Actions:
             # guard: operate-production-consent
             drill.check_allowed(self._stack, chosen, in_production=request.in_production or request.dry_run)
             if request.dry_run:
-                drill_pages.foretell(display.output(), chosen, self._stack.options)
+                drill_pages.print_plan(display.output(), chosen, self._stack.options)
                 return _Done(count=1)
             report = drill_pages.Page(display.output())
             with drill.interruptible(report, said="Stopped") as interrupts:
@@ -424,9 +423,9 @@ class Actions:
                 )
             )
         else:
-            ports = MendPorts(endpoints=stack.endpoints, clock=stack.clock, audit=stack.audit)
+            ports = EnableWebhookPorts(endpoints=stack.endpoints, clock=stack.clock, audit=stack.audit)
             with stack.explained():
-                mend_webhook(ports, tenant_id, webhook_id, since=from_)
+                enable_webhook(ports, tenant_id, webhook_id, since=from_)
             _say(f"{webhook_id} of {tenant_id} is enabled{recovery}, slowly at first.")
         return _Done(count=1, ids=[webhook_id])
 

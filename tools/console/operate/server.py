@@ -60,6 +60,19 @@ def application(
 ) -> ASGIApp:
     """What the port serves; `about` says which stack it is."""
     settings = {**about, "operate": True, "write": is_writable}
+    routes = [
+        *_page_routes(settings, shell, entrance, token=token),
+        *_data_routes(parts, actions, is_writable=is_writable),
+    ]
+    return _Gate(
+        Starlette(routes=routes, exception_handlers={HTTPException: _refused, Problem: _problem}),
+        token=token,
+        port=port,
+    )
+
+
+def _page_routes(settings: Mapping[str, Any], shell: Shell, entrance: Entrance, *, token: str) -> list[Route]:
+    """The ways to the page, and its files."""
 
     def index(_: Request) -> Response:
         return Response(shell.index(settings), media_type="text/html")
@@ -79,6 +92,18 @@ def application(
             raise HTTPException(404)
         content, media_type = found
         return Response(content, media_type=media_type)
+
+    return [
+        Route("/", lambda _: RedirectResponse("/app/")),
+        Route("/app", lambda _: RedirectResponse("/app/", 301)),
+        Route(entrances.PATH, enter, methods=["GET"]),
+        Route("/app/", index),
+        Route("/app/{tree}/{path:path}", file),
+    ]
+
+
+def _data_routes(parts: Parts, actions: Actions, *, is_writable: bool) -> list[Route]:
+    """What the page reads and does."""
 
     def read(request: Request) -> Response:
         query = {name: request.query_params.getlist(name) for name in request.query_params}
@@ -100,23 +125,13 @@ def application(
     def stop(request: Request) -> Response:
         return _answered(lambda: actions.running.stop(request.path_params["run"]), otherwise=HTTPStatus.CONFLICT)
 
-    routes = [
-        Route("/", lambda _: RedirectResponse("/app/")),
-        Route("/app", lambda _: RedirectResponse("/app/", 301)),
-        Route(entrances.PATH, enter, methods=["GET"]),
-        Route("/app/", index),
-        Route("/app/{tree}/{path:path}", file),
+    return [
         Route(f"{API}runs", under_way, methods=["GET"]),
         Route(f"{API}runs/{{run}}", look, methods=["GET"]),
         Route(f"{API}runs/{{run}}", stop, methods=["DELETE"]),
         Route(f"{API}{{path:path}}", read, methods=["GET"]),
         Route(f"{API}{{name}}", act, methods=["POST"]),
     ]
-    return _Gate(
-        Starlette(routes=routes, exception_handlers={HTTPException: _refused, Problem: _problem}),
-        token=token,
-        port=port,
-    )
 
 
 def _answered(work: Callable[[], Any], *, otherwise: HTTPStatus) -> Response:

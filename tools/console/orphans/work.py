@@ -15,11 +15,9 @@ from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.sizes import size_in_words
-from darkroom.operator.images.list_orphans import Look, Orphan, list_orphans
-from darkroom.operator.images.list_orphans import Ports as ListPorts
-from darkroom.operator.images.remove_orphans import Ports as RemovePorts
-from darkroom.operator.images.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.images.list_orphans import ListOrphansPorts, Look, Orphan, list_orphans
+from darkroom.operator.images.remove_orphans import RemoveOrphansPorts, TableSeemsLost, remove_orphans, table_seems_lost
+from darkroom.operator.kernel.retry_transient import TransientRetry
 
 STANDARD_AGE = "2d"
 """The default age: somebody who erased a table by mistake has noticed by then."""
@@ -72,10 +70,10 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
         try:
             with stack.explained():
                 removal = remove_orphans(
-                    RemovePorts(
+                    RemoveOrphansPorts(
                         images=stack.images,
                         originals=stack.original_versions,
-                        patience=Patience(pause=interrupts.wait, stop=lambda: interrupts.requested),
+                        patience=TransientRetry(pause=interrupts.wait, stop=lambda: interrupts.requested),
                         audit=stack.audit,
                     ),
                     look,
@@ -111,11 +109,13 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
 def _look(stack: Stack, older_than: str) -> Look:
     with stack.explained(), display.Report(display.errors()) as report:
         return list_orphans(
-            ListPorts(
+            ListOrphansPorts(
                 images=stack.images,
                 originals=stack.original_versions,
                 clock=stack.clock,
-                patience=Patience(pause=time.sleep, stop=lambda: False),  # nothing is changed: Ctrl-C ends it at once
+                patience=TransientRetry(
+                    pause=time.sleep, stop=lambda: False
+                ),  # nothing is changed: Ctrl-C ends it at once
             ),
             older_than_seconds=seconds_of(older_than) or 0,
             on_look=lambda looked_at, without_row: report.show(

@@ -10,9 +10,9 @@ from itertools import batched
 from console.restore.decisions import Decision, Item, Outcome
 from console.restore.tables import ROWS_AT_ONCE, Copy, Live, Stream
 from console.terminal.many import do_to_many
-from darkroom.operator.kernel.audit_trail import Deeds
-from darkroom.operator.kernel.pace import Pace
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.audit_trail import AuditedAction
+from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.ports.kernel import Clock
 
 ROWS_PER_SECOND, AT_A_TIME = 500, 16
@@ -52,15 +52,15 @@ class Copying:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
-    """What copying needs; `deeds` is the operator's action, None if nothing is to be written, and `on_read` is told how
-    many writes of a stream were read."""
+class CopyingPorts:
+    """What copying needs; `audited` is the operator's action, None if nothing is to be written, and `on_read` is told
+    how many writes of a stream were read."""
 
     source: Copy | Stream
     decide: Decide
     clock: Clock
-    patience: Patience
-    deeds: Deeds | None
+    patience: TransientRetry
+    audited: AuditedAction | None
     on_read: Callable[[int], None] = lambda writes: None
 
     @property
@@ -70,7 +70,7 @@ class Ports:
 
 
 def copy_rows(
-    ports: Ports, *, originals_are_whole: bool, on_progress: Callable[[Copying], None] = lambda so_far: None
+    ports: CopyingPorts, *, originals_are_whole: bool, on_progress: Callable[[Copying], None] = lambda so_far: None
 ) -> Copying:
     """Puts every row that the live table lacks as `decide` says, and returns what became of each.
 
@@ -95,20 +95,20 @@ def copy_rows(
         return ports.patience(_put, ports, tombstone, Outcome.GONE)
 
     _each(ports, _lacking(ports, run), act, note)
-    if ports.deeds is not None and (originals_are_whole or not run.seems_lost):  # guard: restore-lost-originals
+    if ports.audited is not None and (originals_are_whole or not run.seems_lost):  # guard: restore-lost-originals
         _each(ports, run.tombstones, put_tombstone, lambda _, __: on_progress(run))
     run.is_complete = not ports.patience.stop()
     return run
 
 
 def _each[Result](
-    ports: Ports, items: Iterable[Item], act: Callable[[Item], Result], note: Callable[[Item, Result], None]
+    ports: CopyingPorts, items: Iterable[Item], act: Callable[[Item], Result], note: Callable[[Item, Result], None]
 ) -> None:
-    pace = Pace(per_second=ROWS_PER_SECOND, clock=ports.clock, pause=ports.patience.pause)
+    pace = RateLimiter(per_second=ROWS_PER_SECOND, clock=ports.clock, pause=ports.patience.pause)
     do_to_many(items, act, pace=pace, at_a_time=AT_A_TIME, stop=ports.patience.stop, on_outcome=note)
 
 
-def _lacking(ports: Ports, run: Copying) -> Iterator[Item]:
+def _lacking(ports: CopyingPorts, run: Copying) -> Iterator[Item]:
     """The items that the live table lacks at this moment; the others are counted."""
     for some in batched(ports.source.items(ports.patience, ports.on_read), ROWS_AT_ONCE, strict=False):
         there = ports.patience(ports.live.there, some)
@@ -116,7 +116,7 @@ def _lacking(ports: Ports, run: Copying) -> Iterator[Item]:
         yield from (item for item in some if ports.live.id_of(item) not in there)
 
 
-def _copy(ports: Ports, item: Item) -> Decision:
+def _copy(ports: CopyingPorts, item: Item) -> Decision:
     decision = ports.decide(item)
     is_put = decision.item is not None and decision.outcome is not Outcome.GONE
     if is_put and decision.item is not None and not _put(ports, decision.item, decision.outcome):
@@ -124,11 +124,11 @@ def _copy(ports: Ports, item: Item) -> Decision:
     return decision
 
 
-def _put(ports: Ports, item: Item, outcome: Outcome) -> bool:
+def _put(ports: CopyingPorts, item: Item, outcome: Outcome) -> bool:
     """Whether the live table has the item now; if nothing is to be written, whether it would have it."""
-    if ports.deeds is None:
+    if ports.audited is None:
         return True
     is_there = ports.live.put(dict(item))
     if is_there:
-        ports.deeds.add(ports.live.id_of(item), outcome.value)
+        ports.audited.add(ports.live.id_of(item), outcome.value)
     return is_there

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.operator.audit import Entry, State
+from darkroom.domain.operator.audit import AuditEntry, State
 from darkroom.ports.operator import Audit, LogLines
 
 CLOCK_MILLISECONDS = 15 * 60_000
@@ -45,7 +45,7 @@ def read_since(audit: Audit, logs: LogLines, point: Milliseconds, *, now: Millis
     """Reads the records from the point until now. Raises Retryable if one cannot be read: then nothing is known."""
     since = max(0, point - CLOCK_MILLISECONDS)
     span: Any = {"since": since, "until": now + CLOCK_MILLISECONDS}
-    actions: dict[str, list[Entry]] = {}
+    actions: dict[str, list[AuditEntry]] = {}
     # guard: restore-spanning-erasure
     for recorded in audit.entries(since=max(0, point - LONGEST_ACTION_MILLISECONDS), until=span["until"]):
         actions.setdefault(recorded.entry.action_id, []).append(recorded.entry)
@@ -82,12 +82,12 @@ def read_since(audit: Audit, logs: LogLines, point: Milliseconds, *, now: Millis
     )
 
 
-def _order(entry: Entry) -> tuple[bool, bool, Milliseconds]:
+def _order(entry: AuditEntry) -> tuple[bool, bool, Milliseconds]:
     """An action's entries as they were written: several may have the same time."""
     return entry.state is not State.BEGUN, entry.state is not State.GOING_ON, entry.at
 
 
-def _announced(entries: list[Entry]) -> tuple[str, ...]:
+def _announced(entries: list[AuditEntry]) -> tuple[str, ...]:
     """What the action was announced for: later entries name what it changed, of every kind."""
     return tuple(entries[0].targets) if entries[0].state is State.BEGUN else ()
 

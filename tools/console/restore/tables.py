@@ -17,7 +17,7 @@ from darkroom.aws.images.objects import MADE_FOR, OutputsBucket, original_key
 from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
 from darkroom.domain.images.image import Image, Source, Status
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.retry_transient import TransientRetry
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "ImagesTable": ("image_id",),
@@ -87,7 +87,7 @@ class Copy:
     live: Live
     point: Milliseconds
 
-    def items(self, patience: Patience, on_read: Callable[[int], None]) -> Iterator[Item]:
+    def items(self, patience: TransientRetry, on_read: Callable[[int], None]) -> Iterator[Item]:
         """All items, read as the caller iterates; nothing writes to a copy. Raises Retryable after minutes."""
         place: dict[str, Any] | None = {}
         while place is not None:
@@ -115,7 +115,7 @@ class Stream:
     point: Milliseconds
     client: Any = field(repr=False)
 
-    def items(self, patience: Patience, on_read: Callable[[int], None]) -> Iterator[Item]:
+    def items(self, patience: TransientRetry, on_read: Callable[[int], None]) -> Iterator[Item]:
         """The items as they were before they went, but for what the table removed by itself when its time was over;
         `on_read` is told how many writes were read. Raises Retryable after minutes."""
         latest: dict[str, tuple[int, Item | None]] = {}
@@ -138,7 +138,7 @@ class Stream:
                     return
         yield from (item for name, (_, item) in latest.items() if item is not None and name not in there)
 
-    def _shards(self, patience: Patience) -> Iterator[str]:
+    def _shards(self, patience: TransientRetry) -> Iterator[str]:
         after: dict[str, str] = {}
         while True:
             its = patience(self._described, after)
@@ -151,7 +151,7 @@ class Stream:
         with retryable("describing the stream"):
             return self.client.describe_stream(StreamArn=self.arn, **after)["StreamDescription"]
 
-    def _pages(self, shard_id: str, patience: Patience) -> Iterator[Sequence[Any]]:
+    def _pages(self, shard_id: str, patience: TransientRetry) -> Iterator[Sequence[Any]]:
         """The records of a shard, from the oldest that there is; none if its day is over."""
         try:
             place = patience(self._begin, shard_id)

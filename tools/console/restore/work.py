@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from console.api.client import ApiError
-from console.restore.copying import Copying, Decide, Ports, copy_rows
+from console.restore.copying import Copying, CopyingPorts, Decide, copy_rows
 from console.restore.decisions import MEANINGS, Outcome, of_image, of_tenant, of_usage, of_webhook
 from console.restore.since import Since, read_since
 from console.restore.tables import TABLES, Copy, Stores, Stream, copy_named, recoverable, stream_of_images
@@ -23,7 +23,7 @@ from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND
 
 _SHOWN = 20
@@ -161,14 +161,14 @@ def _copy(
             detail=f"{so_far.counts.total():,} rows, {so_far.lacking:,} were lacking",
         )
 
-    with action if yes else nullcontext() as deeds:
+    with action if yes else nullcontext() as audited:
         run = copy_rows(
-            Ports(
+            CopyingPorts(
                 source=source,
                 decide=decide,
                 clock=stack.clock,
-                patience=Patience(pause=interrupts.wait, stop=lambda: interrupts.requested),
-                deeds=deeds,
+                patience=TransientRetry(pause=interrupts.wait, stop=lambda: interrupts.requested),
+                audited=audited,
                 on_read=lambda writes: report.show(
                     "reading the stream", completed=writes, total=None, detail=f"{writes:,} writes"
                 ),
@@ -176,8 +176,8 @@ def _copy(
             originals_are_whole=originals_are_whole,
             on_progress=show,
         )
-        if deeds is not None and not run.is_complete:
-            deeds.interrupt()
+        if audited is not None and not run.is_complete:
+            audited.interrupt()
     if yes:
         # An erasure that began meanwhile has not seen the rows that came back behind it.
         later = read_since(stack.audit_log, stack.log_lines, source.point, now=stack.clock())

@@ -21,14 +21,12 @@ from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, TenantState
 from darkroom.domain.sweeping.due import REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.usage.usage import COUNTED_DAYS, REMEMBERED_DAYS
-from darkroom.operations.images.delete_image import Ports as DeletePorts
-from darkroom.operations.images.delete_image import delete_image
-from darkroom.operator.kernel.audit_trail import Deeds
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
+from darkroom.operator.kernel.audit_trail import AuditedAction
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from darkroom.operator.schedules.cancel_scheduled import REMOVALS_PER_SECOND
-from darkroom.operator.tenants.change_tenant import Ports as ChangePorts
-from darkroom.operator.tenants.change_tenant import UnknownTenant, change_tenant
-from darkroom.operator.tenants.erase_tenant import Forgotten, Ports, forget_tenants, image_ids, keys_of
+from darkroom.operator.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
+from darkroom.operator.tenants.erase_tenant import EraseTenantPorts, Forgotten, forget_tenants, image_ids, keys_of
 from darkroom.ports.kernel import UnreadableRow
 
 _LAG_SECONDS = 10
@@ -44,8 +42,8 @@ MESSAGE_DAYS, BATCH_DAYS = 4, 400
 _SHOWN = 20
 
 
-def _ports(stack: Stack) -> Ports:
-    return Ports(
+def _ports(stack: Stack) -> EraseTenantPorts:
+    return EraseTenantPorts(
         tenants=stack.tenants,
         images=stack.images,
         endpoints=stack.endpoints,
@@ -79,10 +77,10 @@ class _Erasure:
     interrupts: Interrupts
     report: display.Report
     begun_at: Milliseconds
-    deeds: Deeds
+    audited: AuditedAction
 
     @property
-    def ports(self) -> Ports:
+    def ports(self) -> EraseTenantPorts:
         """The ports of the operation."""
         return _ports(self.stack)
 
@@ -117,13 +115,13 @@ class _Erasure:
         # guard: tenant-erasure-no-row-left
         readable = [tenant_id for tenant_id, its in self.tenants.items() if not its.unreadable]
         if readable and not self.interrupts.requested:  # guard: tenant-erasure-interrupt-no-forget
-            for tenant_id, forgotten in forget_tenants(self.ports, readable, self.deeds).items():
+            for tenant_id, forgotten in forget_tenants(self.ports, readable, self.audited).items():
                 self.tenants[tenant_id].forgotten = forgotten
 
     def _suspend(self, tenant_id: str, its: _Erased) -> None:
         try:
             change_tenant(
-                ChangePorts(tenants=self.stack.tenants, audit=self.stack.audit),
+                ChangeTenantPorts(tenants=self.stack.tenants, audit=self.stack.audit),
                 tenant_id,
                 lambda tenant: replace(tenant, state=TenantState.SUSPENDED),  # guard: tenant-erasure-suspends-first
             )
@@ -147,7 +145,7 @@ class _Erasure:
             remove_at = self.begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
             try:
                 delete_image(
-                    DeletePorts(images=images, clock=self.stack.clock),
+                    DeleteImagePorts(images=images, clock=self.stack.clock),
                     image_id,
                     tenant_id=tenant_id,
                     remove_at=remove_at,
@@ -169,7 +167,7 @@ class _Erasure:
                 ),
             ),
             act,
-            pace=Pace(per_second=IMAGES_PER_SECOND, clock=self.stack.clock, pause=self.interrupts.wait),
+            pace=RateLimiter(per_second=IMAGES_PER_SECOND, clock=self.stack.clock, pause=self.interrupts.wait),
             at_a_time=AT_A_TIME,
             stop=lambda: self.interrupts.requested,
             on_outcome=self._count,
@@ -183,7 +181,7 @@ class _Erasure:
         else:
             its.images += outcome
             if outcome:
-                self.deeds.add(image_id, "images")
+                self.audited.add(image_id, "images")
         self.report.show("erasing", completed=self.images, total=None, detail=self.detail)
 
 
@@ -234,7 +232,7 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
         Interrupts() as interrupts,
         display.Report(display.errors()) as report,
         stack.explained(),
-        stack.audit.action("erase_tenant", *tenant_ids) as deeds,
+        stack.audit.action("erase_tenant", *tenant_ids) as audited,
     ):
         erasure = _Erasure(
             stack=stack,
@@ -242,7 +240,7 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
             interrupts=interrupts,
             report=report,
             begun_at=stack.clock(),
-            deeds=deeds,
+            audited=audited,
         )
         try:
             erasure.run()
@@ -250,7 +248,7 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
             report.complain(f"so far: {erasure.detail}")
             raise
         if interrupts.requested:
-            deeds.interrupt()
+            audited.interrupt()
     if interrupts.requested:
         again = _again(stack, tenant_ids)
         detail = f"{erasure.detail}, whose objects are removed until {rfc3339(erasure.objects_until)}"

@@ -17,20 +17,16 @@ from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import ApiKey, KeyState
-from darkroom.operator.kernel.pace import Pace
-from darkroom.operator.tenants.add_tenant import Ports as AddPorts
-from darkroom.operator.tenants.add_tenant import TenantExists, add_tenant
-from darkroom.operator.tenants.change_tenant import Ports as ChangePorts
-from darkroom.operator.tenants.change_tenant import UnknownTenant, change_tenant
-from darkroom.operator.tenants.create_key import Ports as CreatePorts
+from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom.operator.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
+from darkroom.operator.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
+from darkroom.operator.tenants.create_key import CreateKeyPorts
 from darkroom.operator.tenants.create_key import create_key as create_key_of
-from darkroom.operator.tenants.revoke_key import Ports as RevokePorts
-from darkroom.operator.tenants.revoke_key import UnknownKey
+from darkroom.operator.tenants.revoke_key import RevokeKeyPorts, UnknownKey
 from darkroom.operator.tenants.revoke_key import revoke_key as revoke_key_of
 from darkroom.operator.tenants.rotate_key import KeyNotActive
 from darkroom.operator.tenants.rotate_key import rotate_key as rotate_key_of
-from darkroom.operator.usage.recount_stored import Ports as RecountPorts
-from darkroom.operator.usage.recount_stored import correct_stored, recount_stored
+from darkroom.operator.usage.recount_stored import RecountStoredPorts, correct_stored, recount_stored
 
 _ENLISTED_PER_SECOND, _ENLISTED_AT_A_TIME = 500, 32
 """A quarter of what one tenant's part of an index takes, and what 32 remote connections can do."""
@@ -50,7 +46,7 @@ def add(
     try:
         with stack.explained():
             tenant = add_tenant(
-                AddPorts(tenants=stack.tenants, clock=stack.clock, audit=stack.audit),
+                AddTenantPorts(tenants=stack.tenants, clock=stack.clock, audit=stack.audit),
                 tenant_id,
                 tier=tier,
                 requests_per_second=requests_per_second,
@@ -155,7 +151,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
 
 def recount(stack: Stack, *, yes: bool) -> None:
     """`tenants recount`."""
-    ports = RecountPorts(images=stack.images, usage=stack.usage, audit=stack.audit)
+    ports = RecountStoredPorts(images=stack.images, usage=stack.usage, audit=stack.audit)
     with stack.explained():
         found = recount_stored(ports)
     display.readable(found.unreadable)
@@ -195,22 +191,22 @@ def enlist(stack: Stack, *, yes: bool) -> None:
         Interrupts() as interrupts,
         display.Report(display.errors()) as report,
         stack.explained(),
-        stack.audit.action("enlist") as deeds,
+        stack.audit.action("enlist") as audited,
     ):
 
         def count(image: tuple[str, str], _: None) -> None:
-            deeds.add(image[0], "images")
-            report.show("listing", completed=deeds.counts["images"], total=None, detail="")
+            audited.add(image[0], "images")
+            report.show("listing", completed=audited.counts["images"], total=None, detail="")
 
         do_to_many(
             stack.images.unlisted(),
             lambda image: stack.images.enlist(*image),
-            pace=Pace(per_second=_ENLISTED_PER_SECOND, clock=stack.clock, pause=interrupts.wait),
+            pace=RateLimiter(per_second=_ENLISTED_PER_SECOND, clock=stack.clock, pause=interrupts.wait),
             at_a_time=_ENLISTED_AT_A_TIME,
             stop=lambda: interrupts.requested,
             on_outcome=count,
         )
-    display.line(out, f"Listed {display.of(deeds.counts['images'], 'image')}.")
+    display.line(out, f"Listed {display.of(audited.counts['images'], 'image')}.")
     if interrupts.requested:
         raise ApiError("Interrupted. Repeat it: it goes on with those that are left.")
 
@@ -264,8 +260,8 @@ def rotate_key(stack: Stack, key_id: str, *, overlap_seconds: float) -> None:
     display.line(display.errors(), f"It replaces {key_id}, which opens the API until {rfc3339(old.expires_at)}.")
 
 
-def _creating(stack: Stack) -> CreatePorts:
-    return CreatePorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes, audit=stack.audit)
+def _creating(stack: Stack) -> CreateKeyPorts:
+    return CreateKeyPorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes, audit=stack.audit)
 
 
 def _show_key(stack: Stack, key: str, stored: ApiKey, access: str) -> None:
@@ -347,7 +343,7 @@ def revoke_key(stack: Stack, key_id: str) -> None:
     """`keys revoke`."""
     try:
         with stack.explained():
-            key = revoke_key_of(RevokePorts(tenants=stack.tenants, clock=stack.clock, audit=stack.audit), key_id)
+            key = revoke_key_of(RevokeKeyPorts(tenants=stack.tenants, clock=stack.clock, audit=stack.audit), key_id)
     except UnknownKey as error:
         raise _no_key(stack, key_id) from error
     display.line(display.output(), f"{key_id} of {key.tenant_id} was revoked at {rfc3339(key.revoked_at)}. {_IN_FORCE}")
@@ -359,7 +355,7 @@ _IN_FORCE = f"This takes effect within {AUTHORIZER_CACHE_SECONDS} seconds."
 def _changed(stack: Stack, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
     try:
         with stack.explained():
-            return change_tenant(ChangePorts(tenants=stack.tenants, audit=stack.audit), tenant_id, change)
+            return change_tenant(ChangeTenantPorts(tenants=stack.tenants, audit=stack.audit), tenant_id, change)
     except UnknownTenant as error:
         raise _no_tenant(stack, tenant_id) from error
 

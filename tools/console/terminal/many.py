@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 
 IMAGES_PER_SECOND, AT_A_TIME = 50, 8
 """The usual pace: what eight remote connections can do, and far less than a table or queue takes."""
@@ -15,7 +15,7 @@ def do_to_many[One, Outcome](
     ones: Iterable[One],
     act: Callable[[One], Outcome],
     *,
-    pace: Pace,
+    pace: RateLimiter,
     at_a_time: int,
     stop: Callable[[], bool],
     on_outcome: Callable[[One, Outcome], None],

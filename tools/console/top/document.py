@@ -154,7 +154,7 @@ def _cause(one: DeadLetterCause) -> dict[str, Any]:
         "fingerprint": one.fingerprint,
         "frame": None if one.frame is None else str(one.frame),
         "message": one.message,
-        "dead_letters": one.letters,
+        "dead_letters": one.dead_letters,
         "first_image": one.image_id,
     }
 

@@ -24,7 +24,7 @@ from darkroom.domain.images.service_level import (
     SLOW_MINUTES,
     Budget,
 )
-from darkroom.domain.kernel.fingerprint import WORKER, Frame
+from darkroom.domain.kernel.fingerprint import WORKER, StackFrame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
@@ -385,7 +385,9 @@ def _dead_letters(view: View, width: int, rows: int) -> Section:
         section.command = f"./darkroom dlq ls{view.options}"
     shown = max(1, rows // 2)
     for cause in dead.causes[:shown]:
-        head = Text.assemble((f"  {cause.letters:>5}  ", _BAD), (printable(cause.fingerprint or cause.cause), _HEAD))
+        head = Text.assemble(
+            (f"  {cause.dead_letters:>5}  ", _BAD), (printable(cause.fingerprint or cause.cause), _HEAD)
+        )
         section.lines.append(_placed(head, cause.frame, width, printable(cause.queue)))
         message = printable(" ".join((cause.message or "").split()))
         if cause.image_id is not None or message:
@@ -559,7 +561,7 @@ def _of_the_longest(unfinished: Unfinished) -> str:
     return "" if unfinished.is_all else f", of the {unfinished.looked_at:,} that have waited longest"
 
 
-def _placed(text: Text, frame: Frame | None, width: int, *more: str) -> Text:
+def _placed(text: Text, frame: StackFrame | None, width: int, *more: str) -> Text:
     """The text with the line's path in a checkout behind it, if there is room, and otherwise with its number alone."""
     short = [] if frame is None else [f"line {frame.line}"]
     whole = [] if frame is None else [printable(f"{frame.path(WORKER)}:{frame.line}")]

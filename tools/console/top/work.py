@@ -16,7 +16,7 @@ from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from console.top import pages
 from console.top.document import document
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.observation.observe_stack import Observation, Ports, observe_stack
+from darkroom.operator.observation.observe_stack import Observation, ObserveStackPorts, observe_stack
 
 LOCAL_SECONDS, DEPLOYED_SECONDS = 2.0, 5.0
 """How often a stack is looked at, unless the command says otherwise."""
@@ -25,10 +25,10 @@ _RENDERINGS_PER_SECOND = 2
 """How often the page is drawn anew between two looks: ages count on, and it follows the window's size."""
 
 
-def ports_of(stack: Stack) -> Ports:
+def ports_of(stack: Stack) -> ObserveStackPorts:
     """What observing the stack needs. Its clients are made here, in one thread: boto3's sessions allow no others."""
     with stack.explained():
-        return Ports(
+        return ObserveStackPorts(
             images=stack.images,
             queues=stack.queue_counts,
             given_up=stack.given_up_counts,

@@ -7,12 +7,12 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.trace import pages
 from darkroom.domain.kernel.errors import UnknownImage
-from darkroom.operator.observation.trace_image import Ports, trace_image
+from darkroom.operator.observation.trace_image import TraceImagePorts, trace_image
 
 
 def trace(stack: Stack, image_id: str, *, as_json: bool) -> None:
     """`trace ID`. Raises ApiError if there is no such image."""
-    ports = Ports(
+    ports = TraceImagePorts(
         images=stack.images,
         endpoints=stack.endpoints,
         deliveries=stack.deliveries,

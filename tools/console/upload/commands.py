@@ -12,8 +12,8 @@ from console.options import option
 from console.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
 from console.terminal import display
 from console.upload import work
-from console.upload.order import NoOrder, order_of
-from console.upload.photos import NoFile, files_named
+from console.upload.order import NoOrder, Order, order_of
+from console.upload.photos import NoFile, Photo, files_named
 from console.upload.sender import KeySource
 
 EPILOG = """[bold]Examples[/bold]
@@ -45,60 +45,69 @@ EPILOG = """[bold]Examples[/bold]
   130  interrupted; what was accepted is listed, and will be developed"""
 
 
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE", help="Photos, folders (searched for images), quoted patterns, or URLs."),
+]
+WaitOption = Annotated[
+    bool,
+    typer.Option("--wait", help="Follow the images until each has ended, then show the drain rate."),
+]
+PresetOption = Annotated[str | None, option("--preset", "P", "Which variants to make. Default: the stack's preset.")]
+VariantsOption = Annotated[str | None, option("--variants", "A,B", "Only these variants of the preset. Default: all.")]
+RecipeOption = Annotated[
+    Path | None,
+    option("--recipe", "PATH", "Instead of a preset: a JSON file with the variants to make (see below)."),
+]
+ProcessAtOption = Annotated[str | None, option("--process-at", "T", "Not before then: 2027-03-01T09:00:00+01:00.")]
+DelayOption = Annotated[str | None, option("--delay", "D", "Not before this much time has passed: PT15M, P2D.")]
+ExpiresAtOption = Annotated[
+    str | None, option("--expires-at", "T", "Not after then: an image not begun by then expires.")
+]
+NotifyOption = Annotated[
+    str | None, option("--notify", "ID", "Only this webhook hears of the images: we_… . Default: all webhooks.")
+]
+ConcurrencyOption = Annotated[
+    int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout-seconds",
+        metavar="N",
+        min=0,
+        help="With --wait: stop waiting N seconds after the last file was sent; 0 waits forever.",
+    ),
+]
+KeySourceOption = Annotated[
+    KeySource,
+    typer.Option(
+        "--idempotency-key-from",
+        help="random: every file becomes its own image, even if it was sent before. "
+        "content: the same photo with the same preset or recipe is one image, however often you send it.",
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document at the end, and no ids: files, their images, a summary."),
+]
+
+
 def command(
     *,
-    arguments: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Photos, folders (searched for images), quoted patterns, or URLs."),
-    ],
-    wait: Annotated[
-        bool,
-        typer.Option("--wait", help="Follow the images until each has ended, then show the drain rate."),
-    ] = False,
-    preset: Annotated[
-        str | None, option("--preset", "P", "Which variants to make. Default: the stack's preset.")
-    ] = None,
-    variants: Annotated[
-        str | None, option("--variants", "A,B", "Only these variants of the preset. Default: all.")
-    ] = None,
-    recipe_file: Annotated[
-        Path | None,
-        option("--recipe", "PATH", "Instead of a preset: a JSON file with the variants to make (see below)."),
-    ] = None,
-    process_at: Annotated[
-        str | None, option("--process-at", "T", "Not before then: 2027-03-01T09:00:00+01:00.")
-    ] = None,
-    delay: Annotated[str | None, option("--delay", "D", "Not before this much time has passed: PT15M, P2D.")] = None,
-    expires_at: Annotated[
-        str | None, option("--expires-at", "T", "Not after then: an image not begun by then expires.")
-    ] = None,
-    notify: Annotated[
-        str | None, option("--notify", "ID", "Only this webhook hears of the images: we_… . Default: all webhooks.")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")
-    ] = 8,
-    timeout_seconds: Annotated[
-        float,
-        typer.Option(
-            "--timeout-seconds",
-            metavar="N",
-            min=0,
-            help="With --wait: stop waiting N seconds after the last file was sent; 0 waits forever.",
-        ),
-    ] = 900,
-    key_source: Annotated[
-        KeySource,
-        typer.Option(
-            "--idempotency-key-from",
-            help="random: every file becomes its own image, even if it was sent before. "
-            "content: the same photo with the same preset or recipe is one image, however often you send it.",
-        ),
-    ] = KeySource.RANDOM,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON document at the end, and no ids: files, their images, a summary."),
-    ] = False,
+    arguments: FilesArgument,
+    wait: WaitOption = False,
+    preset: PresetOption = None,
+    variants: VariantsOption = None,
+    recipe_file: RecipeOption = None,
+    process_at: ProcessAtOption = None,
+    delay: DelayOption = None,
+    expires_at: ExpiresAtOption = None,
+    notify: NotifyOption = None,
+    concurrency: ConcurrencyOption = 8,
+    timeout_seconds: TimeoutOption = 900,
+    key_source: KeySourceOption = KeySource.RANDOM,
+    as_json: JsonOption = False,
     url: UrlOption = None,
     api_key: ApiKeyOption = None,
     iam: IamOption = False,
@@ -116,20 +125,14 @@ def command(
     That never makes a second image: all attempts for one file carry the same
     Idempotency-Key.
     """
-    try:
-        files = files_named(arguments)
-    except NoFile as error:
-        raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
-    try:
-        order = replace(
-            order_of(preset, variants, recipe_file),
-            process_at=process_at,
-            delay=delay,
-            expires_at=expires_at,
-            notify=notify,
-        )
-    except NoOrder as error:
-        raise typer.BadParameter(str(error), param_hint=error.option) from error
+    files = _files(arguments)
+    order = replace(
+        _what_to_make(preset, variants, recipe_file),
+        process_at=process_at,
+        delay=delay,
+        expires_at=expires_at,
+        notify=notify,
+    )
     target = resolve(url, api_key, iam)
     work.upload(
         target,
@@ -141,3 +144,17 @@ def command(
         timeout_seconds=timeout_seconds,
         as_json=as_json,
     )
+
+
+def _files(arguments: list[str]) -> list[Photo]:
+    try:
+        return files_named(arguments)
+    except NoFile as error:
+        raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
+
+
+def _what_to_make(preset: str | None, variants: str | None, recipe_file: Path | None) -> Order:
+    try:
+        return order_of(preset, variants, recipe_file)
+    except NoOrder as error:
+        raise typer.BadParameter(str(error), param_hint=error.option) from error

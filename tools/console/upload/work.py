@@ -61,12 +61,31 @@ def upload(
             run.finish()
         except KeyboardInterrupt:
             pass  # the second one: files that are still on the way are reported as unknown
-    interrupted = interrupts.requested
+    _tell(
+        run,
+        screen,
+        total_seconds=time.monotonic() - started_at,
+        interrupted=interrupts.requested,
+        as_json=as_json,
+        hint_options=target.options,
+    )
+
+
+def _tell(
+    run: _Run,
+    screen: Console,
+    *,
+    total_seconds: float,
+    interrupted: bool,
+    as_json: bool,
+    hint_options: str,
+) -> None:
+    """Shows what the invocation came to, and ends it with its exit status."""
     summary = pages.summarise(
         run.outcomes,
         run.watch.documents,
-        files=len(files),
-        total_seconds=time.monotonic() - started_at,
+        files=len(run.files),
+        total_seconds=total_seconds,
     )
     problems = run.problems(summary)
     if as_json:
@@ -79,9 +98,9 @@ def upload(
             screen,
             summary,
             unknown=run.on_the_way(),
-            waited=wait,
+            waited=run.wait,
             interrupted=interrupted,
-            hint_options=target.options,
+            hint_options=hint_options,
         )
     if interrupted:
         raise typer.Exit(INTERRUPTED)

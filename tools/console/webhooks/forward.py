@@ -12,7 +12,7 @@ import httpx
 from console.api.client import certificates_for, is_loopback
 from console.terminal.display import printable
 from console.webhooks.pages import answered
-from darkroom.domain.events.event import Heard, without_stored
+from darkroom.domain.events.event import ReceivedEvent, without_stored
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 
 SECRET_BYTES = 32
@@ -86,7 +86,7 @@ class Forwarder:
     ) -> None:
         self._client.close()
 
-    def send(self, event: Heard, body: str) -> Answer:
+    def send(self, event: ReceivedEvent, body: str) -> Answer:
         """Sends the event once. Raises NotAnswered."""
         began = time.monotonic()
         timestamp, content = int(time.time()), without_stored(body).encode()

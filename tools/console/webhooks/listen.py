@@ -14,7 +14,7 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from console.webhooks.forward import SECRET_BYTES, Forwarder, NotAnswered
-from darkroom.domain.events.event import Heard
+from darkroom.domain.events.event import ReceivedEvent
 from darkroom.domain.webhooks.webhook_signature import secret_text
 
 
@@ -43,7 +43,7 @@ def listen(stack: Stack, *, forward_to: str | None, tenant: str | None, types: S
     raise typer.Exit(INTERRUPTED)
 
 
-def _forward(forwarder: Forwarder, event: Heard, body: str, notes: Console) -> None:
+def _forward(forwarder: Forwarder, event: ReceivedEvent, body: str, notes: Console) -> None:
     """Sends one event, and shows what came back."""
     try:
         answer = forwarder.send(event, body)

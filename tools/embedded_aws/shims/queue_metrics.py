@@ -60,10 +60,10 @@ def _mark_moved(sweep: Any) -> Any:
         if len(queue["messages"]) == before:
             return
         policy = json.loads(queue["attributes"]["RedrivePolicy"])
-        for letter in internals("services.sqs")._queue_by_arn(policy["deadLetterTargetArn"])["messages"]:
-            if letter.get("sys", {}).get("DeadLetterQueueSourceArn"):
-                letter.setdefault("moved_at", time.time())
-                letter.setdefault("receives_before_move", letter["receive_count"])
+        for dead_letter in internals("services.sqs")._queue_by_arn(policy["deadLetterTargetArn"])["messages"]:
+            if dead_letter.get("sys", {}).get("DeadLetterQueueSourceArn"):
+                dead_letter.setdefault("moved_at", time.time())
+                dead_letter.setdefault("receives_before_move", dead_letter["receive_count"])
 
     return sweep_and_mark
 

@@ -7,17 +7,17 @@ one of these. Nothing else in the product opens a connection outside AWS.
 
 from darkroom.egress.connection import Resolve
 from darkroom.egress.errors import Kind, Reason, RequestFailed, UrlRefused
-from darkroom.egress.request import Response, send
-from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, read_url
+from darkroom.egress.request import EgressResponse, send
+from darkroom.egress.urls import PUBLIC_ONLY, EgressPolicy, Url, read_url
 
 __all__ = [
     "PUBLIC_ONLY",
+    "EgressPolicy",
+    "EgressResponse",
     "Kind",
-    "Policy",
     "Reason",
     "RequestFailed",
     "Resolve",
-    "Response",
     "Url",
     "UrlRefused",
     "read_url",

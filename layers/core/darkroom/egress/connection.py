@@ -78,8 +78,8 @@ def system_addresses(host: str) -> Sequence[str]:
     local network. As bytes it is sent as it is, whatever IDNA would make of it.
     """
     # guard: egress-absolute-host-name
-    found = socket.getaddrinfo(f"{host}.".encode("ascii"), None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = socket.getaddrinfo(f"{host}.".encode("ascii"), None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 def checked_addresses(host: str, deadline: Deadline, resolve: Resolve) -> list[Address]:
@@ -154,7 +154,7 @@ def _secured(connection: socket.socket, host: str, deadline: Deadline) -> ssl.SS
     with ExitStack() as unfinished:
         unfinished.enter_context(closing(connection))  # once it is wrapped, it has nothing left to close
         try:
-            secured = trust().wrap_socket(
+            secured = tls_context().wrap_socket(
                 connection,
                 server_hostname=host,
                 do_handshake_on_connect=False,
@@ -184,7 +184,7 @@ def _disagreement(error: OSError, deadline: Deadline) -> RequestFailed:
 
 
 @cache
-def trust() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """Which certificates and versions of TLS are accepted.
 
     The authorities are the system's, which are updated with Lambda's runtime. In Amazon Linux 2023, and so in

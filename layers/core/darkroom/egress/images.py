@@ -25,9 +25,9 @@ from darkroom.domain.kernel.lanes import FETCH_SECONDS
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.egress.connection import Deadline, Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
-from darkroom.egress.request import Response, send
+from darkroom.egress.request import EgressResponse, send
 from darkroom.egress.retry_after import seconds_until
-from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, location_url, read_url
+from darkroom.egress.urls import PUBLIC_ONLY, EgressPolicy, Url, location_url, read_url
 
 MAX_REDIRECTS = 3
 
@@ -62,7 +62,7 @@ class HttpImages:
 
     def __init__(
         self,
-        policy: Policy = PUBLIC_ONLY,
+        policy: EgressPolicy = PUBLIC_ONLY,
         *,
         accepted: Iterable[str] = (),
         clock: Callable[[], Milliseconds],
@@ -76,7 +76,7 @@ class HttpImages:
         self._resolve = resolve
 
     def fetch(self, url: str, *, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Fetched | Unfetched:
-        deadline, told = Deadline(self._seconds), ""
+        deadline, prefix = Deadline(self._seconds), ""
         for _ in range(1 + MAX_REDIRECTS):  # guard: egress-redirects-bound
             try:
                 # The first one, too: what is allowed may have changed since the URL was given.
@@ -86,17 +86,17 @@ class HttpImages:
                 location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
                 if not location.strip(" \t"):
                     return self._read(response, max_bytes)
-                told = _REDIRECTED
+                prefix = _REDIRECTED
                 url = location_url(url, location)
             except UrlRefused as refusal:
-                return Unfetched(code=REFUSED, message=f"{told}{refusal.message}")
+                return Unfetched(code=REFUSED, message=f"{prefix}{refusal.message}")
             except TimeoutError:
                 return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
             except RequestFailed as failure:
                 return _unfetched_by(failure)
         return Unfetched(code=FAILED, message=f"The server redirects more than {MAX_REDIRECTS} times.")
 
-    def _get(self, url: Url, deadline: Deadline, max_bytes: int, is_picture: Callable[[bytes], bool]) -> Response:
+    def _get(self, url: Url, deadline: Deadline, max_bytes: int, is_picture: Callable[[bytes], bool]) -> EgressResponse:
         return send(
             "GET",
             url,
@@ -110,7 +110,7 @@ class HttpImages:
             resolve=self._resolve,
         )
 
-    def _read(self, response: Response, max_bytes: int) -> Fetched | Unfetched:
+    def _read(self, response: EgressResponse, max_bytes: int) -> Fetched | Unfetched:
         if response.status not in _WHOLE:
             return self._unfetched(response)
         # guard: egress-file-size-bound
@@ -134,7 +134,7 @@ class HttpImages:
         )
         return Fetched(body=response.body, provenance=provenance)
 
-    def _unfetched(self, response: Response) -> Unfetched:
+    def _unfetched(self, response: EgressResponse) -> Unfetched:
         status = response.status
         if status in _FORBIDDEN:
             return Unfetched(code=REFUSED, message=f"The server refuses it ({status}): it must be there for everybody.")

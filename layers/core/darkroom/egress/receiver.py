@@ -10,14 +10,18 @@ from darkroom.egress.connection import Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import send
 from darkroom.egress.retry_after import seconds_until
-from darkroom.egress.urls import PUBLIC_ONLY, Policy, read_url
+from darkroom.egress.urls import PUBLIC_ONLY, EgressPolicy, read_url
 
 
 class HttpReceiver:
     """Implements the `Receiver` port. `clock` is for receivers that say by the calendar when to try again."""
 
     def __init__(
-        self, policy: Policy = PUBLIC_ONLY, *, clock: Callable[[], Milliseconds], resolve: Resolve = system_addresses
+        self,
+        policy: EgressPolicy = PUBLIC_ONLY,
+        *,
+        clock: Callable[[], Milliseconds],
+        resolve: Resolve = system_addresses,
     ) -> None:
         self._policy = policy
         self._clock = clock

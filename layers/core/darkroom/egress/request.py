@@ -49,7 +49,7 @@ _OURS = frozenset({"accept-encoding", "connection", "content-length", "host", "t
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response:
+class EgressResponse:
     """What the other side answered. A redirect is a response like any other, and is not followed.
 
     `headers` are by name in lower case, the values of equal names joined by commas: those of Location, a URL that may
@@ -78,7 +78,7 @@ def send(
     wants_rest: WantsRest = lambda _first: True,
     user_agent: str = USER_AGENT,
     resolve: Resolve = system_addresses,
-) -> Response:
+) -> EgressResponse:
     """Sends one request on a connection of its own, and returns its response with the first `max_bytes` of its body;
     without it if no body is wanted of such a response, and with its first bytes if the rest is not.
 
@@ -110,11 +110,15 @@ def _written(method: str, url: Url, headers: Mapping[str, str], body: bytes | No
     writer = HTTPConnection(url.host, url.port)
     writer.sock = sheet = _Sheet()  # it has what is used of a socket, and connects to nothing
     writer.putrequest(method, url.target, skip_host=True, skip_accept_encoding=True)
-    # guard: egress-no-compression-asked
-    ours = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", "User-Agent": user_agent}
+    own_headers = {
+        "Host": url.authority,
+        "Accept-Encoding": "identity",  # guard: egress-no-compression-asked
+        "Connection": "close",
+        "User-Agent": user_agent,
+    }
     if body is not None:
-        ours["Content-Length"] = str(len(body))
-    for name, value in (ours | dict(headers)).items():
+        own_headers["Content-Length"] = str(len(body))
+    for name, value in (own_headers | dict(headers)).items():
         writer.putheader(name, value)
     writer.endheaders(body)
     return bytes(sheet.text)
@@ -139,7 +143,7 @@ def exchange(
     max_bytes: int,
     wants: Wants = lambda _status, _headers: True,
     wants_rest: WantsRest = lambda _first: True,
-) -> Response:
+) -> EgressResponse:
     """Sends a written request on a connection, and reads the response. Raises RequestFailed."""
     try:
         _send(connection, request, deadline)
@@ -163,7 +167,7 @@ def exchange(
             was_cut = arriving.has_ended and isinstance(error, IncompleteRead)
             cause = ConnectionResetError() if was_cut else error
             raise deadline.failed_by(cause, "reading the response") from error
-        return Response(
+        return EgressResponse(
             status=response.status,
             headers=fields,
             body=body,

@@ -45,7 +45,7 @@ _LOOPBACK: dict[str, tuple[Address, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class EgressPolicy:
     """What a deployment allows: the `ports` of https, and `allows_loopback`, plain http to any port of this machine:
     for the local stack alone, because in AWS it would lead to Lambda's runtime API."""
 
@@ -53,7 +53,7 @@ class Policy:
     allows_loopback: bool = False
 
 
-PUBLIC_ONLY = Policy()
+PUBLIC_ONLY = EgressPolicy()
 """https to public hosts on the usual ports."""
 
 
@@ -80,7 +80,7 @@ class Url:
         return self.host if self.port == (80 if self.is_plain else 443) else f"{self.host}:{self.port}"
 
 
-def read_url(text: str, policy: Policy = PUBLIC_ONLY, *, max_length: int = MAX_ENDPOINT_URL_LENGTH) -> Url:
+def read_url(text: str, policy: EgressPolicy = PUBLIC_ONLY, *, max_length: int = MAX_ENDPOINT_URL_LENGTH) -> Url:
     """Reads a URL. Raises UrlRefused if no request may be sent to it, whatever its host's addresses are."""
     if len(text) > max_length:  # guard: egress-url-length-bound
         raise UrlRefused("length", f"The URL has {len(text)} characters: use at most {max_length}.")
@@ -127,22 +127,23 @@ def location_url(base: str, location: str) -> str:
     if "\n" in location:
         raise UrlRefused("characters", "There are several URLs, or one in several lines.")
     written = location.strip(" \t")
-    here, there = _URL.fullmatch(base), _PLACE.match(written)
-    if here is None or there is None or _SKIPPED_OR_TURNED.search(written):  # guard: egress-redirect-characters
+    base_match, location_match = _URL.fullmatch(base), _PLACE.match(written)
+    # guard: egress-redirect-characters
+    if base_match is None or location_match is None or _SKIPPED_OR_TURNED.search(written):
         raise UrlRefused("characters", "The URL has a control character or a backslash: percent-encode it.")
-    scheme = (there["scheme"] or here["scheme"]).lower()
+    scheme = (location_match["scheme"] or base_match["scheme"]).lower()
     # guard: egress-redirect-target-encoded
-    target = _UNENCODED.sub(lambda byte: f"%{ord(byte[0]):02X}", written[there.end() :].partition("#")[0])
-    if there["authority"] is not None or scheme != here["scheme"].lower():
-        return f"{scheme}:{there['authority'] or ''}{target}"  # guard: egress-redirect-host-verbatim
+    target = _UNENCODED.sub(lambda byte: f"%{ord(byte[0]):02X}", written[location_match.end() :].partition("#")[0])
+    if location_match["authority"] is not None or scheme != base_match["scheme"].lower():
+        return f"{scheme}:{location_match['authority'] or ''}{target}"  # guard: egress-redirect-host-verbatim
     # RFC 3986, section 5.2. The standard library's `urljoin` loses slashes and semicolons.
-    old_path, *old_query = here["target"].split("?", 1)
+    old_path, *old_query = base_match["target"].split("?", 1)
     path, *query = target.split("?", 1)
     if path:
         path = _without_dots(path if path.startswith("/") else f"{old_path.rpartition('/')[0]}/{path}")
     else:
         path, query = old_path, query or old_query
-    return "?".join([f"{scheme}://{here['authority']}{path}", *query])  # guard: egress-relative-redirect-host
+    return "?".join([f"{scheme}://{base_match['authority']}{path}", *query])  # guard: egress-relative-redirect-host
 
 
 def _without_dots(path: str) -> str:

@@ -29,12 +29,17 @@ from darkroom.telemetry import logger, report_unreadable
 type Within = Callable[[float], AbstractContextManager[None]]
 """Bounds the total time, in seconds, of all AWS calls in its block."""
 
+type Respond = Callable[[Problem], Response]
+"""Answers the current request with a problem."""
+
 ANSWER_SECONDS = 8.5
 """The total time of all AWS calls for one request. A client learns within ten seconds that a service does not answer,
 while it still listens, and well before the gateway gives up after thirty."""
 
 UNAVAILABLE_RETRY_AFTER_SECONDS = 5
 """When to ask again if nobody knows how long a service will be away."""
+
+_UNKNOWN_IMAGE = Problem("unknown_image", "There is no image with this id.")
 
 
 def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Router:
@@ -49,6 +54,21 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 
     def respond(problem: Problem) -> Response:
         return problem_response(problem, correlation_id_of(app))
+
+    _answer_refusals(app, respond)
+    _answer_outages(app, respond)
+    _answer_unknown_routes(app)
+
+    @app.exception_handler(Exception)
+    def _internal(error: Exception) -> Response:
+        logger.exception("unexpected error", exc_info=error)
+        return respond(Problem("internal", "An unexpected error occurred. Report the correlation id to the operator."))
+
+    return app
+
+
+def _answer_refusals(app: Router, respond: Respond) -> None:
+    """What the caller asked for is refused, or is not there."""
 
     @app.exception_handler(Problem)
     def _problem(problem: Problem) -> Response:
@@ -67,11 +87,9 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     def _rejected(error: Rejected) -> Response:
         return respond(Problem(error.code, error.message))
 
-    unknown_image = Problem("unknown_image", "There is no image with this id.")
-
     @app.exception_handler(UnknownImage)
     def _unknown_image(_: UnknownImage) -> Response:
-        return respond(unknown_image)
+        return respond(_UNKNOWN_IMAGE)
 
     @app.exception_handler(UnknownWebhook)
     def _unknown_webhook(_: UnknownWebhook) -> Response:
@@ -82,6 +100,10 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
         return respond(
             Problem("unknown_delivery", "The webhook has no delivery with this id. Deliveries are kept for 30 days.")
         )
+
+
+def _answer_outages(app: Router, respond: Respond) -> None:
+    """What a later request may get."""
 
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response:
@@ -104,7 +126,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     def _unreadable(error: UnreadableRow) -> Response:
         report_unreadable([error])
         if error.tenant_id != caller_of(app).tenant_id:  # guard: unreadable-other-tenant-hidden
-            return respond(unknown_image)
+            return respond(_UNKNOWN_IMAGE)
         return respond(
             Problem(
                 "unavailable",
@@ -113,6 +135,10 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
                 headers={"Retry-After": str(error.retry_after_seconds)},
             )
         )
+
+
+def _answer_unknown_routes(app: Router) -> None:
+    """Which paths and methods there are."""
 
     @app.no_route
     def _no_route() -> Response:
@@ -128,13 +154,6 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
             )
         allowed = ", ".join(methods)
         raise Problem("method_not_allowed", f"This path allows {allowed}.", headers={"Allow": allowed})
-
-    @app.exception_handler(Exception)
-    def _internal(error: Exception) -> Response:
-        logger.exception("unexpected error", exc_info=error)
-        return respond(Problem("internal", "An unexpected error occurred. Report the correlation id to the operator."))
-
-    return app
 
 
 def handles[Handler: Callable[..., Response]](

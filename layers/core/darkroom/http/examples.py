@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from darkroom.domain.events.event import Event, EventType, body_of, without_stored, written_event
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored, written_event
 from darkroom.domain.images.image import Image, Source, Status, Variant
 from darkroom.domain.images.listing import Cursor
 from darkroom.domain.images.transitions import (
@@ -29,7 +29,7 @@ from darkroom.domain.webhooks.delivery import (
     new_delivery,
     record,
 )
-from darkroom.domain.webhooks.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, Secret, disable, fail
+from darkroom.domain.webhooks.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, SigningSecret, disable, fail
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.domain.webhooks.webhook_signature import secret_text
 from darkroom.http.images.documents import (
@@ -92,7 +92,7 @@ def _claimed() -> Image:
 
 def done() -> Image:
     """The same image, developed."""
-    made = (
+    variants = (
         ("thumb", 256, 144, "jpeg", 7_726),
         ("medium", 800, 450, "jpeg", 52_310),
         ("large", 1920, 1080, "jpeg", 240_118),
@@ -110,7 +110,7 @@ def done() -> Image:
                 sha256=_SHA256,
                 key=f"outputs/{EXAMPLE_ID}/1/{name}",
             )
-            for name, width, height, form, size_bytes in made
+            for name, width, height, form, size_bytes in variants
         ),
         notices=(),
         now=ACCEPTED_AT + 1_300,
@@ -144,8 +144,8 @@ def failing_webhook() -> Endpoint:
 
 
 def _rotated() -> Endpoint:
-    replaced = Secret(generation=1, until=ACCEPTED_AT + ROTATION_SECONDS * 1000)
-    return replace(webhook(), secrets=(Secret(generation=2), replaced))
+    replaced = SigningSecret(generation=1, until=ACCEPTED_AT + ROTATION_SECONDS * 1000)
+    return replace(webhook(), secrets=(SigningSecret(generation=2), replaced))
 
 
 def event_body(kind: str) -> str:
@@ -177,7 +177,7 @@ def _warned_webhook() -> Endpoint:
     return fail(replace(failing_webhook(), version=22), "d", is_first=True, retry_at=None, is_gone=False, now=failed_at)
 
 
-def _latest_event(row: Image | Endpoint) -> Event:
+def _latest_event(row: Image | Endpoint) -> PublishedEvent:
     *_, event = events_of(row)
     return event
 

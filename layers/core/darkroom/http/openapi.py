@@ -20,7 +20,7 @@ from darkroom.http.kernel.forms import FILE_PART, FORM_MEDIA_TYPE
 from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
 from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.kernel.requests import JSON
-from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Answer, Body, Parameter, Route
+from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Body, Parameter, Route, RouteAnswer
 from darkroom.http.routes import ROUTES
 from darkroom.http.webhooks.payloads import PAYLOADS
 from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
@@ -339,7 +339,7 @@ def _body(body: Body, components: _Components) -> Json:
     return {"description": body.description, "required": body.is_required, "content": content}
 
 
-def _answer(answer: Answer, of_route: tuple[Header, ...], components: _Components) -> Json:
+def _answer(answer: RouteAnswer, of_route: tuple[Header, ...], components: _Components) -> Json:
     headers = (*answer.headers, *of_route, *ALWAYS_HEADERS)
     described: Json = {
         "description": answer.description,
@@ -391,8 +391,8 @@ def _refusal(
             "schema": components.schema_of(GatewayError),
             "examples": {"gateway": {"summary": "API Gateway itself", "value": {"message": message}}},
         }
-    told = [PROBLEMS[code].title for code in codes] + ["API Gateway itself"] * by_gateway
-    return {"description": ". ".join(told) + ".", "headers": described, "content": content}
+    titles = [PROBLEMS[code].title for code in codes] + ["API Gateway itself"] * by_gateway
+    return {"description": ". ".join(titles) + ".", "headers": described, "content": content}
 
 
 def _discriminator(schemas: dict[str, Json]) -> Json:

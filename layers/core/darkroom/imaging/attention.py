@@ -67,12 +67,12 @@ def attention_of(picture: pyvips.Image) -> FocalPoint:
 
 def _look(picture: pyvips.Image) -> tuple[float, float]:
     """The highest point of the map, in pixels. A crop of the whole picture blurs most, and is never larger than it."""
-    _, found = picture.smartcrop(
+    _, corner = picture.smartcrop(
         picture.width, picture.height, interesting="attention", attention_x=True, attention_y=True
     )
     # libvips names the corner of a cell.
     half_a_cell = picture.width / _CELLS / 2, picture.height / _CELLS / 2
-    return found["attention_x"] + half_a_cell[0], found["attention_y"] + half_a_cell[1]
+    return corner["attention_x"] + half_a_cell[0], corner["attention_y"] + half_a_cell[1]
 
 
 def _agreed(near: float, far: float) -> float:

@@ -43,8 +43,8 @@ def equal_qualities(quality: int, *, is_transparent: bool) -> dict[OutputFormat,
 
 
 def _interpolated(quality: int) -> dict[OutputFormat, int]:
-    for (low, here), (high, there) in pairwise(EQUAL_QUALITIES.items()):
+    for (low, lower), (high, upper) in pairwise(EQUAL_QUALITIES.items()):
         if quality <= high:
             share = max(0, quality - low) / (high - low)  # guard: best-low-quality-floor
-            return {name: round(one + share * (there[name] - one)) for name, one in here.items()}
+            return {name: round(start + share * (upper[name] - start)) for name, start in lower.items()}
     raise ValueError(f"{quality} is not a quality")

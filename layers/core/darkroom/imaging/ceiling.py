@@ -57,9 +57,9 @@ def encode_under(
         return Encoded(body=body, format=file_format, width=width, height=height)
     if file_format != "png":
         lowest = min(LOWEST_QUALITY, int(quality))
-        found = _highest_quality_under(ceiling_bytes, partial(encoded, image), range(lowest, int(quality)))
-        if found is not None:
-            lowered, body = found
+        quality_and_body = _highest_quality_under(ceiling_bytes, partial(encoded, image), range(lowest, int(quality)))
+        if quality_and_body is not None:
+            lowered, body = quality_and_body
             notice = f"quality {lowered} instead of {quality:g}, to stay under {limit_in_words(ceiling_bytes)}."
             return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
         quality = lowest

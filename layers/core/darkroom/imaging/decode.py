@@ -25,7 +25,7 @@ from darkroom.imaging.faults import DECODERS_ERRORS, refusal_of
 from darkroom.imaging.headers import (
     END_OF_IMAGE,
     MAX_PIECES,
-    Header,
+    ImageHeader,
     picture_alone,
     reaches_end,
     read_header,
@@ -141,7 +141,7 @@ def _too_large(size_bytes: int, most: int) -> Rejected:
     )
 
 
-def check_limits(header: Header, limits: Limits) -> None:
+def check_limits(header: ImageHeader, limits: Limits) -> None:
     """Raises Rejected with the code of the first limit that the header exceeds."""
     width, height = header.width, header.height
     if 0 in (width, height):
@@ -179,7 +179,7 @@ def check_limits(header: Header, limits: Limits) -> None:
         )
 
 
-def _loader(header: Header) -> Callable[[int], pyvips.Image]:
+def _loader(header: ImageHeader) -> Callable[[int], pyvips.Image]:
     # A source reads these bytes where they are; the loaders for buffers would copy them first.
     body = header.image_data()
     if header.format == "jpeg" and not header.complete:
@@ -231,7 +231,7 @@ def _digest_of(jpeg: bytes) -> bytes:
     return digest.digest()
 
 
-def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
+def _on_canvas(frame: pyvips.Image, header: ImageHeader) -> pyvips.Image:
     """The first frame of an animation in its place on the canvas, transparent around it, as browsers show it."""
     if header.frame in (None, (header.width, header.height)):
         return frame
@@ -258,8 +258,8 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
     try:
         decoder = _avif.AvifDecoder(original, "auto", _THREADS)
     except SyntaxError:  # libavif has one word for boxes that are broken and for pictures above its own limits
-        for found in islice(_SIZES.finditer(original), MAX_PIECES):  # guard: engine-avif-size-limits
-            check_limits(_container_header(*struct.unpack(">II", found[1]), bytes_per_pixel=_AVIF_BYTES), limits)
+        for size_match in islice(_SIZES.finditer(original), MAX_PIECES):  # guard: engine-avif-size-limits
+            check_limits(_container_header(*struct.unpack(">II", size_match[1]), bytes_per_pixel=_AVIF_BYTES), limits)
         raise
     size, frames, mode, icc_profile, _, orientation, _ = decoder.get_info()
     header = _container_header(*size, bytes_per_pixel=_AVIF_BYTES, frames=frames)
@@ -328,10 +328,10 @@ picture or in tiles; 7.5 with alpha or 10 bits, and 9.4 if the colours are not s
 up to 37 megapixels."""
 
 
-def _container_header(width: int, height: int, *, bytes_per_pixel: int, frames: int = 1) -> Header:
+def _container_header(width: int, height: int, *, bytes_per_pixel: int, frames: int = 1) -> ImageHeader:
     decoder_bytes = width * height * bytes_per_pixel
     # Of the formats that a header has, one for whose files there is no advice but to send a smaller one.
-    return Header(format="webp", width=width, height=height, parts=(), frames=frames, decoder_bytes=decoder_bytes)
+    return ImageHeader(format="webp", width=width, height=height, parts=(), frames=frames, decoder_bytes=decoder_bytes)
 
 
 def from_memory(data: bytes, width: int, height: int, *, bands: int) -> pyvips.Image:

@@ -157,35 +157,14 @@ def developing(
     """
     limits = limits or Limits()
     overlays_for = partial(_overlay_pictures, overlay_of, limits)
+    # Decoding, edits, colours, the point of attention, rights; of an animation that is kept, all the rest as well.
     opened = _opened(original, recipe, limits, effort, overlays_for)
     overlays = overlays_for([job for picture in opened.stills for job in picture.jobs])
-    smallest = opened.moving_whole
     encoding: dict[str, Future[Encoded]] = {}
     try:
-        for picture in opened.stills:
-            for number, placed, whole in cascade(picture.image, picture.jobs):
-                spec, placement = picture.jobs[number]
-                image = overlaid(placed, spec.overlays, overlays)
-                share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
-                qualities = _qualities(spec, image, share)
-                encoding[spec.name] = _ENCODERS.submit(
-                    _encoded,
-                    (_flattened(image, spec) if "jpeg" in qualities else image).copy_memory(),
-                    qualities,
-                    effort=spec.effort or effort,
-                    ceiling_bytes=spec.max_bytes,
-                    carriers=opened.carriers.get(spec.name),
-                )
-                smallest = whole  # they are ordered by size
-        encoded: list[tuple[VariantSpec, Callable[[], Encoded]]] = [
-            (
-                spec,
-                partial(opened.moving.__getitem__, spec.name)
-                if spec.name in opened.moving
-                else encoding[spec.name].result,
-            )
-            for spec in recipe.variants
-        ]
+        # Scaling and overlays, one variant after the other; each is encoded while the next ones are scaled.
+        smallest = _begin_encoding(encoding, opened, overlays, effort=effort)
+        encoded = _encoded_variants(recipe, opened, encoding)
         yield Developing(
             variants=tuple(partial(_rendered, spec, result) for spec, result in encoded),
             notices=lambda: (*opened.notices, *_notices(encoded)),
@@ -230,6 +209,43 @@ class _Opened:
     attention: FocalPoint | None
 
 
+def _begin_encoding(
+    encoding: dict[str, Future[Encoded]], opened: _Opened, overlays: _OverlayPictures, *, effort: Effort
+) -> pyvips.Image:
+    """Scales the stills' variants, in a cascade, and lays overlays on them; each joins `encoding`, by its name, as soon
+    as it is there. Returns the whole picture that the smallest variant comes from."""
+    smallest = opened.moving_whole
+    for picture in opened.stills:
+        for number, placed, whole in cascade(picture.image, picture.jobs):
+            spec, placement = picture.jobs[number]
+            image = overlaid(placed, spec.overlays, overlays)
+            share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
+            qualities = _qualities(spec, image, share)
+            encoding[spec.name] = _ENCODERS.submit(
+                _encoded,
+                (_flattened(image, spec) if "jpeg" in qualities else image).copy_memory(),
+                qualities,
+                effort=spec.effort or effort,
+                ceiling_bytes=spec.max_bytes,
+                carriers=opened.carriers.get(spec.name),
+            )
+            smallest = whole  # they are ordered by size
+    return smallest
+
+
+def _encoded_variants(
+    recipe: Recipe, opened: _Opened, encoding: Mapping[str, Future[Encoded]]
+) -> list[tuple[VariantSpec, Callable[[], Encoded]]]:
+    """Each variant in the recipe's order, with what waits until it is encoded and returns it."""
+    return [
+        (
+            spec,
+            partial(opened.moving.__getitem__, spec.name) if spec.name in opened.moving else encoding[spec.name].result,
+        )
+        for spec in recipe.variants
+    ]
+
+
 def _opened(
     original: bytes,
     recipe: Recipe,
@@ -238,10 +254,7 @@ def _opened(
     overlays_for: Callable[[Sequence[_Job]], _OverlayPictures],
 ) -> _Opened:
     source = open_original(original, limits)
-    parts: dict[str, Recipe] = {}
-    for kind in ("keep", "first", "poster"):
-        if variants := tuple(spec for spec in recipe.variants if spec.animation == kind):
-            parts[kind] = recipe.model_copy(update={"variants": variants})
+    parts = _by_animation(recipe)
     timeline, sought = None, 0
     if source.frames > 1 and set(parts) != {"first"}:
         timeline, sought = _timeline(original, source, recipe, limits)
@@ -252,14 +265,7 @@ def _opened(
     if timeline is None:
         stills = [_picture(source, recipe, limits)]
     else:
-        # What is measured on a picture is measured once: on the poster if there is one, as a first frame may be blank.
-        poster = None
-        if "poster" in parts:
-            still = _poster(source, timeline, limits, sought)
-            # guard: animation-poster-measured-for-all
-            poster = _picture(still, parts["poster"], limits, for_others=_asks_for_attention(recipe))
-        # guard: animation-first-frame-like-poster
-        first = _picture(source, parts["first"], limits, like=poster) if "first" in parts else None
+        first, poster = _still_frames(source, timeline, recipe, parts, limits, sought=sought)
         stills = [picture for picture in (first, poster) if picture is not None]  # the placeholder is the last one's
         if "keep" in parts:
             moving, whole, moved = _animated(
@@ -288,6 +294,32 @@ def _opened(
         notices=tuple(notices),
         attention=next((picture.attention for picture in pictures if picture.attention is not None), None),
     )
+
+
+def _by_animation(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe's parts by what their variants make of an animation: they keep it, or show its first frame or a
+    poster. None is without a variant."""
+    parts: dict[str, Recipe] = {}
+    for kind in ("keep", "first", "poster"):
+        if variants := tuple(spec for spec in recipe.variants if spec.animation == kind):
+            parts[kind] = recipe.model_copy(update={"variants": variants})
+    return parts
+
+
+def _still_frames(
+    source: Original, timeline: Timeline, recipe: Recipe, parts: Mapping[str, Recipe], limits: Limits, *, sought: int
+) -> tuple[_Picture | None, _Picture | None]:
+    """An animation's first frame and its poster, if variants show them.
+
+    What is measured on a picture is measured once: on the poster if there is one, as a first frame may be blank."""
+    poster = None
+    if "poster" in parts:
+        still = _poster(source, timeline, limits, sought)
+        # guard: animation-poster-measured-for-all
+        poster = _picture(still, parts["poster"], limits, for_others=_asks_for_attention(recipe))
+    # guard: animation-first-frame-like-poster
+    first = _picture(source, parts["first"], limits, like=poster) if "first" in parts else None
+    return first, poster
 
 
 def _timeline(original: bytes, source: Original, recipe: Recipe, limits: Limits) -> tuple[Timeline | None, int]:
@@ -450,17 +482,7 @@ def _picture(
     if attends:  # the point of a picture hardly depends on what else is made of it
         placements.append(small_size(width, height))  # guard: attention-least-base-size
     size = _turned(base_size(placements, width, height), is_turned)
-    shrink = source.shrink_for(size)
-    with source.decoding():
-        image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
-        halved_width = _turned((image.width, image.height), is_turned)[0] if shrink == 2 else None
-        # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
-        # guard: engine-shrink-without-stretch
-        if source.drops_rest and is_stretched((source.width, source.height), shrink, size):
-            image = scaled_in_place(image, (source.width / shrink, source.height / shrink), *size)
-        elif (image.width, image.height) != size:
-            image = unpremultiplied(scaled(premultiplied(image), *size))
-        image = image.copy_memory()
+    image, halved_width = _decoded(source, size, is_turned=is_turned)
     base, notice = to_srgb(upright(image, source.orientation), source.icc_profile)
     base = base.copy_memory()
     point = None if like is None else like.point
@@ -479,6 +501,23 @@ def _picture(
         point=point,
         attention=attention,
     )
+
+
+def _decoded(source: Original, size: tuple[int, int], *, is_turned: bool) -> tuple[pyvips.Image, int | None]:
+    """The picture as it lies in its file, in memory, at that size; and the upright width that the decoder shrank it to,
+    if that was a half."""
+    shrink = source.shrink_for(size)
+    with source.decoding():
+        image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
+        halved_width = _turned((image.width, image.height), is_turned)[0] if shrink == 2 else None
+        # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
+        # guard: engine-shrink-without-stretch
+        if source.drops_rest and is_stretched((source.width, source.height), shrink, size):
+            image = scaled_in_place(image, (source.width / shrink, source.height / shrink), *size)
+        elif (image.width, image.height) != size:
+            image = unpremultiplied(scaled(premultiplied(image), *size))
+        image = image.copy_memory()
+    return image, halved_width
 
 
 def _overlay_pictures(overlay_of: Callable[[str], bytes], limits: Limits, jobs: Sequence[_Job]) -> _OverlayPictures:

@@ -77,7 +77,7 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None
     orientation = turned(source.orientation, recipe.rotate, recipe.flip)
     if not recipe.regions and recipe.trim is None:
         everything = Box(0, 0, source.width, source.height)
-        return _Moves(everything, everything, source.orientation, orientation).made(source, recipe)
+        return _Moves(everything, everything, source.orientation, orientation).applied(source, recipe)
     # A WebP that is too large to be decoded whole is decoded at a half.
     shrink = source.shrink_for((max(1, source.width // 2), max(1, source.height // 2)))
     if source.allowance_bytes is not None:
@@ -93,7 +93,7 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None
             box = everything
         elif box is None:
             box = _trimmed(opened, recipe.trim, orientation, max_aspect)
-    made = replace(
+    cropped = replace(
         source,
         width=box.width,
         height=box.height,
@@ -101,7 +101,7 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None
         shrink_for=lambda _: 1,
         drops_rest=False,
     )
-    return _Moves(everything, box, source.orientation, orientation).made(made, recipe)
+    return _Moves(everything, box, source.orientation, orientation).applied(cropped, recipe)
 
 
 class _Moves(NamedTuple):
@@ -113,7 +113,7 @@ class _Moves(NamedTuple):
     before: int
     after: int
 
-    def made(self, source: Original, recipe: Recipe) -> Edited:
+    def applied(self, source: Original, recipe: Recipe) -> Edited:
         """The edits, with `source` as it is stored after them."""
         if self.box == self.everything and self.before == self.after:
             return Edited(source, recipe, lambda point: point, self.box)
@@ -263,14 +263,14 @@ def _means(picture: pyvips.Image, boxes: Sequence[Box]) -> list[pyvips.Image]:
     starts = [0]
     for part in rows:
         starts.append(starts[-1] + part.width)
-    joined = reduce(lambda one, other: one.join(other, "horizontal"), rows).copy_memory()
-    found = []
+    joined = reduce(lambda strip, part: strip.join(part, "horizontal"), rows).copy_memory()
+    means = []
     for box, (start, end) in zip(boxes, pairwise(starts), strict=True):
         # Turned, what remains to be reduced is across again.
         part = joined.crop(start, box.top, end - start, box.height).rot270()
         mean = _reduced_across(part.cast("float"), _cells(box)[1]).rot90() / 2**more_bits
-        found.append(mean.rint().cast(picture.format).copy(interpretation=picture.interpretation).copy_memory())
-    return found
+        means.append(mean.rint().cast(picture.format).copy(interpretation=picture.interpretation).copy_memory())
+    return means
 
 
 def _cells(box: Box) -> tuple[int, int]:
@@ -290,7 +290,7 @@ def _reduced_across(image: pyvips.Image, cells: int) -> pyvips.Image:
     for count, side in _parts(image.width, cells):
         reduced.append(image.crop(left, 0, count * side, image.height).shrinkh(side))
         left += count * side
-    return reduce(lambda one, other: one.join(other, "horizontal"), reduced)
+    return reduce(lambda strip, part: strip.join(part, "horizontal"), reduced)
 
 
 def _squares(mean: pyvips.Image, box: Box) -> pyvips.Image:
@@ -302,9 +302,9 @@ def _squares(mean: pyvips.Image, box: Box) -> pyvips.Image:
         for across, width in _parts(box.width, mean.width):
             row.append(plain.crop(left, top, across, down).zoom(width, height))
             left += across
-        rows.append(reduce(lambda one, other: one.join(other, "horizontal"), row))
+        rows.append(reduce(lambda strip, part: strip.join(part, "horizontal"), row))
         top += down
-    return reduce(lambda one, other: one.join(other, "vertical"), rows)
+    return reduce(lambda upper, lower: upper.join(lower, "vertical"), rows)
 
 
 def _smooth(mean: pyvips.Image, box: Box) -> pyvips.Image:
@@ -347,8 +347,8 @@ def _top_left(width: int, height: int, orientation: int) -> tuple[int, int]:
 
 def _extent(sums: pyvips.Image) -> tuple[int, int] | None:
     """The first of a row's numbers that is not zero, and the one after the last."""
-    found = [at for at, total in enumerate(memoryview(sums.write_to_memory()).cast("I")) if total]
-    return (found[0], found[-1] + 1) if found else None
+    filled = [at for at, total in enumerate(memoryview(sums.write_to_memory()).cast("I")) if total]
+    return (filled[0], filled[-1] + 1) if filled else None
 
 
 def _widened(first: int, end: int, *, least: int, most: int) -> tuple[int, int]:

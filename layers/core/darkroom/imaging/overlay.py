@@ -47,29 +47,29 @@ def overlaid(image: pyvips.Image, overlays: Sequence[Overlay], pictures: Mapping
 
 
 def _under(image: pyvips.Image, overlay: Overlay, picture: OverlayPicture) -> pyvips.Image:
-    whole = image.width, image.height
-    size = shown_size(overlay, picture.size, whole)
+    image_size = image.width, image.height
+    size = shown_size(overlay, picture.size, image_size)
     layer = picture.image
     if image.bands > 2 or layer.bands > 2:
         image, layer = image.colourspace("srgb"), layer.colourspace("srgb")
     layer = scaled(premultiplied(layer if layer.hasalpha() else layer.bandjoin(255)), *size)
-    margin = round(overlay.margin * min(whole))
+    margin = round(overlay.margin * min(image_size))
     across, down = ANCHORS[overlay.gravity]
-    left, top = _start(across, size[0], whole[0], margin), _start(down, size[1], whole[1], margin)
+    left, top = _start(across, size[0], image_size[0], margin), _start(down, size[1], image_size[1], margin)
     if overlay.tile:
         step = size[0] + margin, size[1] + margin
         before = -left % step[0], -top % step[1]
-        times = (-(-(whole[0] + before[0]) // step[0]), -(-(whole[1] + before[1]) // step[1]))
-        layer = layer.copy_memory().embed(0, 0, *step, extend="black").replicate(*times).crop(*before, *whole)
+        times = (-(-(image_size[0] + before[0]) // step[0]), -(-(image_size[1] + before[1]) // step[1]))
+        layer = layer.copy_memory().embed(0, 0, *step, extend="black").replicate(*times).crop(*before, *image_size)
         left = top = 0
     part = image.crop(left, top, layer.width, layer.height)
     return image.insert(_over(layer, part, overlay.opacity), left, top)
 
 
-def _start(anchor: float, length: int, whole: int, margin: int) -> int:
+def _start(anchor: float, length: int, side: int, margin: int) -> int:
     """Where the overlay begins along one side: at the margin from the edge that it is anchored to, and never outside
     the variant."""
-    free = whole - length
+    free = side - length
     return min(max(0, int(margin + anchor * (free - 2 * margin))), free)
 
 

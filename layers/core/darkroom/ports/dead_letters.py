@@ -38,7 +38,7 @@ class Taken:
     letters in it are hidden for a minute, and nobody has them.
     """
 
-    letters: tuple[DeadLetter, ...]
+    dead_letters: tuple[DeadLetter, ...]
     complete: bool
     asked_again: bool = False
 
@@ -61,10 +61,10 @@ class DeadLetters(Protocol):
         """Up to ten dead letters, any of the queue's. They stay visible to everybody: nobody has to give them back, and
         their receipts are not to be used."""
 
-    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
+    def give_back(self, dead_letters: tuple[DeadLetter, ...]) -> None:
         """Shows taken dead letters to everybody again at once."""
 
-    def remove(self, letter: DeadLetter) -> None:
+    def remove(self, dead_letter: DeadLetter) -> None:
         """Removes a taken dead letter permanently."""
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:

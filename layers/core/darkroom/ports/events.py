@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from darkroom.domain.events.event import Event
+    from darkroom.domain.events.event import PublishedEvent
     from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.webhooks.endpoint import Endpoint
@@ -38,7 +38,7 @@ class Unpublishable(Exception):
 class Topic(Protocol):
     """Where events are published for all consumers."""
 
-    def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
+    def publish_all(self, events: Sequence[PublishedEvent]) -> Mapping[int, Exception]:
         """Publishes events; returns, by index, those that may not have been published: each with Retryable, or with
         Unpublishable, which does not keep the others from being published. Each reaches every consumer that asked for
         its type at least once, in any order."""

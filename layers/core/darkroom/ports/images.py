@@ -30,7 +30,7 @@ class OriginalMissing(Exception):
     """The store is healthy and does not (or no longer) have that version of the original."""
 
 
-class MemoryUnavailable(Exception):
+class IdempotencyUnavailable(Exception):
     """What an earlier worker did cannot be read: the table does not answer, or has what this version cannot read. The
     work was not begun."""
 
@@ -260,7 +260,7 @@ class HoldQueue(Protocol):
         `Lanes.send_all` does."""
 
 
-class Once(Protocol):
+class IdempotencyStore(Protocol):
     """Remembers the results of work whose end could not be written, so that a repetition gets the result instead of
     doing the work again.
 
@@ -269,14 +269,14 @@ class Once(Protocol):
 
     def __call__(self, key: str, work: Callable[[], dict[str, Any]], *, is_first: bool) -> dict[str, Any]:
         """What is kept under `key`, or else the result of `work`, a JSON object. Nothing is looked for if `is_first`:
-        then no earlier attempt can have kept anything. Raises MemoryUnavailable, before `work` was begun, if it cannot
-        be told whether something is kept; exceptions of `work` propagate."""
+        then no earlier attempt can have kept anything. Raises IdempotencyUnavailable, before `work` was begun, if it
+        cannot be told whether something is kept; exceptions of `work` propagate."""
 
     def keep(self, key: str, result: dict[str, Any]) -> None:
         """Keeps the result of finished work under `key`. Raises Retryable."""
 
 
-class Memory(Protocol):
+class IdempotencyRecords(Protocol):
     """What `Once` remembers, for those who remove it."""
 
     def forget(self, keys: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from darkroom.domain.images.service_level import Budget
     from darkroom.domain.kernel.instants import Milliseconds
-    from darkroom.domain.operator.audit import Entry, Recorded
+    from darkroom.domain.operator.audit import AuditEntry, Recorded
     from darkroom.domain.operator.observation import Alarm, History, Measured, QueueCount
     from darkroom.domain.operator.trace import LogLine
 
@@ -53,7 +53,7 @@ class Measurements(Protocol):
 class Audit(Protocol):
     """The audit log. Raises Retryable if it does not answer."""
 
-    def write(self, entries: Sequence[Entry]) -> None:
+    def write(self, entries: Sequence[AuditEntry]) -> None:
         """Appends the entries, with who acts and on which stack. After Retryable some of them may be there."""
 
     def entries(self, *, since: Milliseconds, until: Milliseconds) -> Iterator[Recorded]:

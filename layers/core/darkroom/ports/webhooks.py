@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 if TYPE_CHECKING:  # guard: wiring-types-for-checking-only
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
-    from darkroom.domain.webhooks.endpoint import Endpoint, Flight
+    from darkroom.domain.webhooks.endpoint import Endpoint, InFlight
     from darkroom.ports.kernel import UnreadableRow
 
 
@@ -94,11 +94,11 @@ class Deliveries(Protocol):
         """Writes what differs, as the next version; returns the row as written. A lost response is recognized. Raises
         Fenced, with the current row or None, if another write came first."""
 
-    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+    def take_place(self, endpoint_id: str, flight: InFlight, *, now: Milliseconds, most: int) -> Place:
         """Puts the flight on the endpoint's runway for its delivery, where at most `most` are on their way. What was
         lost there does not count. A lost response is recognized."""
 
-    def free_place(self, endpoint_id: str, flight: Flight) -> None:
+    def free_place(self, endpoint_id: str, flight: InFlight) -> None:
         """Takes the flight from its runway, unless it is another's by now."""
 
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:

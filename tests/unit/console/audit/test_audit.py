@@ -12,7 +12,7 @@ import pytest
 
 from console.audit import commands
 from console.audit.work import joined
-from darkroom.domain.operator.audit import Entry, Recorded, State
+from darkroom.domain.operator.audit import AuditEntry, Recorded, State
 from proof.fakes.audit import ACTOR, FakeAudit, trail_of
 from tests.unit.console.conftest import Run
 
@@ -42,13 +42,13 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 def acted(stack: FakeStack, name: str, *targets: str, hours_ago: float = 0, **about: Any) -> None:
     trail = trail_of(stack.audit_log, clock=lambda: NOW - round(hours_ago * HOUR))
     trail = type(trail)(**{**vars(trail), "randomness": lambda size: len(stack.audit_log.lines).to_bytes(size)})
-    with trail.action(name, **about) as deeds:
+    with trail.action(name, **about) as audited:
         for target in targets:
-            deeds.add(target, "done")
+            audited.add(target, "done")
 
 
 def recorded(state: State, *targets: str, at: int = NOW, **more: Any) -> Recorded:
-    entry = Entry(action_id="a", action="drop", state=state, at=at, targets=targets, **more)
+    entry = AuditEntry(action_id="a", action="drop", state=state, at=at, targets=targets, **more)
     return Recorded(entry=entry, actor=ACTOR, stack="shop")
 
 

@@ -73,7 +73,7 @@ class FakeStack:
 def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     fake = FakeStack()
     monkeypatch.setattr(delays, "reach", lambda *_: fake)
-    monkeypatch.setattr("console.delay.work.Pace.wait", lambda _: None)
+    monkeypatch.setattr("console.delay.work.RateLimiter.wait", lambda _: None)
     return fake
 
 

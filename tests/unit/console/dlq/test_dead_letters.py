@@ -47,8 +47,8 @@ class FakeStack:
 
     def __post_init__(self) -> None:
         self.images, self.lanes = self.office.images, self.office.lanes
-        self.dead_letters, self.archive, self.clock = self.office.letters, self.office.archive, self.office.clock
-        self.redrives = FakeRedrives(self.office.letters, self.office.lanes, per_look=100)
+        self.dead_letters, self.archive, self.clock = self.office.dead_letters, self.office.archive, self.office.clock
+        self.redrives = FakeRedrives(self.office.dead_letters, self.office.lanes, per_look=100)
 
     def chosen(self, name: str | None) -> tuple[str, ...]:
         return self.dead_letters.queues if name is None else (name,)
@@ -71,7 +71,7 @@ def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, 
     stack.office.place(FAILED, explained=False)
     stack.office.place(FAILED)
     stack.office.place(replace(given_up(3), status=Status.DONE))
-    stack.office.letters.lie_down("fast", "no message")
+    stack.office.dead_letters.lie_down("fast", "no message")
     lines = run("dlq", "ls").stdout.splitlines()
     assert lines[0] == f"4 dead letters of 3 runs in {QUEUES}: 1 to replay, 1 settled, 1 unreadable."
     assert lines[2].split() == ["image", "lane", "cause", "verdict", "attempts", "age", "tenant", "letters"]
@@ -101,7 +101,7 @@ def test_a_listing_that_is_not_whole_says_so(run: Run, stack: FakeStack) -> None
     stack.office.place(FAILED)
     stack.office.place(LOST)
     assert "That is not all: of about 2 dead letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
-    stack.office.letters.take("slow", 1)
+    stack.office.dead_letters.take("slow", 1)
     assert "About 1 more are hidden by another reader" in run("dlq", "ls").stdout
 
 
@@ -127,10 +127,10 @@ def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: 
 def test_an_unreadable_dead_letter_is_shown_by_its_message_id_and_cannot_move_the_cursor(
     run: Run, stack: FakeStack
 ) -> None:
-    letter = stack.office.letters.lie_down("fast", "\x1b[2Jno message")
-    result = run("dlq", "show", letter.message_id)
+    dead_letter = stack.office.dead_letters.lie_down("fast", "\x1b[2Jno message")
+    result = run("dlq", "show", dead_letter.message_id)
     assert "not a version 1 message" in result.stdout and "\x1b" not in result.stdout
-    assert json.loads(run("dlq", "show", letter.message_id, "--json").stdout)[0]["body"] == letter.body
+    assert json.loads(run("dlq", "show", dead_letter.message_id, "--json").stdout)[0]["body"] == dead_letter.body
 
 
 def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) -> None:
@@ -213,14 +213,14 @@ def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dea
 @pytest.mark.guards("dlq-list-hidden-not-none")
 def test_dead_letters_that_another_reader_hides_are_not_said_to_be_none(run: Run, stack: FakeStack) -> None:
     stack.office.place(FAILED)
-    stack.office.letters.take("slow", 1)
+    stack.office.dead_letters.take("slow", 1)
     told = run("dlq", "ls").stdout
     assert told.startswith(f"No dead letter in {QUEUES} can be seen at this moment.\nAbout 1 more are hidden")
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
     stack.office.place(FAILED)
-    stack.office.letters.lie_down("fast", "no message")
+    stack.office.dead_letters.lie_down("fast", "no message")
     before = dict(stack.images.rows)
     result = run("dlq", "replay", "--rate", "20")
     assert result.stdout.startswith(f"Would replay 1 image of 2 dead letters in {QUEUES}. Nothing was changed.")
@@ -261,7 +261,7 @@ def test_a_whole_lane_is_replayed_by_a_move(run: Run, stack: FakeStack) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--yes"]])
 def test_a_lane_that_a_move_would_harm_is_not_moved(run: Run, stack: FakeStack, more: list[str]) -> None:
-    stack.office.letters.lie_down("slow", "no message")
+    stack.office.dead_letters.lie_down("slow", "no message")
     result = run("dlq", "replay", "--all", *more)
     assert result.exit_code == 1
     assert "drop those first, or leave --all out" in result.stderr
@@ -292,14 +292,14 @@ def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None
 def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack) -> None:
     stack.office.place(FAILED)
     stack.office.place(LOST)
-    remove = stack.office.letters.remove
+    remove = stack.office.dead_letters.remove
 
-    def fails_at_the_second(letter: Any) -> None:
-        if len(stack.office.letters.lying["slow"]) == 1:
+    def fails_at_the_second(dead_letter: Any) -> None:
+        if len(stack.office.dead_letters.lying["slow"]) == 1:
             raise ApiError("AWS did not answer")
-        remove(letter)
+        remove(dead_letter)
 
-    stack.office.letters.remove = fails_at_the_second  # type: ignore[method-assign]
+    stack.office.dead_letters.remove = fails_at_the_second  # type: ignore[method-assign]
     result = run("dlq", "replay", "--yes")
     assert result.exit_code == 1
     assert "so far: 2 replayed" in result.stderr and "AWS did not answer" in result.stderr
@@ -336,11 +336,11 @@ BATCH = json.dumps(
 
 
 def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: Run, stack: FakeStack) -> None:
-    letter = stack.office.letters.lie_down("slow", BATCH)
+    dead_letter = stack.office.dead_letters.lie_down("slow", BATCH)
     listed = run("dlq", "ls").stdout
     assert listed.startswith(f"1 dead letter in {QUEUES}: 1 of batches to wake again.")
     assert "Batches, fixed:" in listed and "./darkroom dlq replay --all --lane hold --stack shop" in listed
-    shown = run("dlq", "show", letter.message_id).stdout
+    shown = run("dlq", "show", dead_letter.message_id).stdout
     assert "Retryable" in shown and "no rows" in shown and "./darkroom dlq replay --all --lane hold" in shown
 
     assert "--all --lane hold" in run("dlq", "replay").stdout
@@ -348,28 +348,28 @@ def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: 
     assert stack.redrives.batches == []
     assert "1 batch of scheduled images would wake again." in run("dlq", "replay", "--all").stdout
     assert run("dlq", "replay", "--all", "--yes").exit_code == 0
-    assert (stack.redrives.batches, stack.office.letters.lying["slow"]) == ([BATCH], [])
+    assert (stack.redrives.batches, stack.office.dead_letters.lying["slow"]) == ([BATCH], [])
 
 
 def test_a_message_that_did_not_verify_is_shown_with_its_reason_and_what_to_do(run: Run, stack: FakeStack) -> None:
-    letter = rejected(stack.office)
+    dead_letter = rejected(stack.office)
     listed = run("dlq", "ls").stdout
     assert listed.startswith(f"1 dead letter in {QUEUES}: 1 rejected.")
     assert "forged" in listed and "./darkroom dlq drop --verdict rejected --force --stack shop" in listed
-    shown = run("dlq", "show", letter.message_id).stdout
+    shown = run("dlq", "show", dead_letter.message_id).stdout
     assert "docs/runbook.md#rejected-messages" in shown and "No row was read or changed for it." in shown
     assert "Left alone: 1 rejected." in run("dlq", "drop", "--yes").stdout
     moved = run("dlq", "replay", "--all", "--yes")
     assert moved.exit_code == 1 and "which this stack has not sent" in moved.stderr
     assert run("dlq", "drop", "--verdict", "rejected", "--force", "--yes").exit_code == 0
-    assert stack.office.letters.lying["slow"] == []
+    assert stack.office.dead_letters.lying["slow"] == []
 
 
 @pytest.mark.parametrize("change", [{"v": 2}, {"batch": "originals/x"}, {"batch": 5}])
 def test_what_only_looks_like_a_dead_letter_of_a_batch_is_unreadable(
     run: Run, stack: FakeStack, change: dict[str, Any]
 ) -> None:
-    stack.office.letters.lie_down("slow", json.dumps(json.loads(BATCH) | change))
+    stack.office.dead_letters.lie_down("slow", json.dumps(json.loads(BATCH) | change))
     assert "1 unreadable" in run("dlq", "ls").stdout
 
 
@@ -389,7 +389,7 @@ def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
 ) -> None:
     stack.office.images.rows[FAILED.image_id] = FAILED
     told = json.dumps({"v": 1, "attempts": [attempt]})
-    stack.office.letters.lie_down("slow", message_for(FAILED).model_dump_json(), told)
+    stack.office.dead_letters.lie_down("slow", message_for(FAILED).model_dump_json(), told)
     assert run("dlq", "show", FAILED.image_id).exit_code == 0
 
 

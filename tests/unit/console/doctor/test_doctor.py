@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from console.api.client import ApiError
+from console.doctor import collect as gathering
 from console.doctor import commands as doctor
-from console.doctor import gather as gathering
 from console.doctor import work as doctor_work
 from console.doctor.checks import Check, Finding
 from console.doctor.facts import CouldNotBeRead, Facts, Missing

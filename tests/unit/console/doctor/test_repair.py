@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from console.doctor import collect as gathering
 from console.doctor import commands as doctor
-from console.doctor import gather as gathering
 from console.doctor import repair
 from console.doctor.checkout import runbook_sections
 from console.doctor.facts import Facts, Missing

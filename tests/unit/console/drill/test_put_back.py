@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.drill.switches import Back, Setting, Stubborn, Value, put_back
+from console.drill.switches import RestoreResult, Setting, SwitchTimeout, Value, put_back
 
 STACK: Any = None
 
@@ -32,38 +32,38 @@ class Switch:
 SETTING = Setting(kind="switch", target="Lane", before=True, during=False)
 
 
-def back(switch: Switch) -> tuple[Back, Value]:
+def back(switch: Switch) -> tuple[RestoreResult, Value]:
     restoration = put_back(STACK, SETTING, {"switch": switch})
     return restoration.back, restoration.now
 
 
 def test_what_is_as_the_drill_has_put_it_is_put_back() -> None:
     switch = Switch(False)
-    assert back(switch) == (Back.RESTORED, True)
+    assert back(switch) == (RestoreResult.RESTORED, True)
     assert switch.position is True
 
 
 def test_what_is_as_before_is_left_so() -> None:
     switch = Switch(True)
-    assert back(switch) == (Back.AS_BEFORE, True)
+    assert back(switch) == (RestoreResult.AS_BEFORE, True)
     assert not switch.written
 
 
 def test_putting_back_twice_is_putting_back_once() -> None:
     switch = Switch(False)
     back(switch)
-    assert back(switch) == (Back.AS_BEFORE, True)
+    assert back(switch) == (RestoreResult.AS_BEFORE, True)
     assert switch.written == [True]
 
 
 @pytest.mark.guards("drill-foreign-change-kept")
 def test_what_somebody_else_has_set_stays() -> None:
     switch = Switch("elsewhere")
-    assert back(switch) == (Back.CHANGED, "elsewhere")
+    assert back(switch) == (RestoreResult.CHANGED, "elsewhere")
     assert not switch.written
 
 
 @pytest.mark.guards("drill-restore-read-back")
 def test_a_switch_that_does_not_move_is_told() -> None:
-    with pytest.raises(Stubborn, match="Lane is False and not True"):
+    with pytest.raises(SwitchTimeout, match="Lane is False and not True"):
         back(Switch(False, is_stubborn=True))

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from console.local import hear
 from console.webhooks.forward import Forwarder, NotAnswered
-from darkroom.domain.events.event import Heard, read_event
+from darkroom.domain.events.event import ReceivedEvent, read_event
 from tests.unit.console.webhooks.test_listen import event, text_of
 
 STACK: Any = object()
@@ -26,10 +26,10 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     @contextmanager
     def following(
         stack: object, *, tenant: str | None, types: Sequence[str], stop: Callable[[], bool]
-    ) -> Iterator[Iterator[tuple[Heard, str]]]:
+    ) -> Iterator[Iterator[tuple[ReceivedEvent, str]]]:
         assert (stack, tenant, types) == (STACK, None, ["image.done"])
 
-        def events() -> Iterator[tuple[Heard, str]]:
+        def events() -> Iterator[tuple[ReceivedEvent, str]]:
             for text in texts:
                 yield read_event(text), text
             while not stop():

@@ -14,8 +14,7 @@ from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import KeyState, key_id_of
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.operator.tenants.create_key import Ports as CreatePorts
-from darkroom.operator.tenants.create_key import create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.unit.console.operate.conftest import FakeStack, Served, ended
@@ -34,7 +33,7 @@ def act(stack: FakeStack, action: str, *, is_writable: bool = True, **body: Any)
 
 def key_of(stack: FakeStack) -> str:
     stack.tenants.tenants.setdefault("acme", Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1))
-    ports = CreatePorts(
+    ports = CreateKeyPorts(
         audit=trail_of(), tenants=stack.tenants, clock=stack.clock, randomness=lambda size: bytes(range(size))
     )
     _, stored = create_key(ports, "acme", label=None, scopes=None, lives_seconds=None)

@@ -15,8 +15,7 @@ from console.top import commands as top
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.operator.observation import History, LaneHistory
-from darkroom.operator.tenants.create_key import Ports as CreatePorts
-from darkroom.operator.tenants.create_key import create_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from tests.unit.console.conftest import Run
 from tests.unit.console.operate.conftest import FakeStack, Served
@@ -96,7 +95,7 @@ def test_images_are_listed_by_the_words_of_ls(fresh: FakeStack) -> None:
 def test_a_tenant_is_shown_with_its_keys_and_no_secret(fresh: FakeStack) -> None:
     fresh.tenants.tenants["acme"] = Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1)
     key, stored = create_key(
-        CreatePorts(
+        CreateKeyPorts(
             audit=trail_of(), tenants=fresh.tenants, clock=fresh.clock, randomness=lambda size: bytes(range(size))
         ),
         "acme",

@@ -17,7 +17,7 @@ from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import Stored
 from darkroom.domain.kernel.tenants import UNLIMITED, Quota, TenantState, Tier
-from darkroom.domain.tenants.api_keys import key_id_of, opens
+from darkroom.domain.tenants.api_keys import key_id_of, matches_key
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Usage
 from darkroom.operator.kernel.audit_trail import Trail
@@ -140,7 +140,7 @@ def test_a_key_is_all_that_goes_to_standard_output(run: Run, stack: FakeStack) -
     run("tenants", "add", "acme")
     result = run("keys", "create", "acme", "--label", "ci")
     key = result.stdout.removesuffix("\n")
-    assert opens(key, stack.tenants.key(key_id_of(key) or ""))
+    assert matches_key(key, stack.tenants.key(key_id_of(key) or ""))
     assert "shown only this once" in result.stderr and key not in result.stderr
     assert "does not work yet" not in result.stderr
 
@@ -293,7 +293,7 @@ def test_a_key_is_replaced_with_one_command_and_both_work_for_a_while(run: Run, 
     rotated = run("keys", "rotate", old, "--overlap", "2d")
     assert rotated.exit_code == 0
     new = rotated.stdout.strip()
-    assert opens(new, stack.tenants.keys[key_id_of(new) or ""])
+    assert matches_key(new, stack.tenants.keys[key_id_of(new) or ""])
     assert f"It replaces {key_id_of(old)}, which opens the API until 2026-11-23" in rotated.stderr
     shown = run("keys", "ls").stdout
     assert "until 2026-11-23" in shown and shown.count(" ci") == 2

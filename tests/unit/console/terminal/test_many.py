@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from console.terminal.many import do_to_many
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 
 
 class Clock:
@@ -41,7 +41,7 @@ def test_each_is_done_once_no_more_of_them_at_a_time_than_allowed_and_no_faster(
     do_to_many(
         range(12),
         act,
-        pace=Pace(per_second=10, clock=clock, pause=clock.pause),
+        pace=RateLimiter(per_second=10, clock=clock, pause=clock.pause),
         at_a_time=3,
         stop=lambda: False,
         on_outcome=lambda number, square: told.append((number, square)),
@@ -50,8 +50,8 @@ def test_each_is_done_once_no_more_of_them_at_a_time_than_allowed_and_no_faster(
     assert (most, clock.now) == (3, 1100)
 
 
-def unpaced() -> Pace:
-    return Pace(per_second=1000, clock=lambda: 0, pause=lambda _: None)
+def unpaced() -> RateLimiter:
+    return RateLimiter(per_second=1000, clock=lambda: 0, pause=lambda _: None)
 
 
 def test_what_is_under_way_is_told_of_before_an_error_is_raised() -> None:

@@ -17,15 +17,15 @@ from console.events import work
 from console.webhooks import commands, forward
 from console.webhooks import listen as module
 from console.webhooks.receiver import is_signed
-from darkroom.domain.events.event import Event, EventType, Heard, body_of, read_event
+from darkroom.domain.events.event import EventType, PublishedEvent, ReceivedEvent, body_of, read_event
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of
 from tests.unit.egress.servers import Server, answering, serving
 
 
-def event(number: int = 1, kind: EventType = EventType.DONE) -> Event:
+def event(number: int = 1, kind: EventType = EventType.DONE) -> PublishedEvent:
     """What happened to one image."""
-    return Event(
+    return PublishedEvent(
         type=kind,
         subject=image_id_of(str(number)),
         tenant_id="acme",
@@ -37,7 +37,7 @@ def event(number: int = 1, kind: EventType = EventType.DONE) -> Event:
     )
 
 
-def text_of(one: Event) -> str:
+def text_of(one: PublishedEvent) -> str:
     return body_of(one, source="/darkroom/prod")
 
 
@@ -55,7 +55,7 @@ class FakeStack:
     @contextmanager
     def following(
         self, stack: FakeStack, *, tenant: str | None, types: Sequence[str], stop: Callable[[], bool]
-    ) -> Iterator[Iterator[tuple[Heard, str]]]:
+    ) -> Iterator[Iterator[tuple[ReceivedEvent, str]]]:
         assert stack is self
         self.asked_for.append((tenant, list(types)))
         self.queues += 1
@@ -64,7 +64,7 @@ class FakeStack:
         finally:
             self.queues -= 1
 
-    def _events(self, stop: Callable[[], bool]) -> Iterator[tuple[Heard, str]]:
+    def _events(self, stop: Callable[[], bool]) -> Iterator[tuple[ReceivedEvent, str]]:
         for body in self.publishes:
             assert not stop()
             yield read_event(body), body

@@ -12,8 +12,8 @@ import pytest
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer
 from darkroom.domain.webhooks.endpoint import MAX_SECRETS, DisabledBy, Endpoint, disable
-from darkroom.egress import Policy, read_url
-from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.egress import EgressPolicy, read_url
+from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.wiring.webhooks import manage_webhooks
 from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
@@ -31,10 +31,10 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
     """The webhooks behind the API: the real function over the fakes. The API's faults apply here too."""
 
     def check_url(url: str) -> None:
-        read_url(url, Policy())
+        read_url(url, EgressPolicy())
 
     world = WebhooksWorld(check_url=check_url)
-    limit = RateLimitPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
+    limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
     monkeypatch.setenv("ACCESS", "keys")
     monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), limit))
     function = Api(world)

@@ -67,13 +67,13 @@ class DeadLetterQueues:
         return sum(int(count) for count in answer["Attributes"].values())
 
     def take(self, queue: str, limit: int) -> Taken:
-        letters: dict[str, DeadLetter] = {}
+        dead_letters: dict[str, DeadLetter] = {}
         asked_again, are_whole = False, True
-        while len(letters) < limit:
+        while len(dead_letters) < limit:
             with retryable("reading dead letters"):
                 answer = self._client.receive_message(
                     QueueUrl=self._queue_urls[queue],
-                    MaxNumberOfMessages=min(_BATCH, limit - len(letters)),
+                    MaxNumberOfMessages=min(_BATCH, limit - len(dead_letters)),
                     VisibilityTimeout=HIDDEN_SECONDS,
                     # A long poll asks all of the queue's servers; a short one may miss messages
                     # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html).
@@ -85,15 +85,15 @@ class DeadLetterQueues:
             asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0  # guard: dead-letters-lost-answer-told
             if not messages:
                 # guard: dead-letters-damaged-missing
-                return Taken(letters=tuple(letters.values()), complete=are_whole, asked_again=asked_again)
-            known = letters.keys() & {message["MessageId"] for message in messages}
-            whole = [message for message in messages if _is_whole(message)]  # guard: dead-letters-damaged-unread
-            are_whole &= len(whole) == len(messages)
-            letters |= {message["MessageId"]: _letter(queue, message) for message in whole}
+                return Taken(dead_letters=tuple(dead_letters.values()), complete=are_whole, asked_again=asked_again)
+            known = dead_letters.keys() & {message["MessageId"] for message in messages}
+            undamaged = [message for message in messages if _is_whole(message)]  # guard: dead-letters-damaged-unread
+            are_whole &= len(undamaged) == len(messages)
+            dead_letters |= {message["MessageId"]: _dead_letter(queue, message) for message in undamaged}
             if len(known) == len(messages):
                 # The first ones show again before the last was read: the queue is too long for one reader.
                 break
-        return Taken(letters=tuple(letters.values()), complete=False, asked_again=asked_again)
+        return Taken(dead_letters=tuple(dead_letters.values()), complete=False, asked_again=asked_again)
 
     def sample(self, queue: str) -> tuple[DeadLetter, ...]:
         with retryable("reading some dead letters"):
@@ -106,25 +106,27 @@ class DeadLetterQueues:
                 MessageSystemAttributeNames=["SentTimestamp"],
                 MessageAttributeNames=[EXPLANATION, SIGNATURE],
             )
-        whole = filter(_is_whole, answer.get("Messages", []))
-        return tuple({one["MessageId"]: _letter(queue, one) for one in whole}.values())
+        undamaged = filter(_is_whole, answer.get("Messages", []))
+        return tuple({message["MessageId"]: _dead_letter(queue, message) for message in undamaged}.values())
 
-    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
+    def give_back(self, dead_letters: tuple[DeadLetter, ...]) -> None:
         for queue, url in self._queue_urls.items():
-            for batch in batched((letter for letter in letters if letter.queue == queue), _BATCH, strict=False):
+            for batch in batched(
+                (dead_letter for dead_letter in dead_letters if dead_letter.queue == queue), _BATCH, strict=False
+            ):
                 with retryable("giving dead letters back"):
                     # What cannot be given back now comes back by itself within a minute.
                     self._client.change_message_visibility_batch(
                         QueueUrl=url,
                         Entries=[
-                            {"Id": str(number), "ReceiptHandle": letter.receipt, "VisibilityTimeout": 0}
-                            for number, letter in enumerate(batch)
+                            {"Id": str(number), "ReceiptHandle": dead_letter.receipt, "VisibilityTimeout": 0}
+                            for number, dead_letter in enumerate(batch)
                         ],
                     )
 
-    def remove(self, letter: DeadLetter) -> None:
+    def remove(self, dead_letter: DeadLetter) -> None:
         with retryable("removing a dead letter"):
-            self._client.delete_message(QueueUrl=self._queue_urls[letter.queue], ReceiptHandle=letter.receipt)
+            self._client.delete_message(QueueUrl=self._queue_urls[dead_letter.queue], ReceiptHandle=dead_letter.receipt)
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
         if self._signer is None:
@@ -252,7 +254,7 @@ def _is_whole(message: MessageTypeDef) -> bool:
     return message["MD5OfBody"] == hashlib.md5(message["Body"].encode(), usedforsecurity=False).hexdigest()
 
 
-def _letter(queue: str, message: MessageTypeDef) -> DeadLetter:
+def _dead_letter(queue: str, message: MessageTypeDef) -> DeadLetter:
     explanation = message.get("MessageAttributes", {}).get(EXPLANATION)
     return DeadLetter(
         queue=queue,

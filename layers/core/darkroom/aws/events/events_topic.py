@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.kernel.errors import is_passing_code, retryable
 from darkroom.aws.kernel.signing import MessageSigner
-from darkroom.domain.events.event import Event, body_of
+from darkroom.domain.events.event import PublishedEvent, body_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import EVENTS
 from darkroom.domain.kernel.signature import SIGNATURE
@@ -35,7 +35,7 @@ class SnsTopic:
         self._signer = signer
         self._source = source
 
-    def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
+    def publish_all(self, events: Sequence[PublishedEvent]) -> Mapping[int, Exception]:
         unpublished: dict[int, Exception] = {}
         for batch in batched(enumerate(events), _BATCH, strict=False):
             unavailable = next((error for error in unpublished.values() if isinstance(error, Retryable)), None)
@@ -45,7 +45,7 @@ class SnsTopic:
                 unpublished |= self._publish(dict(batch))
         return unpublished
 
-    def _publish(self, events: Mapping[int, Event]) -> Mapping[int, Exception]:
+    def _publish(self, events: Mapping[int, PublishedEvent]) -> Mapping[int, Exception]:
         try:  # guard: signatures-no-key-events
             entries: list[Any] = [self._entry(place, event) for place, event in events.items()]
             with retryable("publishing events"):
@@ -56,7 +56,7 @@ class SnsTopic:
         # guard: events-topic-partial-failure
         return {int(entry["Id"]): _problem(entry) for entry in answer.get("Failed", [])}
 
-    def _entry(self, place: int, event: Event) -> dict[str, Any]:
+    def _entry(self, place: int, event: PublishedEvent) -> dict[str, Any]:
         body = body_of(event, source=self._source)
         attributes = {
             "type": event.type.value,

@@ -48,7 +48,7 @@ class FollowersQueues:
         Retryable."""
         pages = self._sns_client.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=self._topic_arn)
         listed = pages_of(pages, "listing the subscriptions to events")
-        for subscription in [one for page in listed for one in page["Subscriptions"]]:
+        for subscription in [subscription for page in listed for subscription in page["Subscriptions"]]:
             name = subscription["Endpoint"].rpartition(":")[2]
             if not name.startswith(PREFIX):
                 continue

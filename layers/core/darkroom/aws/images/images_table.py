@@ -203,45 +203,14 @@ class ImagesTable:
             "due_shard": due_shard_of(message.image_id),
             **lease.fields(1),
         }
-        given = {
-            "tenant_id": message.tenant_id,  # guard: unseen-claim-tenant-matches
-            "lane": message.lane,  # guard: unseen-claim-lane-matches
-            "run": message.run,  # guard: unseen-claim-run-matches
-            "schedule": message.schedule,  # guard: unseen-claim-schedule-matches
-        }
-        sets = ["#version = #version + :one", *(f"#{name} = :{name}" for name in new)]
-        # The conditions of the function of this name in domain/images/claim.py; the contract tests compare the two.
-        conditions = [
-            *(f"#{name} = :{name}" for name in given),
-            # guard: unseen-claim-status
-            "#status IN (:scheduled, :pending)",
-            # guard: unseen-claim-first-attempt
-            "#attempt = :none",
-            # guard: unseen-claim-no-earlier-attempts
-            "size(#attempts) = :none",
-            # guard: unseen-claim-backoff
-            "attribute_not_exists(#not_before)",
-            # guard: unseen-claim-no-dead-letter
-            "attribute_not_exists(#dead_letter)",
-            # guard: unseen-claim-process-at
-            "(attribute_not_exists(#process_at) OR #process_at <= :now)",
-            # guard: unseen-claim-not-expired
-            "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
-        ]
-        fixed = {"one": 1, "none": 0, "now": lease.now, "scheduled": "scheduled", "pending": "pending"}
-        names = {"version", "dead_letter", "process_at", "expires_at", *new, *given}
-        values = to_attributes({**new, **given, **fixed})
         try:
             with retryable("claiming the image row"):
                 answer = self._client.update_item(
                     TableName=self._table_name,
                     Key={"image_id": {"S": message.image_id}},
-                    UpdateExpression=f"SET {', '.join(sets)}",
-                    ConditionExpression=" AND ".join(conditions),
-                    ExpressionAttributeNames={f"#{name}": name for name in names},
-                    ExpressionAttributeValues={f":{name}": value for name, value in values.items()},
                     ReturnValues="ALL_OLD",
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **_unseen_claim(message, new, now=lease.now),
                 )
         except ClientError as error:
             if code_of(error) == "ValidationException":  # guard: unseen-claim-type-conflict-read
@@ -249,19 +218,13 @@ class ImagesTable:
                 raise Fenced(self.get(message.image_id)) from error
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
-            item: Any = error.response.get("Item")
-            current = None if item is None else from_item(item)
-            # The SDK retries a claim whose answer was lost, and the retry meets its own lease: no other has this name.
-            # guard: unseen-claim-lost-answer, unseen-claim-own-still-processing, unseen-claim-receipt-matches
-            if current is not None and (current.status, current.claimed_by) == (Status.PROCESSING, lease.claimed_by):
-                return current
-            raise Fenced(current) from error
-        old = answer["Attributes"]
+            return _claimed_before(error, lease)
+        old, written = answer["Attributes"], to_attributes(new)
         try:
-            return from_item({**old, **{name: values[name] for name in new}, "version": _next(old["version"])})
+            return from_item({**old, **written, "version": _next(old["version"])})
         except UnreadableRow:
             # guard: unseen-claim-unreadable-given-back
-            self._give_back(old, [*new, "version"], claimed_by=values["claimed_by"])
+            self._give_back(old, [*new, "version"], claimed_by=written["claimed_by"])
             raise
 
     def _give_back(self, old: Item, names: Sequence[str], *, claimed_by: Any) -> None:
@@ -483,6 +446,55 @@ def _place(cursor: Cursor) -> tuple[Milliseconds, str]:
 
 def _cursor(entry: Mapping[str, Any]) -> Cursor:
     return Cursor(created_at=int(entry["created_at"]["N"]), image_id=entry["image_id"]["S"])
+
+
+def _unseen_claim(message: Message, new: Mapping[str, Any], *, now: Milliseconds) -> dict[str, Any]:
+    """The update that writes `new` to a row that was not read, and its condition: that the message may be claimed."""
+    given = {
+        "tenant_id": message.tenant_id,  # guard: unseen-claim-tenant-matches
+        "lane": message.lane,  # guard: unseen-claim-lane-matches
+        "run": message.run,  # guard: unseen-claim-run-matches
+        "schedule": message.schedule,  # guard: unseen-claim-schedule-matches
+    }
+    sets = ["#version = #version + :one", *(f"#{name} = :{name}" for name in new)]
+    # The conditions of `claim_unseen` in domain/images/claim.py; the contract tests compare the two.
+    conditions = [
+        *(f"#{name} = :{name}" for name in given),
+        # guard: unseen-claim-status
+        "#status IN (:scheduled, :pending)",
+        # guard: unseen-claim-first-attempt
+        "#attempt = :none",
+        # guard: unseen-claim-no-earlier-attempts
+        "size(#attempts) = :none",
+        # guard: unseen-claim-backoff
+        "attribute_not_exists(#not_before)",
+        # guard: unseen-claim-no-dead-letter
+        "attribute_not_exists(#dead_letter)",
+        # guard: unseen-claim-process-at
+        "(attribute_not_exists(#process_at) OR #process_at <= :now)",
+        # guard: unseen-claim-not-expired
+        "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+    ]
+    fixed = {"one": 1, "none": 0, "now": now, "scheduled": "scheduled", "pending": "pending"}
+    names = {"version", "dead_letter", "process_at", "expires_at", *new, *given}
+    values = to_attributes({**new, **given, **fixed})
+    return {
+        "UpdateExpression": f"SET {', '.join(sets)}",
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {f"#{name}": name for name in names},
+        "ExpressionAttributeValues": {f":{name}": value for name, value in values.items()},
+    }
+
+
+def _claimed_before(refused: ClientError, lease: Lease) -> Image:
+    """The row whose claim was refused, if it is this very lease that it has; raises Fenced if not."""
+    item: Any = refused.response.get("Item")
+    current = None if item is None else from_item(item)
+    # The SDK retries a claim whose answer was lost, and the retry meets its own lease: no other has this name.
+    # guard: unseen-claim-lost-answer, unseen-claim-own-still-processing, unseen-claim-receipt-matches
+    if current is not None and (current.status, current.claimed_by) == (Status.PROCESSING, lease.claimed_by):
+        return current
+    raise Fenced(current) from refused
 
 
 def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> dict[str, Any]:

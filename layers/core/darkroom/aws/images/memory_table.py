@@ -26,7 +26,9 @@ class MemoryTable:
 
     def forget(self, keys: Sequence[str]) -> None:
         ids = dict.fromkeys(record_id(key) for key in keys)
-        remove_items(self._client, self._table_name, ({"id": {"S": one}} for one in ids), "forgetting finished work")
+        remove_items(
+            self._client, self._table_name, ({"id": {"S": item_id}} for item_id in ids), "forgetting finished work"
+        )
 
 
 def record_id(key: str) -> str:

@@ -17,7 +17,7 @@ from darkroom.aws.images.idempotency import (
 )
 from darkroom.aws.images.memory_table import PREFIX, record_id
 from darkroom.aws.kernel.errors import retryable
-from darkroom.ports.images import MemoryUnavailable
+from darkroom.ports.images import IdempotencyUnavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -106,7 +106,7 @@ class PowertoolsOnce:
         except Exception as trouble:  # whatever it is: unreachable, denied, or a record that cannot be read
             if is_begun:  # guard: memory-work-error-passed-on
                 raise
-            raise MemoryUnavailable(f"work on {key} is not remembered: {type(trouble).__name__}") from trouble
+            raise IdempotencyUnavailable(f"work on {key} is not remembered: {type(trouble).__name__}") from trouble
 
     def keep(self, key: str, result: dict[str, Any]) -> None:
         with retryable("keeping finished work"):

@@ -239,7 +239,7 @@ def _resource_of(arguments: dict[str, Any]) -> str | None:
             return f"{kind} {re.split('[:/]', str(arguments[argument]))[-1]}"
     tables = {*arguments.get("RequestItems", ())}
     for action in arguments.get("TransactItems", ()):
-        tables |= {its["TableName"] for its in action.values()}
+        tables |= {parameters["TableName"] for parameters in action.values()}
     return f"tables {','.join(sorted(tables))}" if tables else None
 
 

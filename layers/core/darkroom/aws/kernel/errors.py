@@ -148,8 +148,8 @@ def mendable() -> Iterator[None]:
     except ClientError as error:
         if not is_refused(error):  # guard: denied-own-mistake-not-masked
             raise
-        told = "; ".join(getattr(error, "__notes__", ())) or f"{error.operation_name}: {code_of(error)}"
-        raise Misconfigured(told) from error
+        message = "; ".join(getattr(error, "__notes__", ())) or f"{error.operation_name}: {code_of(error)}"
+        raise Misconfigured(message) from error
 
 
 @contextmanager
@@ -183,18 +183,18 @@ def items_at(
 ) -> list[dict[str, Any]]:
     """The items that a table has at the keys, of which there are 100 at most, in any order; `how` are the other
     arguments of BatchGetItem for a table. Raises Retryable; `doing` says what failed, as in `retryable`."""
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     left: Any = keys
     for _ in range(_BATCH_READS):
         if not left:
-            return found
+            return items
         asked: Any = {"Keys": left, **how}
         with retryable(doing):
             answer: Any = client.batch_get_item(RequestItems={table_name: asked})
-        found += answer["Responses"].get(table_name, [])
+        items += answer["Responses"].get(table_name, [])
         # A batch may be read only in part, with a 200.
         # guard: batches-unprocessed-rows-reread
         left = answer.get("UnprocessedKeys", {}).get(table_name, {}).get("Keys", [])
     if left:
         raise Retryable(f"{doing}: some were left out each time")
-    return found
+    return items

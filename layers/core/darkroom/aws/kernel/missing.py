@@ -32,11 +32,14 @@ def is_missing(
     try:
         if version_id is None:
             listed = client.list_objects_v2(Bucket=bucket_name, Prefix=key, MaxKeys=1)
-            return all(one["Key"] != key for one in listed.get("Contents", ()))  # guard: missing-listed-object-exists
+            # guard: missing-listed-object-exists
+            return all(entry["Key"] != key for entry in listed.get("Contents", ()))
         versions = client.list_object_versions(Bucket=bucket_name, Prefix=key)
     except ClientError as refusal:
         if is_passing(refusal):  # guard: missing-list-outage-undecided
             raise
         return False
-    is_listed = any((one["Key"], one["VersionId"]) == (key, version_id) for one in versions.get("Versions", ()))
+    is_listed = any(
+        (version["Key"], version["VersionId"]) == (key, version_id) for version in versions.get("Versions", ())
+    )
     return not is_listed and not versions["IsTruncated"]  # guard: missing-listed-version-exists

@@ -51,7 +51,7 @@ def _remove(client: S3Client, bucket_name: str, targets: Sequence[Target], doing
     objects: Any = [{"Key": key} | ({"VersionId": version} if version else {}) for key, version in targets]
     with retryable(doing):
         answer: Any = client.delete_objects(Bucket=bucket_name, Delete={"Objects": objects})
-    gone = {(one["Key"], one.get("VersionId", "")) for one in answer.get("Deleted", ())}
+    gone = {(deleted["Key"], deleted.get("VersionId", "")) for deleted in answer.get("Deleted", ())}
     refused = {(error["Key"], error.get("VersionId", "")): error for error in answer.get("Errors", ())}
     unsaid = {"Code": "ServiceUnavailable", "Message": "the answer does not say what became of it"}
     # What is not confirmed may still be there.

@@ -56,7 +56,7 @@ def _list_of(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _names_to(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
     as_dict = _exactly(dict)
-    return lambda value: {name: read_one(one) for name, one in as_dict(value).items()}
+    return lambda value: {name: read_one(member) for name, member in as_dict(value).items()}
 
 
 def _record(kind: Any) -> Callable[[Any], Any]:
@@ -82,4 +82,6 @@ def _recipe(text: Any) -> Recipe:
         return Recipe.model_validate_json(text)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-        raise ValueError("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)) from error
+        raise ValueError(
+            "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+        ) from error

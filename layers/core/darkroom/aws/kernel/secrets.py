@@ -60,12 +60,12 @@ class StoredSecret:
 
     def version(self, version_id: str) -> SecretVersion | None:
         with self._one_at_a_time:
-            found = self._known(version_id)
+            version = self._known(version_id)
             # guard: secrets-new-version-lookup, secrets-unknown-id-pause
-            if found is None and not self._is_within(LEAST_SECONDS, self._read_at):
+            if version is None and not self._is_within(LEAST_SECONDS, self._read_at):
                 self._read()
-                found = self._known(version_id)
-            return found
+                version = self._known(version_id)
+            return version
 
     def _current_now(self) -> SecretVersion:
         if self._current is None or not self._is_within(REMEMBERED_SECONDS, self._read_at):

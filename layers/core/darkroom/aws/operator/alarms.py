@@ -59,7 +59,7 @@ def alarm_of(answer: Mapping[str, Any], name_of: Callable[[str], str], *, warnin
     warnings. One that does not notify that topic is critical: the incident, or an alarm that it is made of."""
     # The state may have been updated since with another reason.
     since = answer.get("StateTransitionedTimestamp") or answer["StateUpdatedTimestamp"]
-    children = (found.rpartition(":alarm:")[2] for found in _IN_RULE.findall(answer.get("AlarmRule", "")))
+    children = (name_or_arn.rpartition(":alarm:")[2] for name_or_arn in _IN_RULE.findall(answer.get("AlarmRule", "")))
     return Alarm(
         name=name_of(answer["AlarmName"]),
         description=answer.get("AlarmDescription", ""),

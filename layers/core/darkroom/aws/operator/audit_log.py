@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.kernel.errors import code_of, pages_of, retryable
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds, day_of
-from darkroom.domain.operator.audit import Entry, Recorded, document, read_document
+from darkroom.domain.operator.audit import AuditEntry, Recorded, document, read_document
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -36,11 +36,11 @@ class AuditLog:
     def _actor(self) -> str:
         return self._ask()
 
-    def write(self, entries: Sequence[Entry]) -> None:
+    def write(self, entries: Sequence[AuditEntry]) -> None:
         for start in range(0, len(entries), _AT_ONCE):
             self._put(entries[start : start + _AT_ONCE])
 
-    def _put(self, entries: Sequence[Entry]) -> None:
+    def _put(self, entries: Sequence[AuditEntry]) -> None:
         stream = day_of(entries[0].at)
         self._require(stream)
         events: Any = [

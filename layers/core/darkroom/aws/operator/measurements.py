@@ -87,13 +87,14 @@ class CloudWatchMeasurements:
             answer = self._client.get_metric_data(
                 MetricDataQueries=self._queries, StartTime=_moment(until - HOUR), EndTime=_moment(until)
             )
-        found = {result["Id"]: _values(result) for result in answer["MetricDataResults"]}
-        lateness = found.get("lateness", {})
+        values_by_id = {result["Id"]: _values(result) for result in answer["MetricDataResults"]}
+        lateness = values_by_id.get("lateness", {})
         return Measured(
             flows={
                 lane: flow
                 for place, lane in enumerate(self._lanes)
-                if (flow := _latest_flow(found.get(f"in{place}", {}), found.get(f"out{place}", {}))) is not None
+                if (flow := _latest_flow(values_by_id.get(f"in{place}", {}), values_by_id.get(f"out{place}", {})))
+                is not None
             },
             release_lateness_seconds=max(lateness.values(), default=None),
         )
@@ -105,13 +106,13 @@ class CloudWatchMeasurements:
         pages = self._client.get_paginator("get_metric_data").paginate(
             MetricDataQueries=self._history_queries, StartTime=_moment(minutes[0]), EndTime=_moment(until)
         )
-        found: dict[str, dict[Milliseconds, float]] = {}
+        values_by_id: dict[str, dict[Milliseconds, float]] = {}
         for page in pages_of(pages, "reading the lanes' history"):
             for result in page["MetricDataResults"]:
-                found.setdefault(result["Id"], {}).update(_values(result))
+                values_by_id.setdefault(result["Id"], {}).update(_values(result))
 
         def over_time(what: str, place: int) -> list[int | None]:
-            values = found.get(f"{what}{place}", {})
+            values = values_by_id.get(f"{what}{place}", {})
             return [round(values[at]) if at in values else None for at in minutes]
 
         return History(

@@ -126,7 +126,7 @@ class HoldReleases:
         )
         with retryable("listing executions"):
             for page in pages:
-                yield from [one["executionArn"] for one in page["executions"]]
+                yield from [execution["executionArn"] for execution in page["executions"]]
 
     def stop(self, name: str) -> None:
         with retryable("stopping an execution"):

@@ -79,7 +79,9 @@ class UsageTable:
         marks: list[Any] = [{"Put": self._mark(count)} for count in batch]
         # guard: quotas-no-day-for-deletion
         figures = [(place, asdict(usage)) for place, usage in days.items() if usage != Usage()]
-        figures += [((tenant_id, _STORED), _figures_of(one)) for tenant_id, one in stored.items() if one != NOTHING]
+        figures += [
+            ((tenant_id, _STORED), _figures_of(change)) for tenant_id, change in stored.items() if change != NOTHING
+        ]
         # guard: quotas-stored-counted-once
         sums: list[Any] = [{"Update": self._sum(*place, added)} for place, added in figures]
         try:
@@ -163,13 +165,13 @@ class UsageTable:
         # As a difference, and not if any part has changed: what was counted meanwhile stays counted, and a repetition
         # after a lost answer changes nothing.
         first, *others = [self._unchanged(tenant_id, _place(_STORED, part), parts) for part in range(PARTS)]
-        difference = {f":added_{name}": {"N": str(one)} for name, one in _figures_of(after - before).items()}
+        difference = {f":added_{name}": {"N": str(figure)} for name, figure in _figures_of(after - before).items()}
         update = {
             **first,
             "UpdateExpression": "ADD " + ", ".join(f"{name} :added_{name}" for name in _figures_of(NOTHING)),
             "ExpressionAttributeValues": first.get("ExpressionAttributeValues", {}) | difference,
         }
-        request: Any = [{"Update": update}, *({"ConditionCheck": one} for one in others)]
+        request: Any = [{"Update": update}, *({"ConditionCheck": condition} for condition in others)]
         try:
             with retryable("correcting what is stored"):
                 self._client.transact_write_items(TransactItems=request)
@@ -183,11 +185,11 @@ class UsageTable:
 
     def _unchanged(self, tenant_id: str, place: str, parts: Mapping[str, Stored]) -> dict[str, Any]:
         """The condition that this part of what the tenant stores is as it was read."""
-        there = {"TableName": self._table_name, "Key": {"tenant_id": {"S": tenant_id}, "day": {"S": place}}}
+        target = {"TableName": self._table_name, "Key": {"tenant_id": {"S": tenant_id}, "day": {"S": place}}}
         if place not in parts:
-            return {**there, "ConditionExpression": "attribute_not_exists(stored_bytes)"}  # guard: quotas-no-new-part
+            return {**target, "ConditionExpression": "attribute_not_exists(stored_bytes)"}  # guard: quotas-no-new-part
         return {
-            **there,
+            **target,
             # guard: quotas-unchanged-sum-only
             "ConditionExpression": "stored_bytes = :bytes AND stored_images = :images",
             "ExpressionAttributeValues": {
@@ -241,14 +243,14 @@ def _days_in(pages: Any) -> Iterator[DayOfUsage | UnreadableRow]:
     """The days, each with the sum of its parts, which are beside one another."""
     items = (item for page in pages_of(pages, "reading the usage") for item in page["Items"])
     for _, parts in groupby(items, key=lambda item: (item["tenant_id"]["S"], item["day"]["S"].partition("#")[0])):
-        whole: DayOfUsage | None = None
+        total: DayOfUsage | None = None
         for day in map(_day_of, parts):
             if isinstance(day, UnreadableRow):
                 yield day
             else:
-                whole = day if whole is None else day._replace(usage=whole.usage + day.usage)
-        if whole is not None:
-            yield whole
+                total = day if total is None else day._replace(usage=total.usage + day.usage)
+        if total is not None:
+            yield total
 
 
 def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:

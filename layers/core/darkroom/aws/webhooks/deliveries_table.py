@@ -13,7 +13,7 @@ from darkroom.aws.kernel.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.events.event import image_id_of_event
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.delivery import KEPT_SECONDS, LOOKS, Delivery, DeliveryStatus
-from darkroom.domain.webhooks.endpoint import RUNWAYS, Flight, runway_of
+from darkroom.domain.webhooks.endpoint import RUNWAYS, InFlight, runway_of
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import DeliveryKey, DeliveryPage, DueDelivery, Place
 
@@ -55,17 +55,17 @@ class DeliveriesTable:
     def change(self, before: Delivery, after: Delivery) -> Delivery:
         return self._rows.change(_key(before.endpoint_id, before.delivery_id), before, after)
 
-    def take_place(self, endpoint_id: str, flight: Flight, *, now: Milliseconds, most: int) -> Place:
+    def take_place(self, endpoint_id: str, flight: InFlight, *, now: Milliseconds, most: int) -> Place:
         mine: Item = {"M": {"claimed_by": {"S": str(flight.claimed_by)}, "until": {"N": str(flight.until)}}}
-        there: Mapping[str, Item] | None = {}  # what the first try meets is not known, and usually it is room
+        flights: Mapping[str, Item] | None = {}  # what the first try meets is not known, and usually it is room
         for _ in range(TAKES):
-            there = self._put_flight(endpoint_id, flight, mine, there, now=now, most=most)
-            if there is None:
+            flights = self._put_flight(endpoint_id, flight, mine, flights, now=now, most=most)
+            if flights is None:
                 continue
-            if there.get(flight.delivery_id) == mine:  # perhaps put by an attempt whose answer was lost
+            if flights.get(flight.delivery_id) == mine:  # perhaps put by an attempt whose answer was lost
                 return "taken"
             # guard: webhook-runway-lost-place-expires
-            counted = {name for name, one in there.items() if int(one["M"]["until"]["N"]) > now}
+            counted = {name for name, item in flights.items() if int(item["M"]["until"]["N"]) > now}
             if flight.delivery_id in counted:
                 return "held"
             if len(counted) >= most:
@@ -75,20 +75,20 @@ class DeliveriesTable:
     def _put_flight(
         self,
         endpoint_id: str,
-        flight: Flight,
+        flight: InFlight,
         mine: Item,
-        there: Mapping[str, Item] | None,
+        flights: Mapping[str, Item] | None,
         *,
         now: Milliseconds,
         most: int,
     ) -> Mapping[str, Item] | None:
-        """The flights that are there: this one, if it was put in the place of those of `there` that were lost; or those
-        that kept it from that, None if the runway is not made."""
-        lost = {name: one for name, one in (there or {}).items() if int(one["M"]["until"]["N"]) <= now}
+        """The flights that are there: this one, if it was put in the place of those of `flights` that were lost; or
+        those that kept it from that, None if the runway is not made."""
+        lost = {name: item for name, item in (flights or {}).items() if int(item["M"]["until"]["N"]) <= now}
         names = {f"#lost{number}": name for number, name in enumerate(lost)}
-        values = {f":lost{number}": one for number, one in enumerate(lost.values())}
+        values = {f":lost{number}": item for number, item in enumerate(lost.values())}
         forget = {":forget": {"N": str(now // 1000 + RUNWAY_KEPT_SECONDS)}}
-        if there is not None:
+        if flights is not None:
             of_others = [alias for alias, name in names.items() if name != flight.delivery_id]
             removed = ", ".join(f"flights.{alias}" for alias in of_others)
             conditions = [f"flights.{alias} = :{alias[1:]}" for alias in names]
@@ -129,7 +129,7 @@ class DeliveriesTable:
             return item["flights"]["M"] if "flights" in item else None
         return {flight.delivery_id: mine}
 
-    def free_place(self, endpoint_id: str, flight: Flight) -> None:
+    def free_place(self, endpoint_id: str, flight: InFlight) -> None:
         try:
             with retryable("freeing a place on a runway"):
                 self._client.update_item(
@@ -169,7 +169,7 @@ class DeliveriesTable:
         statuses: Sequence[DeliveryStatus] = (),
         newest_first: bool = True,
     ) -> DeliveryPage:
-        found: list[Delivery | UnreadableRow] = []
+        deliveries: list[Delivery | UnreadableRow] = []
         place = after
         for _ in range(LOOKS):
             beginning: Any = {} if place is None else {"ExclusiveStartKey": _key(endpoint_id, place)}
@@ -194,13 +194,13 @@ class DeliveriesTable:
                 )
             for item in answer["Items"]:
                 place = item["delivery_id"]["S"]
-                found.append(DELIVERIES.readable(item))
-                if len(found) == limit:
-                    return DeliveryPage(deliveries=tuple(found), next=place)
+                deliveries.append(DELIVERIES.readable(item))
+                if len(deliveries) == limit:
+                    return DeliveryPage(deliveries=tuple(deliveries), next=place)
             if "LastEvaluatedKey" not in answer:
-                return DeliveryPage(deliveries=tuple(found), next=None)
+                return DeliveryPage(deliveries=tuple(deliveries), next=None)
             place = answer["LastEvaluatedKey"]["delivery_id"]["S"]
-        return DeliveryPage(deliveries=tuple(found), next=place)
+        return DeliveryPage(deliveries=tuple(deliveries), next=place)
 
     def of_image(self, image_id: str) -> Sequence[DeliveryKey]:
         pages: Any = self._client.get_paginator("query").paginate(
@@ -234,10 +234,10 @@ class DeliveriesTable:
         known: set[tuple[str, str]] = set()
         for page in pages_of(pages, "reading all deliveries"):
             for item in page["Items"]:
-                found = item["tenant_id"]["S"], item["endpoint_id"]["S"]
-                if found not in known:
-                    known.add(found)
-                    yield found
+                endpoint_key = item["tenant_id"]["S"], item["endpoint_id"]["S"]
+                if endpoint_key not in known:
+                    known.add(endpoint_key)
+                    yield endpoint_key
 
 
 def _runway(endpoint_id: str, runway: int) -> Item:

@@ -143,8 +143,10 @@ def without_texts(explanation: Mapping[str, Any]) -> dict[str, Any]:
 def with_texts(explanation: dict[str, Any], image: Image, run: int) -> dict[str, Any]:
     """The explanation of a dead letter, with what the row remembers of that run's errors."""
     known = explanation_of(image, run)
-    told = {attempt["request_id"]: attempt for attempt in known["attempts"]}
-    attempts = [told.get(attempt.get("request_id"), attempt) for attempt in explanation.get("attempts") or ()]
+    attempt_by_request = {attempt["request_id"]: attempt for attempt in known["attempts"]}
+    attempts = [
+        attempt_by_request.get(attempt.get("request_id"), attempt) for attempt in explanation.get("attempts") or ()
+    ]
     return {"message": known["message"], **explanation, "attempts": attempts}
 
 

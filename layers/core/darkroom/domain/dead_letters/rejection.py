@@ -7,17 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from darkroom.domain.kernel.signature import Mistrust
+from darkroom.domain.kernel.signature import VerificationFailure
 
 KEPT_CHARACTERS = 4096
 """What is kept of a rejected body: ours are far shorter, and a dead letter must fit into a message whatever came."""
 
 _REASONS = {
-    Mistrust.UNSIGNED: "It has no signature.",
-    Mistrust.MALFORMED: "What it has for a signature is none of this version.",
-    Mistrust.UNKNOWN_KEY: "It is signed with a key that is neither the current one nor the one before.",
-    Mistrust.FORGED: "Its signature is not of this body, to this queue, in this group: it was altered or copied.",
-    Mistrust.MOVED_BACK: "It was rejected before and moved back from the dead letters, which does not make it valid.",
+    VerificationFailure.UNSIGNED: "It has no signature.",
+    VerificationFailure.MALFORMED: "What it has for a signature is none of this version.",
+    VerificationFailure.UNKNOWN_KEY: "It is signed with a key that is neither the current one nor the one before.",
+    VerificationFailure.FORGED: "Its signature is not of this body, to this queue, in this group: it was altered "
+    "or copied.",
+    VerificationFailure.MOVED_BACK: "It was rejected before and moved back from the dead letters, which does not "
+    "make it valid.",
 }
 
 
@@ -39,14 +41,14 @@ class RejectedMessage(BaseModel):
 
 def rejected_message(message_id: str, body: str) -> RejectedMessage:
     """The dead letter's body for that message; one that was rejected before stays as it is."""
-    whole = body.encode()
+    encoded = body.encode()
     return (
         read_rejected_message(body)  # guard: signatures-rejected-kept
         or RejectedMessage(
             rejected=body[:KEPT_CHARACTERS],  # guard: signatures-dead-letter-size
             message_id=message_id,
-            sha256=hashlib.sha256(whole).hexdigest(),
-            bytes=len(whole),
+            sha256=hashlib.sha256(encoded).hexdigest(),
+            bytes=len(encoded),
         )
     )
 
@@ -59,7 +61,7 @@ def read_rejected_message(body: str) -> RejectedMessage | None:
         return None
 
 
-def explanation_of_rejection(mistrust: Mistrust, *, queue: str) -> dict[str, Any]:
+def explanation_of_rejection(mistrust: VerificationFailure, *, queue: str) -> dict[str, Any]:
     """Explains as JSON why a message was not processed."""
     return {
         "v": 1,

@@ -54,7 +54,7 @@ _OF_ENDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class PublishedEvent:
     """One thing that happened, at `time`, to the image or the endpoint whose id is `subject`. `sequence` is the version
     of the row that says so: of two events of a subject, the one with the higher sequence is newer, whichever arrives
     first. Only images have a lane and a preset. `notify` is the only endpoint that an image's client wants to hear of
@@ -77,7 +77,7 @@ class Event:
         return f"{self.subject}-{self.sequence}"
 
 
-def event_of_image(before: Image | None, after: Image) -> Event | None:
+def event_of_image(before: Image | None, after: Image) -> PublishedEvent | None:
     """What one write of an image's row has to tell: at most one event, most writes none. `before` is None for a new
     row."""
     if before is not None and before.is_deleted:
@@ -105,7 +105,7 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
     return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD, Status.FETCHING) else None
 
 
-def events_of_image(image: Image) -> Iterator[Event]:
+def events_of_image(image: Image) -> Iterator[PublishedEvent]:
     """All events that the row still tells, oldest first, with the ids that they were first published with.
 
     Those of earlier runs come without their details, and so do those of a tombstone: the row has no others. A row that
@@ -143,7 +143,7 @@ def _event(
     time: Milliseconds,
     end: RunEnd | None = None,
     stored: Stored = NOTHING,
-) -> Event:
+) -> PublishedEvent:
     details: dict[str, Any] = {}
     if kind is EventType.ACCEPTED and not image.is_deleted:
         details = {
@@ -167,7 +167,7 @@ def _event(
         }
     elif kind in (EventType.FAILED, EventType.EXPIRED) and end is None and image.error is not None:
         details = {"error": {"code": image.error.code, "message": image.error.message}}
-    return Event(
+    return PublishedEvent(
         type=kind,
         subject=image.image_id,
         tenant_id=image.tenant_id,
@@ -189,7 +189,7 @@ def _event(
     )
 
 
-def body_of(event: Event, *, source: str) -> str:
+def body_of(event: PublishedEvent, *, source: str) -> str:
     """The event as JSON: a CloudEvents 1.0 event (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md)
     that is also a payload of Standard Webhooks (`type`, `timestamp`, `data`), under 20 KB.
 
@@ -249,7 +249,7 @@ def without_details(body: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class ReceivedEvent:
     """An event as a consumer receives it. `type` may be one that this version does not know."""
 
     event_id: str
@@ -281,12 +281,12 @@ class UnreadableEvent(ValueError):
     """A message that is no event; it stays in its queue until it becomes a dead letter."""
 
 
-def read_event(body: str) -> Heard:
+def read_event(body: str) -> ReceivedEvent:
     """The event in a queue record's body. Raises UnreadableEvent, saying what is wrong."""
     try:
         written = json.loads(body)
         data = written["data"]
-        return Heard(
+        return ReceivedEvent(
             event_id=_text(written["id"]),
             type=_text(written["type"]),
             tenant_id=_text(data["tenant_id"]),

@@ -12,20 +12,34 @@ from darkroom.domain.kernel.ids import is_idempotency_key
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.recipes.written_recipes import recipe_from_json
+from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to make: a recipe, its preset (if any), and how the client asked for it. `notify` is the only endpoint that
-    is to hear of it; None if all may."""
+    """What to make and when: a recipe, its preset (if any), and how the client asked for it. `notify` is the only
+    endpoint that is to hear of it; None if all may."""
 
     recipe: Recipe
     preset: str | None
     asked_for: str
     notify: str | None = None
+    timetable: Timetable = AT_ONCE
+
+    @property
+    def request_signature(self) -> str:
+        """All that two requests under one key must have in common, besides the photo."""
+        return f"{self.asked_for}{self.timetable.asked_for}"
 
 
-def order_of(*, preset: str | None, variants: str | None, recipe: str | None, notify: str | None = None) -> Order:
+def order_of(
+    *,
+    preset: str | None = None,
+    variants: str | None = None,
+    recipe: str | None = None,
+    notify: str | None = None,
+    timetable: Timetable = AT_ONCE,
+) -> Order:
     """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
     `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
     looks up.
@@ -33,7 +47,7 @@ def order_of(*, preset: str | None, variants: str | None, recipe: str | None, no
     Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
     `unknown_notify`).
     """
-    order = _order_of(preset, variants, recipe)
+    order = replace(_order_of(preset, variants, recipe), timetable=timetable)
     if notify is None:
         return order
     if not is_endpoint_id(notify):  # guard: webhook-notify-id-checked
@@ -52,20 +66,22 @@ def _order_of(preset: str | None, variants: str | None, recipe: str | None) -> O
         own = recipe_from_json(recipe)
         return Order(recipe=own, preset=None, asked_for=f"recipe:{own.digest()}")
     name = preset if preset is not None else DEFAULT_PRESET
-    whole = preset_named(name)
+    preset_recipe = preset_named(name)
     if variants is None:
-        return Order(recipe=whole, preset=name, asked_for=f"preset:{name}")
+        return Order(recipe=preset_recipe, preset=name, asked_for=f"preset:{name}")
     names = sorted({variant.strip() for variant in variants.split(",")})
-    return Order(recipe=whole.choose(names), preset=name, asked_for=f"preset:{name}\0variants:{','.join(names)}")
+    return Order(
+        recipe=preset_recipe.choose(names), preset=name, asked_for=f"preset:{name}\0variants:{','.join(names)}"
+    )
 
 
-def fingerprint_of(sha256: str, asked_for: str) -> str:
+def fingerprint_of(sha256: str, request_signature: str) -> str:
     """What makes two requests under one key the same: the bytes and what was asked for.
 
     A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
     conflict; a client's own recipe counts by its content.
     """
-    return hashlib.sha256(f"v1\0{sha256}\0{asked_for}".encode()).hexdigest()
+    return hashlib.sha256(f"v1\0{sha256}\0{request_signature}".encode()).hexdigest()
 
 
 def check_idempotency_key(key: str | None) -> None:

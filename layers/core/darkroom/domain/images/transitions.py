@@ -185,7 +185,7 @@ def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
     )
 
 
-def never_came(image: Image, *, now: Milliseconds) -> Image:
+def expire_upload(image: Image, *, now: Milliseconds) -> Image:
     """The awaited image whose upload never came: `expired`."""
     failure = Failure(
         code=NEVER_UPLOADED,
@@ -236,7 +236,7 @@ def ended_attempts(image: Image, now: Milliseconds, cause: Cause | None) -> tupl
     *earlier, latest = image.attempts or (None,)
     if latest is None or latest.ended_at is not None:
         return image.attempts
-    return (*(one for one in earlier if one is not None), replace(latest, ended_at=now, cause=cause))
+    return (*(attempt for attempt in earlier if attempt is not None), replace(latest, ended_at=now, cause=cause))
 
 
 def complete(

@@ -35,7 +35,6 @@ from darkroom.domain.kernel.errors import FETCH_FAILED
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.retry import FETCHES
-from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
 
 MAX_SOURCE_URL_LENGTH = 8192
 """Characters of a source's URL: a presigned one has a session token of some thousand, and a server takes about as many
@@ -59,19 +58,18 @@ _OF_THE_SOURCE = frozenset({REFUSED, NOT_FOUND, TOO_LARGE, TIMEOUT, FAILED})
 
 
 @dataclass(frozen=True, kw_only=True)
-class FetchOrder:
+class UrlOrder:
     """An image to fetch, and how and when to develop it."""
 
     url: str
     order: Order
-    timetable: Timetable = AT_ONCE
 
     @property
     def fingerprint(self) -> str:
         """What makes two requests under one key the same: the URL and what was asked for. It differs from every
         upload's, and the URL cannot be told from it."""
         digest = hashlib.sha256(self.url.encode()).hexdigest()
-        return fingerprint_of(digest, f"fetch\0{self.order.asked_for}{self.timetable.asked_for}")
+        return fingerprint_of(digest, f"fetch\0{self.order.request_signature}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +166,9 @@ def not_fetched(image: Image, why: Unfetched, *, unit_random: float, now: Millis
         message = f"{why.message} The server asks to come back in more than an hour: send the URL again then."
         return fail_fetch(image, why.code, message, now=now)
     # guard: fetch-tries-of-source-only
-    asked = 1 + sum(one.cause is not None and one.cause.error_type in _OF_THE_SOURCE for one in image.attempts)
+    asked = 1 + sum(
+        attempt.cause is not None and attempt.cause.error_type in _OF_THE_SOURCE for attempt in image.attempts
+    )
     if asked >= MAX_FETCHES:
         return fail_fetch(image, why.code, f"{why.message} It was tried {asked} times.", now=now)
     delay_seconds = max(FETCHES.delay_seconds(asked, unit_random), why.retry_after_seconds)

@@ -95,6 +95,7 @@ _WORDS = {
     "string_type": "must be text",
     "dict_type": "must be an object",
     "model_type": "must be an object",
+    "list_type": "must be a list",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
     "string_too_long": "must have at most {max_length} characters",

@@ -28,7 +28,7 @@ WORKER = "transcode_image"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class StackFrame:
     """A place in our code: the file within the package, or a handler's name; the line, the function, and what the line
     says if the traceback shows it."""
 
@@ -60,12 +60,12 @@ def calls_of(error: BaseException) -> list[str]:
     return [note for note in getattr(error, "__notes__", ()) if _CALL.search(note)]
 
 
-def own_frames(stack: str) -> list[Frame]:
+def own_frames(stack: str) -> list[StackFrame]:
     """The frames of our own code in a traceback as Python prints it, the innermost first, without wrappers of AWS calls
     unless there is nothing else."""
-    found = _all_own_frames(stack)
+    frames = _all_own_frames(stack)
     # guard: fingerprints-aws-wrappers-skipped
-    return [frame for frame in found if _named(frame.file) not in _WRAPPERS] or found
+    return [frame for frame in frames if _named(frame.file) not in _WRAPPERS] or frames
 
 
 def _is_ours(path: str) -> bool:
@@ -80,12 +80,12 @@ def _named(file: str) -> str:
     return _PART.sub(r"\1\2", file)
 
 
-def _all_own_frames(stack: str) -> list[Frame]:
-    found = []
+def _all_own_frames(stack: str) -> list[StackFrame]:
+    frames = []
     for path, line, function, source in _FRAME.findall(stack):
         if _OWN.search(path):  # guard: fingerprints-own-code-only
-            found.append(Frame(file=_file_of(path), line=int(line), function=function, source=source))
-    return found[::-1]
+            frames.append(StackFrame(file=_file_of(path), line=int(line), function=function, source=source))
+    return frames[::-1]
 
 
 STACK_CHARACTERS = 2000
@@ -103,7 +103,7 @@ def shortened(stack: str, characters: int = STACK_CHARACTERS) -> str:
     return stack[-characters:]
 
 
-def guilty_frame(stack: str) -> Frame | None:
+def guilty_frame(stack: str) -> StackFrame | None:
     """The innermost frame of our own code, or None if there is none. What a third party's code raises is our call's
     fault until shown otherwise."""
     return next(iter(own_frames(stack)), None)
@@ -124,5 +124,5 @@ def is_defect(wanted: str, error_type: str, stack: str) -> bool:
     return wanted in (fingerprint(error_type, stack), former)  # guard: fingerprints-former-name
 
 
-def _place(error_type: str, frame: Frame | None) -> str:
+def _place(error_type: str, frame: StackFrame | None) -> str:
     return f"{error_type}@{'?' if frame is None else f'{_named(frame.file)}:{frame.function}'}"

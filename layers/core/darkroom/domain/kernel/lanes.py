@@ -32,7 +32,7 @@ FETCH_DRAIN_FLOOR_PER_SECOND = FETCH_WORKERS / FETCH_SECONDS
 LANE_DELAY_SECONDS = 900
 """The longest delay of a message in a lane: SQS's DelaySeconds is at most 15 minutes."""
 
-COSTLIEST_PHOTO_SECONDS = 5.0
+WORST_CASE_PHOTO_SECONDS = 5.0
 """How long a worker is busy with a photo and the costliest recipe."""
 
 USUAL_PHOTO_SECONDS = 0.25
@@ -56,7 +56,7 @@ class Lane:
     @property
     def drain_floor_per_second(self) -> float:
         """The rate of images that its workers keep even if every image has the costliest recipe."""
-        return self.concurrency / COSTLIEST_PHOTO_SECONDS
+        return self.concurrency / WORST_CASE_PHOTO_SECONDS
 
     def first_look_at(self, begins_at: Milliseconds) -> Milliseconds:
         """When the sweeper first looks at an image that could begin at `begins_at`: after twice the service level, by

@@ -27,7 +27,7 @@ UPDATE_SECONDS = 3600
 minutes, and until its end the version before it sends messages too."""
 
 
-class Mistrust(StrEnum):
+class VerificationFailure(StrEnum):
     """Why a message does not verify."""
 
     UNSIGNED = "unsigned"
@@ -43,7 +43,7 @@ class Mistrust(StrEnum):
 class NotVerified(ValueError):
     """A message does not verify; `mistrust` says why."""
 
-    def __init__(self, mistrust: Mistrust) -> None:
+    def __init__(self, mistrust: VerificationFailure) -> None:
         super().__init__(mistrust.value)
         self.mistrust = mistrust
 
@@ -82,10 +82,10 @@ def sign(*, key_id: str, secret: str, queue: str, group: str, body: str) -> Sign
 
 def read_signature(text: str) -> Signature:
     """The signature that a message carries. Raises NotVerified."""
-    found = _SIGNATURE.fullmatch(text)
-    if found is None:
-        raise NotVerified(Mistrust.MALFORMED)
-    return Signature(key_id=found[2], digest=found[1])
+    match = _SIGNATURE.fullmatch(text)
+    if match is None:
+        raise NotVerified(VerificationFailure.MALFORMED)
+    return Signature(key_id=match[2], digest=match[1])
 
 
 def may_sign(created_at: Milliseconds, now: Milliseconds) -> bool:

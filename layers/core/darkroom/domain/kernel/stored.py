@@ -42,7 +42,7 @@ class Stored:
         """The change in an event, none if it has none. Raises ValueError for what `written` did not write."""
         if written is None:
             return cls()
-        if not isinstance(written, Mapping) or not all(type(one) is int for one in written.values()):
+        if not isinstance(written, Mapping) or not all(type(figure) is int for figure in written.values()):
             raise ValueError(f"{written!r} is not a change of what is stored")
         return cls(size_bytes=written.get("bytes", 0), images=written.get("images", 0))
 

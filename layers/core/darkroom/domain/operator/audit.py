@@ -29,7 +29,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class AuditEntry:
     """What one action did, or is about to: entries of an action share `action_id`.
 
     `about` are the words by which it was chosen (a queue, a cause, a tenant's id), `targets` the ids of what was
@@ -51,17 +51,19 @@ class Entry:
 class Recorded:
     """An entry as it is in the log: who acted, by the ARN that AWS knows them by, and on which stack."""
 
-    entry: Entry
+    entry: AuditEntry
     actor: str
     stack: str
 
 
-def split(entry: Entry) -> Iterator[Entry]:
+def split(entry: AuditEntry) -> Iterator[AuditEntry]:
     """The entry, as several if it has many targets; all but the last are `going_on`."""
     *earlier, last = list(batched(entry.targets, MOST_TARGETS, strict=False)) or [()]
     for targets in earlier:
-        yield Entry(action_id=entry.action_id, action=entry.action, state=State.GOING_ON, at=entry.at, targets=targets)
-    yield Entry(**{**vars(entry), "targets": last})
+        yield AuditEntry(
+            action_id=entry.action_id, action=entry.action, state=State.GOING_ON, at=entry.at, targets=targets
+        )
+    yield AuditEntry(**{**vars(entry), "targets": last})
 
 
 def document(recorded: Recorded) -> dict[str, Any]:
@@ -85,17 +87,17 @@ def document(recorded: Recorded) -> dict[str, Any]:
 def read_document(text: str, at: Milliseconds) -> Recorded | None:
     """The entry that a line of the log holds, written at `at`; None if this version cannot read it."""
     try:
-        told = json.loads(text)
-        entry = Entry(
-            action_id=str(told["action_id"]),
-            action=str(told["action"]),
-            state=State(told["state"]),
+        document = json.loads(text)
+        entry = AuditEntry(
+            action_id=str(document["action_id"]),
+            action=str(document["action"]),
+            state=State(document["state"]),
             at=at,
-            about=dict(told["about"]),
-            targets=tuple(map(str, told["targets"])),
-            counts={str(name): int(count) for name, count in told["counts"].items()},
-            error=None if told["error"] is None else str(told["error"]),
+            about=dict(document["about"]),
+            targets=tuple(map(str, document["targets"])),
+            counts={str(name): int(count) for name, count in document["counts"].items()},
+            error=None if document["error"] is None else str(document["error"]),
         )
-        return Recorded(entry=entry, actor=str(told["actor"]), stack=str(told["stack"]))
+        return Recorded(entry=entry, actor=str(document["actor"]), stack=str(document["stack"]))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None

@@ -130,20 +130,20 @@ class Alarm:
     @property
     def effect(self) -> str:
         """What it means, for users and their images."""
-        found = _DESCRIPTION.fullmatch(self.description)
-        return self.description if found is None else found[1]
+        match = _DESCRIPTION.fullmatch(self.description)
+        return self.description if match is None else match[1]
 
     @property
     def command(self) -> str | None:
         """The command to begin with, without the options that reach the stack; None if the description has none."""
-        found = _DESCRIPTION.fullmatch(self.description)
-        return None if found is None else found[2]
+        match = _DESCRIPTION.fullmatch(self.description)
+        return None if match is None else match[2]
 
     @property
     def section(self) -> str | None:
         """The section of the runbook, if the description names one."""
-        found = _DESCRIPTION.fullmatch(self.description)
-        return None if found is None else found[3]
+        match = _DESCRIPTION.fullmatch(self.description)
+        return None if match is None else match[3]
 
 
 def causes_of(incident: Alarm, on: Iterable[Alarm]) -> tuple[Alarm, ...]:
@@ -219,15 +219,18 @@ def lane_waits(
 
 def working(rows: Iterable[Image], *, now: Milliseconds) -> tuple[Working, ...]:
     """The images in work among these rows, the longest first."""
-    found = []
+    working_images = []
     for row in rows:
         if row.status is not Status.PROCESSING:
             continue
-        latest = next((one for one in reversed(row.attempts) if (one.run, one.number) == (row.run, row.attempt)), None)
+        latest = next(
+            (attempt for attempt in reversed(row.attempts) if (attempt.run, attempt.number) == (row.run, row.attempt)),
+            None,
+        )
         is_lost = lease_lapsed(row, now)
         # guard: top-sweep-return-lost-only
         looks = [instant for instant in (row.due_at, row.not_before) if instant is not None] if is_lost else []
-        found.append(
+        working_images.append(
             Working(
                 image_id=row.image_id,
                 tenant_id=row.tenant_id,
@@ -240,7 +243,7 @@ def working(rows: Iterable[Image], *, now: Milliseconds) -> tuple[Working, ...]:
                 returns_by=max(looks) + SWEEP_INTERVAL_SECONDS * 1000 if looks else None,
             )
         )
-    return tuple(sorted(found, key=lambda one: (one.since or 0, one.image_id)))
+    return tuple(sorted(working_images, key=lambda image: (image.since or 0, image.image_id)))
 
 
 # ── Scheduled images ─────────────────────────────────────────────────────────────────────────────────────────────────

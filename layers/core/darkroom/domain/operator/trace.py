@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from darkroom.domain.images.image import Attempt, Image, Status
-from darkroom.domain.images.marks import MARKS
+from darkroom.domain.images.timeline import MARKS
 from darkroom.domain.kernel.instants import Milliseconds, from_rfc3339, timestamp
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryStatus
 from darkroom.domain.webhooks.row_events import events_of
@@ -107,10 +107,10 @@ class Trace:
 def requests_in(image: Image, lines: Iterable[LogLine]) -> tuple[str, ...]:
     """The ids of the requests about an image: the one that it came with first, which its row knows unless it is a
     tombstone, then those that its lines know."""
-    found = [image.correlation_id] if image.correlation_id else []
+    request_ids = [image.correlation_id] if image.correlation_id else []
     ordered = sorted(lines, key=lambda line: (line.message != "run", line.at))
-    found += [line.text("correlation_id") for line in ordered if line.message == "run" or line.source in ROUTES]
-    return tuple(dict.fromkeys(filter(None, found)))
+    request_ids += [line.text("correlation_id") for line in ordered if line.message == "run" or line.source in ROUTES]
+    return tuple(dict.fromkeys(filter(None, request_ids)))
 
 
 def trace_of(image: Image, lines: Sequence[LogLine], deliveries: Sequence[Delivery], *, now: Milliseconds) -> Trace:
@@ -186,19 +186,19 @@ class _Attempted:
 
 
 def _attempts(image: Image, lines: Sequence[LogLine], now: Milliseconds) -> Iterator[_Attempted]:
-    described = {(one.run, one.number): one for one in image.attempts}
-    told = {
+    described = {(attempt.run, attempt.number): attempt for attempt in image.attempts}
+    run_line_by_key = {
         (int(line.fields["run"]), int(line.fields["attempt"])): line
         for line in lines
         if line.message == "run" and {"run", "attempt", "milliseconds", "accepted_at"} <= line.fields.keys()
     }
     causes = _causes_in(lines)
-    for key in sorted(described.keys() | told.keys()):
+    for key in sorted(described.keys() | run_line_by_key.keys()):
         attempt = described.get(key)
         cause = causes.get(key, "")
         if attempt is not None and attempt.cause is not None:
             cause = f"{attempt.cause.error_type}: {attempt.cause.message}"
-        line = told.get(key)
+        line = run_line_by_key.get(key)
         if line is not None:
             yield _told_attempt(*key, line, cause)
         elif attempt is not None:
@@ -286,7 +286,7 @@ def _waits(image: Image, attempts: Sequence[_Attempted]) -> Iterator[Step]:
         yield _wait(image.created_at, began, comes)
     ready = max(began, image.process_at or 0)
     if ready > began:
-        until = min([ready, *filter(None, [image.completed_at]), *(one.step.at for one in attempts)])
+        until = min([ready, *filter(None, [image.completed_at]), *(attempt.step.at for attempt in attempts)])
         is_waiting = image.status is Status.SCHEDULED
         yield _wait(began, None if is_waiting else until, "waits for its time", f"until {_to_the_second(ready)}")
         if is_waiting or (until < ready and not attempts):
@@ -367,16 +367,20 @@ SOON_MILLISECONDS = 60_000
 def _deliveries(image: Image, deliveries: Sequence[Delivery], lines: Sequence[LogLine]) -> Iterator[Step]:
     """Its deliveries to webhooks, attempt by attempt: from their rows, and where there is none any more, from lines."""
     for delivery in deliveries:
-        for one in delivery.attempts:
-            is_success = one.status is not None and 200 <= one.status < 300
-            is_open = one.milliseconds is None and delivery.status is DeliveryStatus.SENDING
-            what = "under way" if is_open else one.error or ("no answer" if one.status is None else str(one.status))
+        for attempt in delivery.attempts:
+            is_success = attempt.status is not None and 200 <= attempt.status < 300
+            is_open = attempt.milliseconds is None and delivery.status is DeliveryStatus.SENDING
+            what = (
+                "under way"
+                if is_open
+                else attempt.error or ("no answer" if attempt.status is None else str(attempt.status))
+            )
             yield Step(
                 kind="delivery",
-                at=one.started_at,
-                until=None if is_open else one.started_at + (one.milliseconds or 0),
+                at=attempt.started_at,
+                until=None if is_open else attempt.started_at + (attempt.milliseconds or 0),
                 title=f"{delivery.event_type} to {delivery.endpoint_id}",
-                detail=what if one.number == 1 else f"{what}, attempt {one.number}",
+                detail=what if attempt.number == 1 else f"{what}, attempt {attempt.number}",
                 level="info" if is_success or is_open else "warning",
             )
         if delivery.status is DeliveryStatus.WAITING:
@@ -389,7 +393,7 @@ def _deliveries(image: Image, deliveries: Sequence[Delivery], lines: Sequence[Lo
                 detail="waits" if delivery.due_at is None else f"waits until {_to_the_second(delivery.due_at)}",
             )
     types = {event.event_id: event.type.value for event in events_of(image)}
-    known = {(one.endpoint_id, one.event_id) for one in deliveries}
+    known = {(delivery.endpoint_id, delivery.event_id) for delivery in deliveries}
     for line in lines:
         of = (line.text("webhook_id"), line.text("event_id"))
         # guard: trace-delivery-told-once

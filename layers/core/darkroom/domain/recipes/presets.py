@@ -48,8 +48,8 @@ def presets_from(written: Mapping[str, Mapping[str, Any]]) -> dict[str, Recipe]:
             problems = "; ".join(f"{name}.{problem}" for problem in error.problems)
             raise InvalidPreset(f"domain/recipes/presets.py: {problems}") from error
         if presets[name].overlay_images:  # guard: overlays-none-in-presets
-            told = "overlays are images of one tenant, and presets are for all: they belong in a recipe of its own"
-            raise InvalidPreset(f"domain/recipes/presets.py: {name}.variants: {told}")
+            message = "overlays are images of one tenant, and presets are for all: they belong in a recipe of its own"
+            raise InvalidPreset(f"domain/recipes/presets.py: {name}.variants: {message}")
     return presets
 
 

@@ -386,8 +386,10 @@ class Recipe(_Model):
     @model_validator(mode="after")
     def _has_few_overlay_images(self) -> Self:
         if len(self.overlay_images) > MAX_OVERLAYS:  # guard: overlays-per-recipe-bound
-            told = f"the overlays are {len(self.overlay_images)} different images; at most {MAX_OVERLAYS} are allowed"
-            raise _field_problem("variants", told)
+            message = (
+                f"the overlays are {len(self.overlay_images)} different images; at most {MAX_OVERLAYS} are allowed"
+            )
+            raise _field_problem("variants", message)
         return self
 
     @property
@@ -418,7 +420,7 @@ class Recipe(_Model):
         known = [variant.name for variant in self.variants]
         unknown = sorted(wanted.difference(known))
         if unknown or not wanted:
-            told = f"There is no variant {unknown[0][:32]!r}" if unknown else "No variant is named"
-            raise Rejected("unknown_variants", f"{told}. Known variants: {', '.join(known)}.")
-        # guard: recipes-edits-kept
-        return self.model_copy(update={"variants": tuple(one for one in self.variants if one.name in wanted)})
+            problem = f"There is no variant {unknown[0][:32]!r}" if unknown else "No variant is named"
+            raise Rejected("unknown_variants", f"{problem}. Known variants: {', '.join(known)}.")
+        chosen = tuple(variant for variant in self.variants if variant.name in wanted)
+        return self.model_copy(update={"variants": chosen})  # guard: recipes-edits-kept

@@ -58,11 +58,11 @@ def _recipe(read: Callable[[], Recipe]) -> Recipe:
     except ValidationError as error:
         raise InvalidRecipe(_problems_of(error)) from error
     if recipe.work_pixels > MAX_WORK_PIXELS:
-        told = (
+        message = (
             f"add up to {recipe.work_pixels / 1e6:.1f} megapixels of work; at most {MAX_WORK_PIXELS / 1e6:.1f} are "
             f"allowed. {COUNTED_AS} Ask for fewer or smaller variants, or give both sides"
         )
-        raise InvalidRecipe((FieldProblem(field="variants", message=told),))
+        raise InvalidRecipe((FieldProblem(field="variants", message=message),))
     return recipe
 
 

@@ -24,7 +24,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class Ring:
     """A ring of the wheel. Images up to `horizon_seconds` ahead wait here in slots of `width_seconds`; a slot wakes
     `lead_seconds` before it begins, so that its images can move on before their time."""
 
@@ -36,13 +36,13 @@ class Level:
 
 # A release sends its messages with each one's remaining delay: lead and width together are what a lane can hold. The
 # lead is the time that a release may lose to crashes, retries and throttling before anything is late.
-RELEASE = Level(name="release", horizon_seconds=6 * _HOUR, width_seconds=10 * _MINUTE, lead_seconds=5 * _MINUTE)
+RELEASE = Ring(name="release", horizon_seconds=6 * _HOUR, width_seconds=10 * _MINUTE, lead_seconds=5 * _MINUTE)
 
 WHEEL = (
     RELEASE,
-    Level(name="hours", horizon_seconds=7 * _DAY, width_seconds=6 * _HOUR, lead_seconds=_HOUR),
-    Level(name="days", horizon_seconds=28 * _DAY, width_seconds=7 * _DAY, lead_seconds=6 * _HOUR),
-    Level(name="weeks", horizon_seconds=400 * _DAY, width_seconds=28 * _DAY, lead_seconds=_DAY),
+    Ring(name="hours", horizon_seconds=7 * _DAY, width_seconds=6 * _HOUR, lead_seconds=_HOUR),
+    Ring(name="days", horizon_seconds=28 * _DAY, width_seconds=7 * _DAY, lead_seconds=6 * _HOUR),
+    Ring(name="weeks", horizon_seconds=400 * _DAY, width_seconds=28 * _DAY, lead_seconds=_DAY),
 )
 
 SOON_SECONDS = 900
@@ -65,7 +65,7 @@ _LATEST_WAKING: Milliseconds = 253_402_300_799_000
 """The end of the year 9999, the latest Timestamp of Step Functions."""
 
 
-class Entry(BaseModel):
+class HeldMessage(BaseModel):
     """One waiting image: the contents of its message, and until when it waits."""
 
     model_config = ConfigDict(frozen=True)
@@ -109,7 +109,7 @@ class UnreadableBatch(ValueError):
     its images."""
 
 
-def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str]) -> str | None:
+def unplaceable_because(entry: HeldMessage, now: Milliseconds, lanes: Container[str]) -> str | None:
     """Why this version can neither send nor hold the image, or None if it can."""
     if entry.message.lane not in lanes:  # guard: hold-unknown-lane
         return f"no lane of this version is called {entry.message.lane!r}"
@@ -126,7 +126,7 @@ class Batch:
 
     level: str
     wake_at: Milliseconds
-    entries: tuple[Entry, ...]
+    entries: tuple[HeldMessage, ...]
 
     @property
     def is_release(self) -> bool:
@@ -203,7 +203,7 @@ def read_batch(dumped: bytes) -> Batch:
     try:
         document = _Document.model_validate_json(_decompressed(dumped))
         entries = tuple(
-            Entry(
+            HeldMessage(
                 message=Message(
                     image_id=image_id, tenant_id=group.tenant_id, lane=group.lane, run=run, schedule=schedule
                 ),
@@ -230,21 +230,21 @@ def _decompressed(dumped: bytes) -> bytes:
     return text
 
 
-def is_near(entry: Entry, now: Milliseconds) -> bool:
+def is_near(entry: HeldMessage, now: Milliseconds) -> bool:
     """Whether the image's lane can hold its message itself."""
     return entry.process_at <= now + LANE_DELAY_SECONDS * 1000
 
 
-def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
+def batches_of(entries: Iterable[HeldMessage], now: Milliseconds) -> Iterator[Batch]:
     """The batches in which these images wait; none of the images may be near (`is_near`).
 
     If enough of them fall into one release slot, they wait there. All others wait on the ring for their distance, in
     smaller batches, and are held once more as their time nears.
     """
-    by_release: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+    by_release: dict[tuple[str, int], list[HeldMessage]] = defaultdict(list)
     for entry in entries:
         by_release[entry.message.lane, _slot(RELEASE, entry.process_at)].append(entry)
-    crumbs: dict[tuple[Level, int, str], list[Entry]] = defaultdict(list)
+    crumbs: dict[tuple[Ring, int, str], list[HeldMessage]] = defaultdict(list)
     for (_, slot), members in by_release.items():
         if len(members) >= FULL_SLOT:
             yield from _batches(RELEASE, slot, members)
@@ -257,7 +257,7 @@ def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
         yield from _batches(level, slot, members)
 
 
-def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
+def level_of(process_at: Milliseconds, now: Milliseconds) -> Ring:
     """The ring on which an image waits: by its distance, but never a slot that wakes soon or has woken.
 
     An image that comes out of such a slot must not go back into it, even if clocks differ: the same images would make
@@ -273,20 +273,20 @@ def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
     return chosen
 
 
-def _slot(level: Level, instant: Milliseconds) -> int:
+def _slot(level: Ring, instant: Milliseconds) -> int:
     return instant // (level.width_seconds * 1000)
 
 
-def _wakes_at(level: Level, slot: int) -> Milliseconds:
+def _wakes_at(level: Ring, slot: int) -> Milliseconds:
     # In the future, for an image that is not near; and a whole second: Step Functions truncates a Timestamp's
     # milliseconds.
     return (slot * level.width_seconds - level.lead_seconds) * 1000
 
 
-def _batches(level: Level, slot: int, members: Sequence[Entry]) -> Iterator[Batch]:
+def _batches(level: Ring, slot: int, members: Sequence[HeldMessage]) -> Iterator[Batch]:
     for part in batched(sorted(members, key=_order), BATCH_LIMIT, strict=False):
         yield Batch(level=level.name, wake_at=_wakes_at(level, slot), entries=part)
 
 
-def _order(entry: Entry) -> tuple[int, str, int]:
+def _order(entry: HeldMessage) -> tuple[int, str, int]:
     return entry.process_at, entry.message.image_id, entry.message.schedule

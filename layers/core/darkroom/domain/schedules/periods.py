@@ -44,9 +44,11 @@ def day_period(day: date, zone: tzinfo) -> Period:
 def hour_periods(day: date, zone: tzinfo) -> tuple[Period, ...]:
     """The hours of that day: 24, or 23 or 25; the last is shorter if clocks change by half an hour. Raises
     OverflowError as `day_period` does."""
-    whole = day_period(day, zone)
-    starts = range(whole.starts_at, whole.ends_at, _HOUR_MILLISECONDS)
-    return tuple(Period(starts_at=start, ends_at=min(start + _HOUR_MILLISECONDS, whole.ends_at)) for start in starts)
+    whole_day = day_period(day, zone)
+    starts = range(whole_day.starts_at, whole_day.ends_at, _HOUR_MILLISECONDS)
+    return tuple(
+        Period(starts_at=start, ends_at=min(start + _HOUR_MILLISECONDS, whole_day.ends_at)) for start in starts
+    )
 
 
 def days_later(instant: Milliseconds, days: int, zone: tzinfo) -> Milliseconds:

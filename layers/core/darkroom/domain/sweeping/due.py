@@ -21,9 +21,9 @@ from darkroom.domain.images.transitions import (
     MAX_FETCH_CLAIMS,
     SWEEP_INTERVAL_SECONDS,
     expire,
+    expire_upload,
     give_up,
     give_up_fetch,
-    never_came,
 )
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_DRAIN_FLOOR_PER_SECOND, Lane
@@ -92,11 +92,11 @@ class Remove:
 
 @dataclass(frozen=True, kw_only=True)
 class LookForUpload:
-    """Its upload should have arrived by now: `came` is the row if it has, and a reminder is sent; `never_came` is the
+    """Its upload should have arrived by now: `arrived` is the row if it has, and a reminder is sent; `expired` is the
     row if it has not."""
 
-    came: Image
-    never_came: Image
+    arrived: Image
+    expired: Image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,17 +106,17 @@ class Refetch:
     image: Image
 
 
-type Duty = Rescue | Wait | PlaceDeadLetter | Remove | LookForUpload | Refetch | GiveUp | Expire | NothingToDo
+type DueAction = Rescue | Wait | PlaceDeadLetter | Remove | LookForUpload | Refetch | GiveUp | Expire | NothingToDo
 
 
-def look_at_due(
+def decide_due(
     image: Image,
     *,
     now: Milliseconds,
     backlog: int,
     releasing_until: Milliseconds,
     service: Mapping[str, Lane],
-) -> Duty:
+) -> DueAction:
     """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, or in the fetch queue if
     it is being fetched; `releasing_until` is when the lane's reservations for releases end, and `service` is each
     lane's deployed configuration.
@@ -172,7 +172,7 @@ def _look_for_bytes(image: Image, now: Milliseconds, backlog: int) -> LookForUpl
     pushed_out = _pushed_out(image, now)
     later = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
     if image.status is Status.AWAITING_UPLOAD:
-        return LookForUpload(came=later, never_came=never_came(image, now=now))
+        return LookForUpload(arrived=later, expired=expire_upload(image, now=now))
     if image.attempt >= MAX_FETCH_CLAIMS:
         return GiveUp(image=give_up_fetch(image, now=now))
     begins_at = image.not_before or now

@@ -90,9 +90,9 @@ def _check(text: str) -> str:
 
 def key_id_of(text: str) -> str | None:
     """The id of a key, or None for anything but a whole key: another text, part of a key, or one with a typo."""
-    found = _KEY.fullmatch(text)
+    match = _KEY.fullmatch(text)
     # guard: key-typo-checksum
-    return found["id"] if found is not None and found["check"] == _check(found["checked"]) else None
+    return match["id"] if match is not None and match["check"] == _check(match["checked"]) else None
 
 
 def is_key_id(text: str) -> bool:
@@ -109,7 +109,7 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(b"darkroom api key v1\0" + key.encode()).hexdigest()
 
 
-def opens(key: str, stored: ApiKey | None) -> bool:
+def matches_key(key: str, stored: ApiKey | None) -> bool:
     """Whether `key` is the stored one. It takes the same time if none is stored, and wherever the digests differ."""
     digest = _NO_DIGEST if stored is None else stored.digest
     return hmac.compare_digest(digest_of(key), digest) and stored is not None
@@ -117,5 +117,5 @@ def opens(key: str, stored: ApiKey | None) -> bool:
 
 def bearer_token(authorization: str) -> str | None:
     """The token of an `Authorization: Bearer …` header (RFC 6750, section 2.1; the scheme's case does not matter)."""
-    found = _BEARER.fullmatch(authorization.strip())
-    return None if found is None else found["token"]
+    match = _BEARER.fullmatch(authorization.strip())
+    return None if match is None else match["token"]

@@ -10,7 +10,7 @@ from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.kernel.stored import NOTHING, Stored
 
 if TYPE_CHECKING:
-    from darkroom.domain.events.event import Heard
+    from darkroom.domain.events.event import ReceivedEvent
 
 DAY_MILLISECONDS = 24 * 3600 * 1000
 
@@ -42,7 +42,7 @@ class Usage:
     variant_pixels: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        sums = (one + another for one, another in zip(astuple(self), astuple(other), strict=True))
+        sums = (left + right for left, right in zip(astuple(self), astuple(other), strict=True))
         return Usage(**dict(zip(self.__dataclass_fields__, sums, strict=True)))
 
 
@@ -59,7 +59,7 @@ class Count:
     forget_at: Milliseconds
 
 
-def count_of(event: Heard, now: Milliseconds) -> Count | None:
+def count_of(event: ReceivedEvent, now: Milliseconds) -> Count | None:
     """What the event adds, None if it adds nothing. Raises ValueError for a figure that is none.
 
     An event that was published again after its image was deleted has no figures: then it adds none.
@@ -99,12 +99,12 @@ def transactions_of(counts: Iterable[Count]) -> Iterator[list[Count]]:
     batch: list[Count] = []
     items: set[tuple[str, ...]] = set()
     for count in sorted(counts, key=lambda count: (count.tenant_id, count.day)):
-        its = {(count.event_id,), (count.tenant_id, count.day), (count.tenant_id, "", "stored")}
-        if len(items | its) > MOST_ITEMS:  # guard: usage-transaction-size-bound
+        items_of_count = {(count.event_id,), (count.tenant_id, count.day), (count.tenant_id, "", "stored")}
+        if len(items | items_of_count) > MOST_ITEMS:  # guard: usage-transaction-size-bound
             yield batch
             batch, items = [], set()
         batch.append(count)
-        items |= its
+        items |= items_of_count
     if batch:
         yield batch
 

@@ -103,7 +103,7 @@ class DisabledBy(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Secret:
+class SigningSecret:
     """One of an endpoint's secrets: it is derived from its `generation` and stored nowhere. A replaced one signs until
     `until`."""
 
@@ -112,7 +112,7 @@ class Secret:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flight:
+class InFlight:
     """A delivery on its way by the receipt `claimed_by`, or one that was called and has its place kept if that is None;
     after `until` nothing was heard of it."""
 
@@ -122,7 +122,7 @@ class Flight:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recovery:
+class RecoveryProgress:
     """Failed deliveries of events since `since` are opened again, page by page: those after `after` are left, and
     `pages` are done."""
 
@@ -157,7 +157,7 @@ class Endpoint:
     disabled_by: DisabledBy | None = None
     disabled_at: Milliseconds | None = None
     disabled_version: int | None = None
-    secrets: tuple[Secret, ...] = (Secret(generation=1),)
+    secrets: tuple[SigningSecret, ...] = (SigningSecret(generation=1),)
     failures: int = 0
     unreached: int = 0
     failing_since: Milliseconds | None = None
@@ -169,11 +169,11 @@ class Endpoint:
     probe: str | None = None
     probe_at: Milliseconds | None = None
     successes: int = RAMP_SUCCESSES * MAX_FLIGHTS
-    flights: tuple[Flight, ...] = ()
+    flights: tuple[InFlight, ...] = ()
     crowded_at: Milliseconds | None = None
     quick: int = 0
     widened_at: Milliseconds | None = None
-    recovery: Recovery | None = None
+    recovery: RecoveryProgress | None = None
     due_at: Milliseconds | None = None
     woken_at: Milliseconds | None = None
 
@@ -280,7 +280,7 @@ def disable(endpoint: Endpoint, by: DisabledBy, *, now: Milliseconds) -> Endpoin
 
 def recover(endpoint: Endpoint, *, since: Milliseconds, now: Milliseconds) -> Endpoint:
     """The row, enabled, whose failed deliveries of events since then are opened again by the sweeper."""
-    return replace(enable(endpoint, now=now), successes=0, recovery=Recovery(since=since), due_at=now)
+    return replace(enable(endpoint, now=now), successes=0, recovery=RecoveryProgress(since=since), due_at=now)
 
 
 def rotate(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint | None:
@@ -290,10 +290,10 @@ def rotate(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint | None:
         return None
     until = now + ROTATION_SECONDS * SECOND
     replaced = tuple(secret if secret.until is not None else replace(secret, until=until) for secret in signing)
-    return replace(endpoint, secrets=(Secret(generation=signing[0].generation + 1), *replaced))
+    return replace(endpoint, secrets=(SigningSecret(generation=signing[0].generation + 1), *replaced))
 
 
-def signing_secrets(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Secret, ...]:
+def signing_secrets(endpoint: Endpoint, *, now: Milliseconds) -> tuple[SigningSecret, ...]:
     """The secrets that sign now, the newest first."""
     # guard: webhook-replaced-secret-signs
     return tuple(secret for secret in endpoint.secrets if secret.until is None or secret.until > now)
@@ -302,7 +302,7 @@ def signing_secrets(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Secret, .
 # ── What may be sent to it now ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class NotNow(StrEnum):
+class Deferral(StrEnum):
     """Why a delivery cannot be sent now; it waits in its row."""
 
     DISABLED = "disabled"
@@ -310,15 +310,15 @@ class NotNow(StrEnum):
     BUSY = "busy"
 
 
-def take_off(
+def acquire_slot(
     endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Milliseconds, others: Sequence[Endpoint] = ()
-) -> Endpoint | NotNow:
+) -> Endpoint | Deferral:
     """The row with the delivery on its way, or why it has to wait. `others` are the tenant's others at its host."""
     if not endpoint.is_enabled:
-        return NotNow.DISABLED  # guard: webhook-disabled-endpoint-refused
+        return Deferral.DISABLED  # guard: webhook-disabled-endpoint-refused
     places = in_flight(endpoint, now=now)
     # guard: webhook-call-expires
-    is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in places)
+    is_called = any(flight.delivery_id == delivery_id and flight.claimed_by is None for flight in places)
     if endpoint.rests_until is not None and not is_called:  # guard: webhook-called-may-pass-rest
         # The delivery's own row says when it may try again: here only whether it is the one that tries, or the other
         # that was called. One that is older may try as well: it failed before, and was on the way to its next
@@ -326,63 +326,65 @@ def take_off(
         # guard: webhook-older-than-probe-tries
         is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
         if not is_probe:  # guard: webhook-resting-endpoint-one-probe
-            return NotNow.RESTING
+            return Deferral.RESTING
     if is_held((endpoint, *others)) and not is_called:  # guard: webhook-host-single-scout
-        return NotNow.RESTING
-    flights = in_flight(release(endpoint, delivery_id), now=now)  # guard: webhook-called-takes-kept-place
+        return Deferral.RESTING
+    flights = in_flight(release_reservation(endpoint, delivery_id), now=now)  # guard: webhook-called-takes-kept-place
     # guard: webhook-endpoint-flight-limit
     if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
-        return NotNow.BUSY
+        return Deferral.BUSY
     # guard: webhook-host-flight-limit
-    if not is_called and len(flights) + sum(len(in_flight(one, now=now)) for one in others) >= MAX_FLIGHTS:
-        return NotNow.BUSY
+    if not is_called and len(flights) + sum(len(in_flight(other, now=now)) for other in others) >= MAX_FLIGHTS:
+        return Deferral.BUSY
     # With the receipt, two messages of a delivery never write the same row. Otherwise the second would take the first
     # one's write for its own whose answer was lost, and then end that one's flight.
     # guard: webhook-flight-names-receipt
-    flight = Flight(delivery_id=delivery_id, claimed_by=claimed_by, until=now + FLIGHT_SECONDS * SECOND)
+    flight = InFlight(delivery_id=delivery_id, claimed_by=claimed_by, until=now + FLIGHT_SECONDS * SECOND)
     return replace(endpoint, flights=(*flights, flight))
 
 
-def call(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpoint:
+def reserve_slot(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpoint:
     """The row with a place kept for that delivery, which waits for its turn; unchanged if there is none. So what is
     called is never more than there is room for, however many call."""
     flights = in_flight(endpoint, now=now)
     if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
         return endpoint  # guard: webhook-called-room-bound
-    kept = Flight(delivery_id=delivery_id, until=now + FLIGHT_SECONDS * SECOND)
+    kept = InFlight(delivery_id=delivery_id, until=now + FLIGHT_SECONDS * SECOND)
     return replace(endpoint, flights=(*flights, kept))
 
 
-def release(endpoint: Endpoint, delivery_id: str) -> Endpoint:
+def release_reservation(endpoint: Endpoint, delivery_id: str) -> Endpoint:
     """The row without the place that was kept for that delivery."""
-    flights = tuple(one for one in endpoint.flights if one.delivery_id != delivery_id or one.claimed_by is not None)
+    flights = tuple(
+        flight for flight in endpoint.flights if flight.delivery_id != delivery_id or flight.claimed_by is not None
+    )
     return replace(endpoint, flights=flights)
 
 
 def pass_over(endpoint: Endpoint, delivery_id: str) -> Endpoint:
     """The row after that delivery turned out to be unreadable: no place is kept for it, and if it was to try the
     endpoint, another does."""
-    released = release(endpoint, delivery_id)
+    released = release_reservation(endpoint, delivery_id)
     return replace(released, probe=None, probe_at=None) if released.probe == delivery_id else released
 
 
-def in_flight(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Flight, ...]:
+def in_flight(endpoint: Endpoint, *, now: Milliseconds) -> tuple[InFlight, ...]:
     """The deliveries on their way and those that were called, without those that were lost there."""
     return tuple(flight for flight in endpoint.flights if flight.until > now)
 
 
-def crowd(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+def mark_saturated(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
     """The row after a delivery had to wait for its turn: each that ends calls the next. It changes once a second."""
     has_changed = endpoint.crowded_at is not None and 0 <= now - endpoint.crowded_at < SECOND
     return endpoint if has_changed else replace(endpoint, crowded_at=now)
 
 
-def uncrowd(endpoint: Endpoint) -> Endpoint:
+def clear_saturated(endpoint: Endpoint) -> Endpoint:
     """The row when no delivery waits for its turn."""
     return replace(endpoint, crowded_at=None)
 
 
-def land(endpoint: Endpoint, delivery_id: str) -> Endpoint:
+def release_slot(endpoint: Endpoint, delivery_id: str) -> Endpoint:
     """The row without that delivery on its way, of which nothing was learnt."""
     flights = tuple(flight for flight in endpoint.flights if flight.delivery_id != delivery_id)
     return replace(endpoint, flights=flights)
@@ -396,7 +398,7 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, milliseconds: int, now: Mil
     # guard: webhook-runway-opens-if-crowded
     is_widened = endpoint.widened_at is None and quick >= QUICK_TO_WIDEN and endpoint.crowded_at is not None
     return replace(
-        land(endpoint, delivery_id),
+        release_slot(endpoint, delivery_id),
         failures=0,
         unreached=0,
         failing_since=None,
@@ -427,7 +429,7 @@ def fail(
     """The row after that delivery has failed, in its first attempt or a later one, and will be tried again at
     `retry_at` (None: never). It `was_unreached` if no connection to its host came about."""
     failed = replace(
-        land(endpoint, delivery_id),
+        release_slot(endpoint, delivery_id),
         failures=endpoint.failures + is_first,  # guard: webhook-retries-cause-no-rest
         unreached=endpoint.unreached + is_first if was_unreached else 0,  # guard: webhook-host-rest-unreached-only
         last_failure_at=now,

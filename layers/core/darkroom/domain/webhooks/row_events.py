@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from darkroom.domain.events.event import Event, EventType, event_of_image, events_of_image
+from darkroom.domain.events.event import EventType, PublishedEvent, event_of_image, events_of_image
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.paths import deliveries_path, webhook_path
 from darkroom.domain.webhooks.endpoint import Endpoint
 
 
-def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> Event | None:
+def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> PublishedEvent | None:
     """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
     for one that is gone."""
     match before, after:
@@ -24,7 +24,7 @@ def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) ->
             return None
 
 
-def events_of(row: Image | Endpoint) -> Iterator[Event]:
+def events_of(row: Image | Endpoint) -> Iterator[PublishedEvent]:
     """All events that the row still tells, oldest first, with the ids that they were first published with: an
     endpoint's of the time since it was enabled or recovered, an image's as `events_of_image` says."""
     if isinstance(row, Image):
@@ -33,7 +33,7 @@ def events_of(row: Image | Endpoint) -> Iterator[Event]:
         yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
 
 
-def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:
+def _event_of_endpoint(before: Endpoint, after: Endpoint) -> PublishedEvent | None:
     if before.is_enabled and not after.is_enabled:  # guard: events-endpoint-disabling-once
         return _disabled(after)
     if before.warned_at is None and after.warned_at is not None:  # guard: events-endpoint-warning-once
@@ -41,11 +41,11 @@ def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:
     return None
 
 
-def _failing(endpoint: Endpoint) -> Event | None:
+def _failing(endpoint: Endpoint) -> PublishedEvent | None:
     return _of_endpoint(endpoint, EventType.WEBHOOK_FAILING, version=endpoint.warned_version, time=endpoint.warned_at)
 
 
-def _disabled(endpoint: Endpoint) -> Event | None:
+def _disabled(endpoint: Endpoint) -> PublishedEvent | None:
     return _of_endpoint(
         endpoint,
         EventType.WEBHOOK_DISABLED,
@@ -62,10 +62,10 @@ def _of_endpoint(
     version: int | None,
     time: Milliseconds | None,
     details: Mapping[str, Any] | None = None,
-) -> Event | None:
+) -> PublishedEvent | None:
     if version is None or time is None:
         return None
-    return Event(
+    return PublishedEvent(
         type=kind,
         subject=endpoint.endpoint_id,
         tenant_id=endpoint.tenant_id,

@@ -22,8 +22,8 @@ def entity_tag(image: Image, now: Milliseconds, estimated_seconds: int | None = 
 
 def page_tag(entries: Sequence[tuple[Image, int | None]], following: str | None, now: Milliseconds) -> str:
     """The same of a page of images, each with its estimate, and of the cursor of the page that follows."""
-    told = [[image.image_id, image.version, estimate] for image, estimate in entries]
-    digest = hashlib.sha256(json.dumps([told, following]).encode()).hexdigest()  # guard: list-tag-covers-next-page
+    states = [[image.image_id, image.version, estimate] for image, estimate in entries]
+    digest = hashlib.sha256(json.dumps([states, following]).encode()).hexdigest()  # guard: list-tag-covers-next-page
     return f'W/"{digest[:16]}-{_window(now)}"'  # guard: list-tag-time-window
 
 

@@ -15,8 +15,8 @@ from darkroom.http.kernel.timetables import DURATION_PATTERN, INSTANT_PATTERN
 
 def some_of(words: Iterable[str]) -> Any:
     """A list of some of the words, comma-separated in a query."""
-    one: Any = {"type": "string", "enum": list(dict.fromkeys(words))}
-    return Annotated[list[str], Field(min_length=1, json_schema_extra={"items": one})]
+    item_schema: Any = {"type": "string", "enum": list(dict.fromkeys(words))}
+    return Annotated[list[str], Field(min_length=1, json_schema_extra={"items": item_schema})]
 
 
 WrittenInstant = Annotated[str, Field(json_schema_extra={"format": "date-time", "pattern": f"^{INSTANT_PATTERN}$"})]

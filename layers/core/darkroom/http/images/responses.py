@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from darkroom.domain.images.image import Image, Variant
     from darkroom.domain.kernel.instants import Milliseconds
-    from darkroom.operations.images.list_images import Page
+    from darkroom.operations.images.list_images import ImagePage
 
 
 def headers_of_accepted(image: Image, *, replayed: bool, now: Milliseconds) -> dict[str, str]:
@@ -56,7 +56,7 @@ def image_response(
 
 
 def page_response(
-    page: Page,
+    page: ImagePage,
     estimate_of: Callable[[Image], int | None],
     *,
     thumb_url_of: Callable[[Variant], str] | None,

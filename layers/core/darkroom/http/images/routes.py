@@ -34,7 +34,7 @@ from darkroom.http.kernel.headers import (
     RETRY_AFTER_OF_PAGE,
     RETRY_AFTER_WHILE_UNFINISHED,
 )
-from darkroom.http.kernel.route import Answer, Body, Parameter, Route, one_of
+from darkroom.http.kernel.route import Body, Parameter, Route, RouteAnswer, one_of
 
 ID = Parameter(name="id", place="path", kind=ImageId, description="The image's id.", example=EXAMPLE_ID)
 
@@ -48,12 +48,12 @@ IF_NONE_MATCH = Parameter(
 )
 
 
-def _as_it_stands(kind: type) -> tuple[Answer, ...]:
+def _as_it_stands(kind: type) -> tuple[RouteAnswer, ...]:
     """The answers to a client that asks about an image, perhaps repeatedly."""
     headers = (ENTITY_TAG, RETRY_AFTER_WHILE_UNFINISHED)
     return (
-        Answer(status=HTTPStatus.OK, description="The image in its current state.", kind=kind, headers=headers),
-        Answer(status=HTTPStatus.NOT_MODIFIED, description="The client's copy is current.", headers=headers),
+        RouteAnswer(status=HTTPStatus.OK, description="The image in its current state.", kind=kind, headers=headers),
+        RouteAnswer(status=HTTPStatus.NOT_MODIFIED, description="The client's copy is current.", headers=headers),
     )
 
 
@@ -140,7 +140,7 @@ POST_IMAGE = Route(
     ),
     body=PHOTO,
     answers=(
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.ACCEPTED,
             description="The photo is accepted and will be developed.",
             kind=StatusDocument,
@@ -200,13 +200,13 @@ LIST_IMAGES = Route(
         IF_NONE_MATCH,
     ),
     answers=(
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.OK,
             description="A page of the list.",
             kind=PageDocument,
             headers=(PAGE_TAG, RETRY_AFTER_OF_PAGE),
         ),
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.NOT_MODIFIED,
             description="The client's copy is current.",
             headers=(PAGE_TAG, RETRY_AFTER_OF_PAGE),
@@ -257,7 +257,7 @@ GET_VARIANT = Route(
         ),
     ),
     answers=(
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.TEMPORARY_REDIRECT,
             description="The variant is at `Location`.",
             headers=(LOCATION_OF_VARIANT,),
@@ -287,7 +287,7 @@ DELETE_IMAGE = Route(
         "Idempotency-Key is answered 410. A repetition of this request answers 204 again."
     ),
     parameters=(ID,),
-    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
+    answers=(RouteAnswer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
     problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
     is_rate_limited=True,
 )

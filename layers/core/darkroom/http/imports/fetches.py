@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from darkroom.domain.imports.fetch import FetchOrder
+from typing import Annotated, TypedDict
+
+from pydantic import Field
+
+from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH, UrlOrder
 from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields
-from darkroom.http.images.written_orders import WrittenOrder
+from darkroom.http.images.request_models import STRICT, OrderFields, RequestReader, order_in
 
 
 class InvalidFetch(InvalidFields):
@@ -14,14 +18,28 @@ class InvalidFetch(InvalidFields):
         super().__init__("invalid_fetch", "The request is invalid.", problems)
 
 
-class _Written(WrittenOrder):
-    url: str
+class _UrlFields(TypedDict):
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+    url: Annotated[
+        str,
+        Field(
+            json_schema_extra={"format": "uri", "maxLength": MAX_SOURCE_URL_LENGTH},
+            description="Where everybody may fetch it by https, without a redirect to anything else.",
+        ),
+    ]
 
 
-def read_fetch(body: bytes) -> FetchOrder:
+class FetchOrder(_UrlFields, OrderFields):
+    """An image to fetch and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
+
+
+_reader = RequestReader(FetchOrder, InvalidFetch)
+
+
+def read_fetch(body: bytes) -> UrlOrder:
     """Returns what a request's JSON asks for; whether its URL may be fetched is for the operation to say.
 
-    Raises Rejected: `invalid_fetch`, by field, and what `order_of` and `read_timetable` raise.
+    Raises Rejected: `invalid_fetch`, by field, and what `order_in` raises.
     """
-    written = _Written.read(body, InvalidFetch)
-    return FetchOrder(url=written.url, order=written.order, timetable=written.timetable)
+    written = _reader.read(body)
+    return UrlOrder(url=written["url"], order=order_in(written))

@@ -3,43 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, NotRequired, TypedDict
 
-from pydantic import ConfigDict, Field
-
-from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.recipes.presets import DEFAULT_PRESET
-from darkroom.domain.recipes.recipes import Recipe
 from darkroom.http.images import routes as images
-from darkroom.http.images.documents import WebhookId
-from darkroom.http.images.order_fields import (
-    OF_EVERY_ORDER,
-    PresetName,
-    PresetVariants,
-    WrittenDuration,
-    WrittenInstant,
-)
-
-
-class FetchOrder(TypedDict):
-    """An image to fetch and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-    url: Annotated[
-        str,
-        Field(
-            json_schema_extra={"format": "uri", "maxLength": MAX_SOURCE_URL_LENGTH},
-            description="Where everybody may fetch it by https, without a redirect to anything else.",
-        ),
-    ]
-    preset: NotRequired[PresetName | None]
-    variants: NotRequired[PresetVariants | None]
-    recipe: NotRequired[Recipe | None]
-    process_at: NotRequired[WrittenInstant | None]
-    delay: NotRequired[WrittenDuration | None]
-    expires_at: NotRequired[WrittenInstant | None]
-    notify: NotRequired[WebhookId | None]
-
+from darkroom.http.images.order_fields import OF_EVERY_ORDER
+from darkroom.http.imports.fetches import FetchOrder
 
 POST_IMAGE = replace(
     images.POST_IMAGE,

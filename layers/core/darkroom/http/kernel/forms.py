@@ -62,8 +62,10 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
                         raise _invalid("Its part is encoded; send the bytes as they are (RFC 7578, 4.7).")
                     is_there = True
     except ParserLimitReached as error:
-        told = f"Its part has more than {_MOST_HEADERS} headers, or one of more than {limit_in_words(_LONGEST_HEADER)}."
-        raise _invalid(told) from error
+        message = (
+            f"Its part has more than {_MOST_HEADERS} headers, or one of more than {limit_in_words(_LONGEST_HEADER)}."
+        )
+        raise _invalid(message) from error
     except MultipartError as error:
         raise _invalid(
             "It is broken or cut off: its parts do not match its boundary, or their headers are invalid."

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from darkroom.http.kernel.route import Answer, Route
+from darkroom.http.kernel.route import Route, RouteAnswer
 
 GET_OPENAPI = Route(
     method="GET",
@@ -16,7 +16,7 @@ GET_OPENAPI = Route(
     summary="Read this description of the API",
     description="OpenAPI 3.1, made from the table that the handlers use.",
     answers=(
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.OK,
             description="This document.",
             kind=Annotated[dict[str, Any], Field(json_schema_extra={"required": ["openapi", "info", "paths"]})],

@@ -50,7 +50,7 @@ def stored_document(stored: Stored) -> StoredDocument:
 
 def quota_document(quota: Quota) -> QuotaDocument:
     """Returns the document."""
-    size_bytes, images = (None if one == UNLIMITED else one for one in (quota.stored_bytes, quota.images))
+    size_bytes, images = (None if limit == UNLIMITED else limit for limit in (quota.stored_bytes, quota.images))
     return {"bytes": size_bytes, "images": images}
 
 

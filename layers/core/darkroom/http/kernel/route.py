@@ -40,7 +40,7 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class RouteAnswer:
     """An answer to a request that was not refused; `kind` is the type of its document, or None without one."""
 
     status: HTTPStatus
@@ -58,7 +58,7 @@ class Route:
     name: str
     summary: str
     description: str
-    answers: tuple[Answer, ...]
+    answers: tuple[RouteAnswer, ...]
     problems: tuple[str, ...]
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None

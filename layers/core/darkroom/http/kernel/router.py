@@ -152,8 +152,8 @@ class Router:
     def _handler(self) -> tuple[Handler, Sequence[Middleware]]:
         for (method, _), (pattern, handler, middlewares) in self.handlers.items():
             # guard: api-path-full-match
-            if method == self.current_event.http_method and (found := pattern.fullmatch(self.current_event.path)):
-                self.current_event.arguments = found.groupdict()
+            if method == self.current_event.http_method and (match := pattern.fullmatch(self.current_event.path)):
+                self.current_event.arguments = match.groupdict()
                 return handler, middlewares
         return self._without_route, ()
 

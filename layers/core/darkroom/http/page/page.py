@@ -17,7 +17,7 @@ from darkroom.domain.recipes.presets import PRESETS
 from darkroom.http.images.entity_tags import matches_entity_tag
 from darkroom.http.kernel.headers import NO_SNIFFING
 from darkroom.http.kernel.problems import Problem, problem_document
-from darkroom.operations.page.serve_page import ROOT, File, Found, Page
+from darkroom.operations.page.serve_page import ROOT, File, FoundFile, WebPage
 from darkroom.settings import Access
 
 type Answer = dict[str, Any]
@@ -49,15 +49,15 @@ def page_settings(
     """The settings of a page that the stack itself serves. Those about tokens are empty unless `access` is "jwt"."""
     by_token = access == "jwt"
 
-    def told(text: str) -> str | None:
+    def if_by_token(text: str) -> str | None:
         return text or None if by_token else None
 
     return {
         "access": access,
-        "issuer": told(issuer),
-        "client_id": told(client_id),
-        "audience": told(audience),
-        "sign_in_origin": told(sign_in_origin),
+        "issuer": if_by_token(issuer),
+        "client_id": if_by_token(client_id),
+        "audience": if_by_token(audience),
+        "sign_in_origin": if_by_token(sign_in_origin),
         "max_upload_bytes": max_upload_bytes,
         "direct_bytes": MAX_BODY_BYTES,
         "presets": {
@@ -109,13 +109,15 @@ _PROTECTION = {
 }
 
 
-def file_answer(found: Found, *, policy: str, accept_encoding: str | None, if_none_match: str | None) -> Answer:
+def file_answer(
+    found_file: FoundFile, *, policy: str, accept_encoding: str | None, if_none_match: str | None
+) -> Answer:
     """The file, compressed if the client takes that; without a body if its copy is current."""
-    file = found.file
+    file = found_file.file
     headers = {
         **_PROTECTION,
         "Content-Security-Policy": policy,
-        "Cache-Control": _A_YEAR if found.is_final else _REVALIDATED,
+        "Cache-Control": _A_YEAR if found_file.is_final else _REVALIDATED,
         "ETag": file.etag,
         "Vary": "Accept-Encoding",
     }
@@ -156,8 +158,8 @@ def unknown_file_answer(correlation_id: str) -> Answer:
 def takes_gzip(accept_encoding: str | None) -> bool:
     """Whether an `Accept-Encoding` header accepts gzip (RFC 9110, section 12.5.3)."""
     weights: dict[str, bool] = {}
-    for one in (accept_encoding or "").lower().split(","):
-        name, *parameters = (part.strip() for part in one.split(";"))
+    for coding in (accept_encoding or "").lower().split(","):
+        name, *parameters = (part.strip() for part in coding.split(";"))
         weights[name] = not any(_is_zero(parameter) for parameter in parameters)  # guard: page-gzip-refusal-respected
     return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))
 
@@ -173,7 +175,7 @@ def with_settings(shell: File, settings: Mapping[str, Any], *, etag: str) -> Fil
     return File(media_type=shell.media_type, etag=etag, compressed=gzip.compress(content, mtime=0))
 
 
-def finished(page: Page, settings: PageSettings, policy: str) -> Page:
+def finished(page: WebPage, settings: PageSettings, policy: str) -> WebPage:
     """The page with its settings in its shell, whose tag changes with them and with the policy, too."""
     # guard: page-tag-covers-settings
     digest = hashlib.sha256(json.dumps([page.tree, settings, policy]).encode()).hexdigest()

@@ -11,7 +11,7 @@ from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.images.documents import StatusDocument
 from darkroom.http.images.order_fields import IN_SCHEDULE, WrittenDuration, WrittenInstant
 from darkroom.http.images.routes import ID
-from darkroom.http.kernel.route import Answer, Body, Route
+from darkroom.http.kernel.route import Body, Route, RouteAnswer
 from darkroom.http.kernel.timetables import MAX_RESCHEDULE_BYTES
 
 
@@ -40,7 +40,7 @@ PATCH_IMAGE = Route(
         kind=Reschedule,
         examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},
     ),
-    answers=(Answer(status=HTTPStatus.OK, description="The image after the change.", kind=StatusDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="The image after the change.", kind=StatusDocument),),
     problems=(
         "unreadable_body",
         "unsupported_media_type",

@@ -15,7 +15,7 @@ from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.problems import Problem
 from darkroom.http.kernel.router import Next, Response, Router
 from darkroom.http.tenants.rate_limit import limit_field, policy_field
-from darkroom.operations.tenants.take_token import Ports, take_token
+from darkroom.operations.tenants.take_token import TakeTokenPorts, take_token
 from darkroom.telemetry import logger
 
 
@@ -49,7 +49,7 @@ REQUEST = Price(policy=Policy.TENANT)
 
 
 def protected(
-    rate_limit: Ports, *, price: Price = REQUEST, require_healthy: Callable[[], None] | None = None
+    rate_limit: TakeTokenPorts, *, price: Price = REQUEST, require_healthy: Callable[[], None] | None = None
 ) -> Callable[[Router, Next], Response]:
     """A middleware for one route.
 
@@ -75,7 +75,7 @@ def protected(
     return protect
 
 
-def _enforce(app: Router, caller: Caller, ports: Ports, charge: Charge) -> None:
+def _enforce(app: Router, caller: Caller, ports: TakeTokenPorts, charge: Charge) -> None:
     """Takes the tokens for the request and tells the client what is left. Raises TurnedAway (`too_many_requests`) if
     there are too few; if the tenant's bucket does not answer, the request is served."""
     taken, now = take_token(ports, caller, charge.policy, charge.cost), ports.clock() * 1000

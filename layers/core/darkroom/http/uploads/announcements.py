@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticKnownError
 
 from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields
 from darkroom.domain.recipes.recipes import WHOLE
-from darkroom.domain.uploads.announcement import UNKNOWN_MEDIA_TYPE, Announcement
-from darkroom.http.images.written_orders import WrittenOrder
+from darkroom.domain.uploads.announcement import UNKNOWN_MEDIA_TYPE, AnnouncedFile
+from darkroom.http.images.request_models import STRICT, OrderFields, RequestReader, order_in
 
 MAX_ANNOUNCED_BYTES = 10**15
 
-SHA256_PATTERN = "[0-9a-fA-F]{64}"
+_SHA256 = re.compile("[0-9a-fA-F]{64}")
 
-MEDIA_TYPE_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}/[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}"
+_MEDIA_TYPE = re.compile("[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}/[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}")
 """RFC 6838, section 4.2, without parameters, which mean nothing for a picture."""
 
 
@@ -26,28 +28,54 @@ class InvalidUpload(InvalidFields):
         super().__init__("invalid_upload", "The announcement is invalid.", problems)
 
 
-class _Written(WrittenOrder):
-    size_bytes: Annotated[int, Field(alias="bytes", ge=1, le=MAX_ANNOUNCED_BYTES), WHOLE]
-    sha256: Annotated[str, StringConstraints(pattern=f"^{SHA256_PATTERN}$")]
-    content_type: Annotated[str, StringConstraints(pattern=f"^{MEDIA_TYPE_PATTERN}$")] = UNKNOWN_MEDIA_TYPE
+def _media_type(value: Any, described: ValidatorFunctionWrapHandler) -> str:
+    text: str = described(value)
+    if not _MEDIA_TYPE.fullmatch(text):
+        raise PydanticKnownError("string_pattern_mismatch", {"pattern": _MEDIA_TYPE.pattern})
+    return text
 
 
-def read_announcement(body: bytes) -> Announcement:
+class _FileFields(TypedDict):
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+    bytes: Annotated[
+        int, Field(ge=1, le=MAX_ANNOUNCED_BYTES, description="Its size; each stack has its own limit."), WHOLE
+    ]
+    sha256: Annotated[str, Field(pattern=f"^{_SHA256.pattern}$", description="In hexadecimal, as sha256sum prints it.")]
+    content_type: NotRequired[
+        Annotated[
+            str,
+            Field(
+                json_schema_extra={"pattern": f"^{_MEDIA_TYPE.pattern}$", "default": UNKNOWN_MEDIA_TYPE},
+                description="The form's field Content-Type. The file's bytes decide what it is.",
+            ),
+            WrapValidator(_media_type),
+        ]
+    ]
+
+
+class Announcement(_FileFields, OrderFields):
+    """A file to come and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
+
+
+_reader = RequestReader(
+    Announcement,
+    InvalidUpload,
+    patterns={
+        "sha256": "must be the file's SHA-256 in 64 hexadecimal digits, as sha256sum prints it",
+        "content_type": "must be a media type without parameters, as in image/jpeg",
+    },
+)
+
+
+def read_announcement(body: bytes) -> AnnouncedFile:
     """Returns the announcement in a request's JSON.
 
-    Raises Rejected: `invalid_upload`, by field, and what `order_of` and `read_timetable` raise.
+    Raises Rejected: `invalid_upload`, by field, and what `order_in` raises.
     """
-    written = _Written.read(body, InvalidUpload, patterns=_PATTERNS)
-    return Announcement(
-        size_bytes=written.size_bytes,
-        sha256=written.sha256.lower(),
-        media_type=written.content_type,
-        order=written.order,
-        timetable=written.timetable,
+    written = _reader.read(body)
+    return AnnouncedFile(
+        size_bytes=written["bytes"],
+        sha256=written["sha256"].lower(),
+        media_type=written.get("content_type", UNKNOWN_MEDIA_TYPE),
+        order=order_in(written),
     )
-
-
-_PATTERNS = {
-    "sha256": "must be the file's SHA-256 in 64 hexadecimal digits, as sha256sum prints it",
-    "content_type": "must be a media type without parameters, as in image/jpeg",
-}

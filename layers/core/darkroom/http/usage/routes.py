@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from darkroom.domain.usage.usage import MAX_DAYS
-from darkroom.http.kernel.route import Answer, Parameter, Route
+from darkroom.http.kernel.route import Parameter, Route, RouteAnswer
 from darkroom.http.usage.usage import Day, UsageDocument
 
 GET_USAGE = Route(
@@ -32,7 +32,7 @@ GET_USAGE = Route(
             example="2026-11-30",
         ),
     ),
-    answers=(Answer(status=HTTPStatus.OK, description="The usage of these days.", kind=UsageDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="The usage of these days.", kind=UsageDocument),),
     problems=("invalid_days", "too_many_requests", "unavailable"),
     is_rate_limited=True,
 )

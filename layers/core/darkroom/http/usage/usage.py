@@ -40,21 +40,21 @@ class UsageDocument(TypedDict):
     days: list[DayDocument]
 
 
-def usage_document(told: UsageOfTenant, quota: Quota) -> UsageDocument:
+def usage_document(used: UsageOfTenant, quota: Quota) -> UsageDocument:
     """Returns the document."""
     return {
-        "stored": stored_document(told.stored),
+        "stored": stored_document(used.stored),
         "quota": quota_document(quota),
-        "since": told.since,
-        "until": told.until,
-        "days": [_day_document(one) for one in told.days],
+        "since": used.since,
+        "until": used.until,
+        "days": [_day_document(day) for day in used.days],
     }
 
 
-def _day_document(one: DayOfUsage) -> DayDocument:
-    used = one.usage
+def _day_document(day: DayOfUsage) -> DayDocument:
+    used = day.usage
     return {
-        "day": one.day,
+        "day": day.day,
         "images": used.images,
         "image_bytes": used.image_bytes,
         "runs": used.runs,

@@ -17,7 +17,7 @@ from darkroom.http.kernel.headers import (
     EXAMPLE_WEBHOOK_ID,
     LOCATION_OF_WEBHOOK,
 )
-from darkroom.http.kernel.route import IN_JSON, JSON_TYPE, Answer, Body, Parameter, Route, one_of
+from darkroom.http.kernel.route import IN_JSON, JSON_TYPE, Body, Parameter, Route, RouteAnswer, one_of
 from darkroom.http.webhooks.webhooks import (
     DEFAULT_PAGE_DELIVERIES,
     MAX_RECOVERY_BYTES,
@@ -55,7 +55,7 @@ POST_WEBHOOK = Route(
         examples={"some": {"url": EXAMPLE_URL, "events": ["image.done", "image.failed"], "description": "the shop"}},
     ),
     answers=(
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.CREATED,
             description="The webhook, with its secret, which no other answer shows.",
             kind=NewWebhookDocument,
@@ -80,7 +80,7 @@ LIST_WEBHOOKS = Route(
     name="listWebhooks",
     summary="List webhooks",
     description="All webhooks, the oldest first.",
-    answers=(Answer(status=HTTPStatus.OK, description="All of them.", kind=WebhooksDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="All of them.", kind=WebhooksDocument),),
     problems=("too_many_requests", "unavailable"),
     is_rate_limited=True,
 )
@@ -92,7 +92,7 @@ GET_WEBHOOK = Route(
     summary="Read a webhook",
     description="Whether it is enabled, fails or rests, and since when.",
     parameters=(_WEBHOOK_ID,),
-    answers=(Answer(status=HTTPStatus.OK, description="The webhook as it is now.", kind=WebhookDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="The webhook as it is now.", kind=WebhookDocument),),
     problems=_OF_A_WEBHOOK,
     is_rate_limited=True,
 )
@@ -110,7 +110,7 @@ PATCH_WEBHOOK = Route(
         kind=WebhookChange,
         examples={"events": {"events": ["image.*"]}, "enable": {"enabled": True}},
     ),
-    answers=(Answer(status=HTTPStatus.OK, description="The webhook after the change.", kind=WebhookDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="The webhook after the change.", kind=WebhookDocument),),
     problems=(*IN_JSON, "invalid_webhook", "invalid_url", "webhook_exists", *_OF_A_WEBHOOK),
     is_rate_limited=True,
 )
@@ -122,7 +122,7 @@ DELETE_WEBHOOK = Route(
     summary="Delete a webhook",
     description="Nothing is sent to it any more, besides what is on its way at this moment.",
     parameters=(_WEBHOOK_ID,),
-    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
+    answers=(RouteAnswer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
     problems=_OF_A_WEBHOOK,
     is_rate_limited=True,
 )
@@ -135,7 +135,7 @@ ROTATE_SECRET = Route(
     description="Makes a new secret, with which everything is signed from now on. For a day, those before it sign too.",
     parameters=(_WEBHOOK_ID,),
     answers=(
-        Answer(
+        RouteAnswer(
             status=HTTPStatus.OK,
             description="The webhook, with its new secret, which no other answer shows.",
             kind=NewWebhookDocument,
@@ -154,7 +154,9 @@ PING_WEBHOOK = Route(
         "Sends an event `webhook.ping`, at once even to a webhook that rests. Its deliveries show what came of it."
     ),
     parameters=(_WEBHOOK_ID,),
-    answers=(Answer(status=HTTPStatus.ACCEPTED, description="The delivery that was begun.", kind=DeliveryDocument),),
+    answers=(
+        RouteAnswer(status=HTTPStatus.ACCEPTED, description="The delivery that was begun.", kind=DeliveryDocument),
+    ),
     problems=("webhook_disabled", *_OF_A_WEBHOOK),
     is_rate_limited=True,
 )
@@ -177,7 +179,9 @@ RECOVER_WEBHOOK = Route(
         examples={"instant": {"since": "2026-11-20T09:00:00Z"}, "duration": {"since": "P2D"}},
     ),
     answers=(
-        Answer(status=HTTPStatus.ACCEPTED, description="The webhook, whose recovery has begun.", kind=WebhookDocument),
+        RouteAnswer(
+            status=HTTPStatus.ACCEPTED, description="The webhook, whose recovery has begun.", kind=WebhookDocument
+        ),
     ),
     problems=(*IN_JSON, "invalid_since", *_OF_A_WEBHOOK),
     is_rate_limited=True,
@@ -216,7 +220,7 @@ LIST_DELIVERIES = Route(
             example=f"01795251601300-{EXAMPLE_ID}-3",
         ),
     ),
-    answers=(Answer(status=HTTPStatus.OK, description="A page of the list.", kind=DeliveriesDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="A page of the list.", kind=DeliveriesDocument),),
     problems=("invalid_limit", "unknown_status", "invalid_cursor", *_OF_A_WEBHOOK),
     is_rate_limited=True,
 )
@@ -240,7 +244,7 @@ RESEND_DELIVERY = Route(
             example=f"01795251601300-{EXAMPLE_ID}-3",
         ),
     ),
-    answers=(Answer(status=HTTPStatus.ACCEPTED, description="The delivery as it is now.", kind=DeliveryDocument),),
+    answers=(RouteAnswer(status=HTTPStatus.ACCEPTED, description="The delivery as it is now.", kind=DeliveryDocument),),
     problems=("webhook_disabled", "unknown_delivery", *_OF_A_WEBHOOK),
     is_rate_limited=True,
 )

@@ -147,8 +147,8 @@ def read_webhook_change(body: bytes) -> WebhookChange:
 
 def _read(kind: Any, body: bytes) -> Any:
     if len(body) > MAX_WEBHOOK_BYTES:  # guard: webhook-body-bound
-        told = f"has {excess_in_words(len(body), MAX_WEBHOOK_BYTES)} are allowed"
-        raise InvalidWebhook((FieldProblem(field="body", message=told),))
+        message = f"has {excess_in_words(len(body), MAX_WEBHOOK_BYTES)} are allowed"
+        raise InvalidWebhook((FieldProblem(field="body", message=message),))
     try:
         return _adapter(kind).validate_json(body)
     except ValidationError as error:

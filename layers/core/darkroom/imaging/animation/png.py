@@ -21,18 +21,18 @@ def png_timeline(body: bytes, most: int) -> Timeline:
     """The timeline of an APNG, up to `most` frames. One that only lacks what comes after its last frame is whole."""
     width, height = struct.unpack_from(">II", body, 16)
     view = memoryview(body)
-    found, ended = FrameChunks(), False
+    frame_chunks, ended = FrameChunks(), False
     for name, at, length in chunks(body, 8, ">I4s", trailer=4):
         if name in _OF_FRAMES and at + length > len(body):
             raise truncated()
-        found.take(name, view[at : at + length], length)
-        if name == b"IEND" or found.is_read or found.count > most:
+        frame_chunks.take(name, view[at : at + length], length)
+        if name == b"IEND" or frame_chunks.is_read or frame_chunks.count > most:
             ended = True
             break
-    if not ended and found.count < found.claimed:  # guard: animation-apng-frames-missing
+    if not ended and frame_chunks.count < frame_chunks.claimed:  # guard: animation-apng-frames-missing
         raise truncated()
     shared = shared_chunks(body)
-    pictures = [found.frame(index, (width, height)) for index in range(min(found.count, most))]
+    pictures = [frame_chunks.frame(index, (width, height)) for index in range(min(frame_chunks.count, most))]
     ends = _ends([control for control, _ in pictures])
     frames = []
     for number, (control, picture) in enumerate(pictures, start=1):
@@ -43,7 +43,7 @@ def png_timeline(body: bytes, most: int) -> Timeline:
                 width=control.width,
                 height=control.height,
                 milliseconds=ends(number) - ends(number - 1),
-                file=partial(still_png, body, control, shared, picture, ended=ended or number < found.count),
+                file=partial(still_png, body, control, shared, picture, ended=ended or number < frame_chunks.count),
                 disposal=_DISPOSALS[control.disposal] if control.disposal < len(_DISPOSALS) else "none",
                 replaces=control.blend == 0,
             )
@@ -51,7 +51,7 @@ def png_timeline(body: bytes, most: int) -> Timeline:
     return Timeline(
         width=width,
         height=height,
-        plays=min(found.plays, MAX_PLAYS),
+        plays=min(frame_chunks.plays, MAX_PLAYS),
         frames=tuple(frames),
         grey=body[25] in _GREY,
     )

@@ -33,7 +33,7 @@ def webp_timeline(body: bytes, most: int) -> Timeline:
             picture = picture_at(body, at + 16, at + length)
             left, top = 2 * uint24(body, at), 2 * uint24(body, at + 3)
             size = uint24(body, at + 6) + 1, uint24(body, at + 9) + 1
-            if at + length > len(body) and not (picture and picture.whole):  # guard: animation-webp-frame-truncated
+            if at + length > len(body) and not (picture and picture.is_whole):  # guard: animation-webp-frame-truncated
                 raise truncated()
             if picture is None or picture.size != size:
                 raise undecodable(f"frame {len(frames) + 1} has no picture of its size")

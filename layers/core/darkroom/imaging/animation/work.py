@@ -95,5 +95,5 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
     return affordable
 
 
-def _too_large(told: str) -> Rejected:
-    return Rejected("animation_too_large", f"{told}, or ask for animation first.")
+def _too_large(reason: str) -> Rejected:
+    return Rejected("animation_too_large", f"{reason}, or ask for animation first.")

@@ -122,8 +122,8 @@ class _GifWriter:
         return b"".join((*self._parts, b";"))
 
     def _write(self, frame: Image.Image, *, leaves: bool) -> None:
-        whole = (0, 0, *frame.size)
-        box = whole if leaves or self._under is None else _changed(self._under, frame) or whole
+        full_box = (0, 0, *frame.size)
+        box = full_box if leaves or self._under is None else _changed(self._under, frame) or full_box
         # Rounded where frames end, so that the errors do not add up.
         hundredths = max(_LEAST_HUNDREDTHS, round(self._end / 10) - self._written)
         self._written += hundredths
@@ -177,8 +177,8 @@ def _visible_colour(part: Image.Image, alpha: Image.Image) -> tuple[int, ...]:
     if (box := alpha.getbbox()) is None:
         return (0, 0, 0)
     row = part.crop((box[0], box[1], box[2], box[1] + 1))
-    found = cast("list[tuple[int, tuple[int, ...]]]", row.getcolors(row.width))
-    return max((colour for _, colour in found), key=lambda colour: colour[3])[:3]
+    colour_counts = cast("list[tuple[int, tuple[int, ...]]]", row.getcolors(row.width))
+    return max((colour for _, colour in colour_counts), key=lambda colour: colour[3])[:3]
 
 
 def _indexed(picture: Image.Image, colours: int) -> Image.Image:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 
 from darkroom.imaging.headers.gif import gif_header
-from darkroom.imaging.headers.header import MAX_PIECES, Header
+from darkroom.imaging.headers.header import MAX_PIECES, ImageHeader
 from darkroom.imaging.headers.heic import picture_alone
 from darkroom.imaging.headers.isobmff import reaches_end, without_metadata
 from darkroom.imaging.headers.jpeg import END_OF_IMAGE, jpeg_header
@@ -25,7 +25,7 @@ from darkroom.imaging.headers.webp import webp_header
 __all__ = [
     "END_OF_IMAGE",
     "MAX_PIECES",
-    "Header",
+    "ImageHeader",
     "picture_alone",
     "reaches_end",
     "read_header",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-def read_header(original: bytes) -> Header | None:
+def read_header(original: bytes) -> ImageHeader | None:
     """The header of a JPEG, PNG, WebP or GIF file, or None if the bytes start like none of them.
 
     Raises Rejected: `truncated` if the file ends before its picture begins, `undecodable` if the structure is invalid,

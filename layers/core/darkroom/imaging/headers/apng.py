@@ -88,16 +88,16 @@ class FrameChunks:
 
 def shared_chunks(body: bytes) -> dict[bytes, bytes]:
     """The chunks that every frame needs. Decoders ignore those that come after the first picture."""
-    found: dict[bytes, bytes] = {}
+    shared: dict[bytes, bytes] = {}
     for name, at, length in chunks(body, 8, ">I4s", trailer=4):
         if name == b"IDAT":  # guard: animation-apng-shared-chunk-order
             break
         if name in _SHARED_BYTES:
             # guard: animation-apng-shared-chunk-once, animation-apng-shared-chunk-size
-            if name in found or length > _SHARED_BYTES[name]:
+            if name in shared or length > _SHARED_BYTES[name]:
                 raise undecodable(f"its {name.decode()} chunk is too long, or one of two")
-            found[name] = body[at : at + length]
-    return found
+            shared[name] = body[at : at + length]
+    return shared
 
 
 def still_png(

@@ -11,7 +11,7 @@ _MAX_ENTRIES = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ExifEntry:
     """An entry of a directory; `at` is where its value stands, or the offset of its value. `endian` is for `struct`."""
 
     tag: int
@@ -21,7 +21,7 @@ class Entry:
     endian: str
 
 
-def first_directory(exif: bytes) -> Iterator[Entry]:
+def first_directory(exif: bytes) -> Iterator[ExifEntry]:
     """The entries of the first directory of an EXIF block (a TIFF file), 512 at most; none if it is no EXIF.
 
     Raises struct.error where the block ends too early.
@@ -34,7 +34,7 @@ def first_directory(exif: bytes) -> Iterator[Entry]:
     for index in range(min(entries, _MAX_ENTRIES)):
         at = directory + 2 + 12 * index
         tag, kind, count = struct.unpack_from(f"{endian}HHI", exif, at)
-        yield Entry(tag=tag, kind=kind, count=count, at=at + 8, endian=endian)
+        yield ExifEntry(tag=tag, kind=kind, count=count, at=at + 8, endian=endian)
 
 
 def orientation_in(exif: bytes) -> int:

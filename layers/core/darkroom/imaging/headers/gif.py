@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from darkroom.imaging.headers.header import MAX_PIECES, Header
+from darkroom.imaging.headers.header import MAX_PIECES, ImageHeader
 from darkroom.imaging.headers.refusals import InPieces, truncated, undecodable, walked
 
 EXTENSION, IMAGE, TRAILER = 0x21, 0x2C, 0x3B
@@ -13,7 +13,7 @@ GRAPHIC_CONTROL = 0xF9
 """The label of the extension that says which colour of the next image is transparent, for example."""
 
 
-def gif_header(body: bytes) -> Header:
+def gif_header(body: bytes) -> ImageHeader:
     """The header of a GIF file."""
     width, height, flags = struct.unpack_from("<HHB", body, 6)
     view = memoryview(body)
@@ -38,7 +38,7 @@ def gif_header(body: bytes) -> Header:
         raise undecodable("it has no picture") if complete else truncated()
     # Decoders widen the screen for a first frame that reaches beyond it.
     width, height = max(width, offset[0] + frame[0]), max(height, offset[1] + frame[1])
-    return Header(
+    return ImageHeader(
         format="gif",
         width=width,
         height=height,

@@ -15,7 +15,7 @@ MAX_PROFILE_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Header:
+class ImageHeader:
     """A file's structure. Sizes are in pixels as stored, before `orientation` (EXIF's numbers, 1 is upright).
 
     `parts` are the bytes of the image data. `frames` counts at least the first picture, which may be smaller than the

@@ -47,11 +47,11 @@ class _Tables:
     def referring(self, wanted: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The references of a type: the item that refers, and those that it refers to."""
         start, end = self.references
-        size, letter = (4, "I") if end and self.heic[start] else (2, "H")
+        size, dead_letter = (4, "I") if end and self.heic[start] else (2, "H")
         for kind, at, _ in boxes(self.heic, start + 4, end):
             if kind == wanted:
-                item, count = struct.unpack_from(f">{letter}H", self.heic, at)
-                yield item, struct.unpack_from(f">{count}{letter}", self.heic, at + size + 2)
+                item, count = struct.unpack_from(f">{dead_letter}H", self.heic, at)
+                yield item, struct.unpack_from(f">{count}{dead_letter}", self.heic, at + size + 2)
 
     def tiles_of(self, item: int) -> tuple[int, ...]:
         """The items that a grid is made of, in their order."""
@@ -132,10 +132,10 @@ def _read(heic: bytes) -> _Tables:
 
 
 def _by_name(heic: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
-    found: dict[bytes, tuple[int, int]] = {}
+    span_by_name: dict[bytes, tuple[int, int]] = {}
     for name, at, stop in boxes(heic, start, end):
-        found.setdefault(name, (at, stop))
-    return found
+        span_by_name.setdefault(name, (at, stop))
+    return span_by_name
 
 
 def _associations(heic: bytes, at: int) -> Iterator[tuple[int, list[int]]]:
@@ -163,16 +163,17 @@ def _with_tiles(tables: _Tables, item: int) -> list[int]:
 
 def _alpha_of(tables: _Tables, picture: list[int]) -> list[int]:
     """The picture's alpha, with its tiles, or nothing. Two of them, or one of a tile, no phone writes."""
-    found = {}
+    alphas = {}
     for item, of in tables.referring(b"auxl"):
         purpose = tables.first(item, b"auxC")
         if purpose and purpose[4:].split(b"\0", 1)[0] in _ALPHAS and not set(of).isdisjoint(picture):
-            found[item] = of
-    if not found:
+            alphas[item] = of
+    if not alphas:
         return []
-    alpha = _with_tiles(tables, min(found))
+    alpha = _with_tiles(tables, min(alphas))
     sizes = {tables.first(item, b"ispe") for item in (tables.primary, alpha[0])}
-    if len(found) > 1 or tables.primary not in found[alpha[0]] or len(sizes) > 1:  # guard: heic-single-alpha-same-size
+    # guard: heic-single-alpha-same-size
+    if len(alphas) > 1 or tables.primary not in alphas[alpha[0]] or len(sizes) > 1:
         raise _unsupported()
     return alpha
 
@@ -190,7 +191,7 @@ def _written(tables: _Tables, numbers: Mapping[int, int], links: Sequence[tuple[
         for item, new in numbers.items()  # all are hidden but the first
     ]
     related = [
-        box(kind, struct.pack(f">HH{len(of)}H", numbers[item], len(of), *(numbers[one] for one in of)))
+        box(kind, struct.pack(f">HH{len(of)}H", numbers[item], len(of), *(numbers[target] for target in of)))
         for kind, item, of in links
     ]
     spans = _spans(tables, numbers)
@@ -224,16 +225,16 @@ def _full_box(name: bytes, *content: bytes, version: int = 0, flags: int = 0) ->
 
 def _spans(tables: _Tables, items: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
     """Where the bytes of these items are in the file: the start and length of each piece."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    spans: dict[int, list[tuple[int, int]]] = {}
     for item, method, places in item_places(tables.heic, tables.places):
-        if item not in items or item in found:
+        if item not in items or item in spans:
             continue
         if method not in (_IN_FILE, _IN_IDAT):
             raise _unsupported()
         first, end = tables.idat if method == _IN_IDAT else (0, len(tables.heic))
-        found[item] = [(first + offset, length) for offset, length in places]
-        if any(start + length > end for start, length in found[item]):
+        spans[item] = [(first + offset, length) for offset, length in places]
+        if any(start + length > end for start, length in spans[item]):
             raise truncated()
         if sum(length for _, length in places) > len(tables.heic):  # guard: heic-bytes-without-repeats
             raise undecodable("parts of it are there several times")
-    return found
+    return spans

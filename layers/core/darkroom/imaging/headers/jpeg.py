@@ -10,7 +10,7 @@ from functools import cached_property
 
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.headers.exif import orientation_in
-from darkroom.imaging.headers.header import MAX_PIECES, MAX_PROFILE_BYTES, Header
+from darkroom.imaging.headers.header import MAX_PIECES, MAX_PROFILE_BYTES, ImageHeader
 from darkroom.imaging.headers.refusals import InPieces, truncated, undecodable, unsupported
 
 _SOF0, _SOF1, _SOF2, _DHT, _DAC, _JPG = 0xC0, 0xC1, 0xC2, 0xC4, 0xCC, 0xC8
@@ -34,7 +34,7 @@ _END_OF_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """In entropy-coded data FF is followed by 00, by a restart marker or by more FF; anything else is the next marker."""
 
 
-def jpeg_header(body: bytes) -> Header:
+def jpeg_header(body: bytes) -> ImageHeader:
     """The header of a JPEG file: JFIF, EXIF, Adobe's or none.
 
     Where the file has no end marker, the image data has none either and is not `complete`. Only a decoder can tell
@@ -44,8 +44,8 @@ def jpeg_header(body: bytes) -> Header:
     parts: list[bytes | memoryview] = [b"\xff\xd8"]
     metadata = _Metadata()
     frame: _Frame | None = None
-    scans = scan_samples = 0
-    buffered = complete = False
+    scans = _Scans()
+    complete = False
     scan_from: int | None = None
     for marker, start, end in segments(body):
         data = view[start + 4 : end]
@@ -60,12 +60,8 @@ def jpeg_header(body: bytes) -> Header:
         if marker == _SOS:
             if frame is None:
                 raise undecodable("it has no frame header before its picture")
-            scans += 1
-            scan_samples += frame.samples_of(data)
-            # libjpeg keeps all coefficients if one scan does not carry all components (jdmaster.c, has_multiple_scans);
-            # otherwise it stops after the first.
-            buffered = buffered or frame.progressive or data[0] < len(frame.sampling)
-            if not buffered:
+            scans.count(data, frame)
+            if not scans.are_buffered:
                 # The decoder reads on until the last row and no further, so this scan's data need not be searched.
                 end_of_image = _end_of_image(body, end)
                 complete = end_of_image is not None
@@ -75,28 +71,45 @@ def jpeg_header(body: bytes) -> Header:
             frame.receive(data)
         elif marker in _KEPT:
             parts.append(view[start:end])
-        elif scans == 0:
+        elif scans.number == 0:
             parts.append(metadata.take(marker, bytes(data)))
     if scan_from is not None:
         parts.append(view[scan_from:])
     # guard: engine-progressive-scans-complete
-    if frame is None or scans == 0 or (buffered and not complete and not frame.is_received):
+    if frame is None or scans.number == 0 or (scans.are_buffered and not complete and not frame.is_received):
         raise truncated()
     # An end marker may have been cut in two.
     parts.append(END_OF_IMAGE if complete else bytes(parts.pop()).rstrip(b"\xff"))
-    return Header(
+    return ImageHeader(
         format="jpeg",
         width=frame.width,
         height=frame.height,
         parts=tuple(parts),
-        scans=scans,
-        scan_samples=scan_samples,
-        decoder_bytes=2 * frame.samples if buffered else 0,
+        scans=scans.number,
+        scan_samples=scans.samples,
+        decoder_bytes=2 * frame.samples if scans.are_buffered else 0,
         shrinks=True,
         complete=complete,
         orientation=orientation_in(metadata.exif),
         icc_profile=metadata.icc_profile,
     )
+
+
+@dataclass(kw_only=True)
+class _Scans:
+    """How many scans there were, how many samples they touch, and whether a decoder must keep all coefficients."""
+
+    number: int = 0
+    samples: int = 0
+    are_buffered: bool = False
+
+    def count(self, scan: memoryview, frame: _Frame) -> None:
+        """Counts a scan, by its header."""
+        self.number += 1
+        self.samples += frame.samples_of(scan)
+        # libjpeg keeps all coefficients if one scan does not carry all components (jdmaster.c, has_multiple_scans);
+        # otherwise it stops after the first.
+        self.are_buffered = self.are_buffered or frame.progressive or scan[0] < len(frame.sampling)
 
 
 class _Metadata:

@@ -8,7 +8,7 @@ import zlib
 from darkroom.imaging.headers.apng import FrameChunks, shared_chunks, still_png
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.exif import orientation_in
-from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
+from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, ImageHeader
 from darkroom.imaging.headers.refusals import truncated, undecodable, walked
 
 _PALETTE = 3
@@ -16,7 +16,7 @@ _CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
 _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
-def png_header(body: bytes) -> Header:
+def png_header(body: bytes) -> ImageHeader:
     """The header of a PNG file, or of an APNG by its first frame: a default picture that is none of the frames is for
     decoders without animation."""
     if body[12:16] != b"IHDR":
@@ -59,7 +59,7 @@ def png_header(body: bytes) -> Header:
     # With a colour key or a palette's alphas the picture is decoded as RGBA.
     pixel_bytes = (4 if keyed else _CHANNELS.get(colour, 4)) * max(depth, 8) // 8
     pixels = size[0] * size[1]
-    return Header(
+    return ImageHeader(
         format="png",
         width=width,
         height=height,
@@ -79,8 +79,8 @@ def png_header(body: bytes) -> Header:
 
 def _inflated_profile(chunk: bytes) -> bytes:
     """The profile in an iCCP chunk; empty, which is no usable profile, if it is broken or too large."""
-    _, found, rest = chunk.partition(b"\0")  # the profile's name
-    if not found or not rest.startswith(b"\0"):  # compression method 0 is the only one
+    _, separator, rest = chunk.partition(b"\0")  # the profile's name
+    if not separator or not rest.startswith(b"\0"):  # compression method 0 is the only one
         return b""
     try:
         inflater = zlib.decompressobj()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from darkroom.imaging.headers.chunks import chunks
 from darkroom.imaging.headers.exif import orientation_in
-from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
+from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, ImageHeader
 from darkroom.imaging.headers.refusals import truncated, undecodable, walked
 
 WEBP_ALPHA = 0x10
@@ -30,15 +30,15 @@ Measured in new processes at 12, 24 and 40 megapixels: 18 bytes per pixel, and 7
 """
 
 
-def webp_header(body: bytes) -> Header:
+def webp_header(body: bytes) -> ImageHeader:
     """The header of a WebP file, simple, extended or animated."""
     (riff_size,) = struct.unpack_from("<I", body, 4)
     canvas: tuple[int, int] | None = None
     picture: Picture | None = None
     offset, frames, profile = (0, 0), 0, None
     orientation: int | None = None  # of several EXIF chunks the first counts
-    found = walked(chunks(body, 12, "<4sI", trailer=0), has_enough=lambda: frames > 1)
-    for name, at, length in found:
+    file_chunks = walked(chunks(body, 12, "<4sI", trailer=0), has_enough=lambda: frames > 1)
+    for name, at, length in file_chunks:
         if at > riff_size + 8:  # the rest does not belong to the file
             break
         if name == b"VP8X" and canvas is None and length >= 10:
@@ -71,7 +71,7 @@ def webp_header(body: bytes) -> Header:
     asked_bytes = width * height * (_ASKED_PER_PIXEL_SHRUNK if shrinks_to_fit else _ASKED_PER_PIXEL) + _ASKED_BESIDES
     # Measured: the pixels twice, plus alpha; once if libwebp shrinks them while decoding.
     bytes_per_pixel = 12 if picture.alpha_apart else 4 if shrinks_to_fit and not picture.lossless else 8
-    return Header(
+    return ImageHeader(
         format="webp",
         width=width,
         height=height,
@@ -113,12 +113,12 @@ def lacks_frames(body: bytes) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A picture as a file of its own. `whole` is whether all its data is there."""
+    """A picture as a file of its own. `is_whole` is whether all its data is there."""
 
     size: tuple[int, int]
     lossless: bool
     alpha_apart: bool = False
-    whole: bool
+    is_whole: bool
     parts: tuple[bytes | memoryview, ...]
 
     def file(self) -> bytes:
@@ -141,8 +141,8 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
     for name, at, length in chunks(body, start, "<4sI", trailer=0):
         if end is not None and at + length > end:  # guard: animation-webp-picture-in-frame
             return None
-        chunk, whole = view[at - 8 : at + length + length % 2], at + length <= len(body)
-        padding = b"\0" if whole and at + length + length % 2 > len(body) else b""
+        chunk, is_whole = view[at - 8 : at + length + length % 2], at + length <= len(body)
+        padding = b"\0" if is_whole and at + length + length % 2 > len(body) else b""
         if name == b"ALPH":
             alpha = chunk
         elif name == b"VP8L":
@@ -150,18 +150,18 @@ def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | Non
                 raise undecodable("its picture has no signature")
             (bits,) = struct.unpack_from("<I", body, at + 1)
             size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-            return Picture(size=size, lossless=True, whole=whole, parts=_file(chunk, padding))
+            return Picture(size=size, lossless=True, is_whole=is_whole, parts=_file(chunk, padding))
         elif name == b"VP8 ":
             width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if body[at + 3 : at + 6] != b"\x9d\x01\x2a":
                 raise undecodable("its picture has no start code")
             if alpha is None:
-                return Picture(size=(width, height), lossless=False, whole=whole, parts=_file(chunk, padding))
+                return Picture(size=(width, height), lossless=False, is_whole=is_whole, parts=_file(chunk, padding))
             extended = struct.pack("<4sIB3x", b"VP8X", 10, WEBP_ALPHA) + b"".join(
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
             parts = _file(extended, alpha, chunk, padding)
-            return Picture(size=(width, height), lossless=False, alpha_apart=True, whole=whole, parts=parts)
+            return Picture(size=(width, height), lossless=False, alpha_apart=True, is_whole=is_whole, parts=parts)
     return None
 
 

@@ -6,8 +6,8 @@ file by `places`; `carriers_of` writes new blocks that have those values and not
 
 from __future__ import annotations
 
-from darkroom.imaging.rights.read import Found, read_rights
+from darkroom.imaging.rights.read import FoundRights, read_rights
 from darkroom.imaging.rights.rights import Rights
 from darkroom.imaging.rights.write import Carriers, carriers_of
 
-__all__ = ["Carriers", "Found", "Rights", "carriers_of", "read_rights"]
+__all__ = ["Carriers", "FoundRights", "Rights", "carriers_of", "read_rights"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import struct
 
-from darkroom.imaging.headers.exif import Entry, first_directory
+from darkroom.imaging.headers.exif import ExifEntry, first_directory
 from darkroom.imaging.rights.rights import Rights, decoded, plain
 
 _ARTIST, _COPYRIGHT = 0x013B, 0x8298
@@ -19,24 +19,24 @@ def rights_in_exif(exif: bytes) -> tuple[Rights, bool]:
     values: dict[int, bytes] = {}
     if exif[:4] not in (b"II*\0", b"MM\0*"):
         return Rights(), not exif
-    whole = True
+    is_whole = True
     try:
         for entry in first_directory(exif):
             if entry.kind in (_ASCII, _UTF_8) and entry.tag in (_ARTIST, _COPYRIGHT):
                 value = _value(exif, entry)
                 if value is None:
-                    whole = False
+                    is_whole = False
                 else:
                     values[entry.tag] = value
     except struct.error:  # guard: rights-exif-damage-partial
-        whole = False
+        is_whole = False
     artist = values.get(_ARTIST, b"").partition(b"\0")[0]
     # The photographer's notice, then, after a zero byte, the editor's.
     notices = [plain(decoded(part)) for part in values.get(_COPYRIGHT, b"").split(b"\0", 2)[:2]]
-    return Rights(creators=creators_of(plain(decoded(artist))), copyright="; ".join(filter(None, notices))), whole
+    return Rights(creators=creators_of(plain(decoded(artist))), copyright="; ".join(filter(None, notices))), is_whole
 
 
-def _value(exif: bytes, entry: Entry) -> bytes | None:
+def _value(exif: bytes, entry: ExifEntry) -> bytes | None:
     """An entry's text; None if it lies outside the block."""
     at = entry.at
     if entry.count > 4:

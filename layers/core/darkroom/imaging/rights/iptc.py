@@ -26,8 +26,8 @@ def rights_in_iptc(resources: bytes) -> tuple[Rights, bool, bool]:
     The resource 0x0425 is IIM's MD5 at the time when XMP had the same.
     """
     iim, digest = b"", b""
-    found: dict[tuple[int, int], list[str]] = {}
-    whole = True
+    values: dict[tuple[int, int], list[str]] = {}
+    is_whole = True
     try:
         for number, data in _resources(resources):
             if number == _IIM and not iim:
@@ -35,20 +35,20 @@ def rights_in_iptc(resources: bytes) -> tuple[Rights, bool, bool]:
             elif number == _IIM_DIGEST:
                 digest = data
     except (ValueError, struct.error):
-        whole = False
+        is_whole = False
     try:
         for name, text in _datasets(iim):
             if name in _MAX_BYTES:
-                found.setdefault(name, []).append(plain(decoded(text)))
+                values.setdefault(name, []).append(plain(decoded(text)))
     except (ValueError, struct.error):
-        whole = False
+        is_whole = False
     rights = Rights(
-        creators=tuple(filter(None, found.get(_BY_LINE, ()))),
-        copyright=found.get(_COPYRIGHT, [""])[0],
-        credit=found.get(_CREDIT, [""])[0],
-        source=found.get(_SOURCE, [""])[0],
+        creators=tuple(filter(None, values.get(_BY_LINE, ()))),
+        copyright=values.get(_COPYRIGHT, [""])[0],
+        credit=values.get(_CREDIT, [""])[0],
+        source=values.get(_SOURCE, [""])[0],
     )
-    return rights, bool(digest) and digest != _digest(iim), whole
+    return rights, bool(digest) and digest != _digest(iim), is_whole
 
 
 def _resources(body: bytes) -> Iterator[tuple[int, bytes]]:

@@ -38,10 +38,10 @@ def _kinds(body: bytes, start: int, end: int) -> dict[int, bytes]:
 
 def _contents(body: bytes, at: int, kinds: dict[int, bytes], *, idat: tuple[int, int]) -> dict[bytes, bytes]:
     """The bytes of these items."""
-    found: dict[bytes, bytes] = {}
+    contents: dict[bytes, bytes] = {}
     for item, method, places in item_places(body, at):
         kind = kinds.get(item, b"")
-        if not kind or kind in found or method not in (_IN_FILE, _IN_IDAT):
+        if not kind or kind in contents or method not in (_IN_FILE, _IN_IDAT):
             continue
         content = bytearray()
         for offset, length in places:
@@ -49,5 +49,5 @@ def _contents(body: bytes, at: int, kinds: dict[int, bytes], *, idat: tuple[int,
                 start = offset + (idat[0] if method == _IN_IDAT else 0)
                 content += body[start : start + min(length, MAX_XMP_BYTES + 1)]
         if content:
-            found[kind] = bytes(content)
-    return found
+            contents[kind] = bytes(content)
+    return contents

@@ -55,34 +55,34 @@ def blocks_in(original: bytes) -> Blocks:
 
 
 def _in_jpeg(body: bytes) -> Blocks:
-    found = Blocks()
+    blocks = Blocks()
     for marker, start, end in segments(body):
         if marker == _SOS:
             break
         data = body[start + 4 : end] if marker in (_APP1, _APP13) else b""
         if data.startswith(EXIF_SIGNATURE):
-            found.exif = found.exif or data.removeprefix(EXIF_SIGNATURE)
+            blocks.exif = blocks.exif or data.removeprefix(EXIF_SIGNATURE)
         elif data.startswith(XMP_SIGNATURE):  # what did not fit in it is in other segments, and is not read
-            found.xmp = found.xmp or data.removeprefix(XMP_SIGNATURE)
-        elif data.startswith(PHOTOSHOP_SIGNATURE) and len(found.resources) < _MAX_RESOURCES_BYTES:
-            found.resources += data.removeprefix(PHOTOSHOP_SIGNATURE)  # long ones are in several segments
-    return found
+            blocks.xmp = blocks.xmp or data.removeprefix(XMP_SIGNATURE)
+        elif data.startswith(PHOTOSHOP_SIGNATURE) and len(blocks.resources) < _MAX_RESOURCES_BYTES:
+            blocks.resources += data.removeprefix(PHOTOSHOP_SIGNATURE)  # long ones are in several segments
+    return blocks
 
 
 def _in_png(body: bytes) -> Blocks:
-    found = Blocks()
+    blocks = Blocks()
     for name, at, length in chunks(body, 8, ">I4s", trailer=4):
         if name == b"IEND":
             break
         if name == b"eXIf":
-            found.exif = found.exif or body[at : at + length].removeprefix(EXIF_SIGNATURE)
+            blocks.exif = blocks.exif or body[at : at + length].removeprefix(EXIF_SIGNATURE)
         elif name in (b"tEXt", b"zTXt", b"iTXt"):
             keyword, _, rest = body[at : at + min(length, 80)].partition(b"\0")
             if keyword == PNG_XMP_KEYWORD and name == b"iTXt":
-                found.xmp = found.xmp or _text(name, body[at : at + min(length, _XMP_CHUNK_BYTES)], MAX_XMP_BYTES + 1)
-            elif keyword in (b"Author", b"Copyright") and rest and keyword not in found.texts:
-                found.texts[keyword] = _text(name, body[at : at + min(length, _TEXT_BYTES)], _TEXT_BYTES)
-    return found
+                blocks.xmp = blocks.xmp or _text(name, body[at : at + min(length, _XMP_CHUNK_BYTES)], MAX_XMP_BYTES + 1)
+            elif keyword in (b"Author", b"Copyright") and rest and keyword not in blocks.texts:
+                blocks.texts[keyword] = _text(name, body[at : at + min(length, _TEXT_BYTES)], _TEXT_BYTES)
+    return blocks
 
 
 def _text(name: bytes, chunk: bytes, most: int) -> bytes:
@@ -104,14 +104,14 @@ def _text(name: bytes, chunk: bytes, most: int) -> bytes:
 
 
 def _in_webp(body: bytes) -> Blocks:
-    found = Blocks()
+    blocks = Blocks()
     end = int.from_bytes(body[4:8], "little") + 8
     for name, at, length in _chunks_until(body, end):
         if name == b"EXIF":
-            found.exif = found.exif or body[at : at + length].removeprefix(EXIF_SIGNATURE)
+            blocks.exif = blocks.exif or body[at : at + length].removeprefix(EXIF_SIGNATURE)
         elif name == b"XMP ":
-            found.xmp = found.xmp or body[at : at + length]
-    return found
+            blocks.xmp = blocks.xmp or body[at : at + length]
+    return blocks
 
 
 def _chunks_until(body: bytes, end: int) -> Iterator[tuple[bytes, int, int]]:

@@ -23,7 +23,7 @@ _BROKEN = (ValueError, struct.error, IndexError, ExpatError, zlib.error, csv.Err
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundRights:
     """What a file says of its owner, within all limits, and what its owner should know about that."""
 
     rights: Rights = field(default_factory=Rights)
@@ -35,7 +35,7 @@ def unreadable(kind: str, *, part: bool = False) -> str:
     return f"Author and copyright: {'part of ' * part}the file's {kind} could not be read and was left out."
 
 
-def read_rights(original: bytes) -> Found:
+def read_rights(original: bytes) -> FoundRights:
     """Whose picture it is. Damaged metadata never fails: it is left out, with a notice; what is sound beside it in
     EXIF and IPTC counts."""
     notices: list[str] = []
@@ -63,7 +63,7 @@ def read_rights(original: bytes) -> Found:
     rights, was_cut = bounded(_reconciled(exif, *((iptc, xmp) if iptc_is_newer else (xmp, iptc)), text))
     if was_cut:
         notices.append(SHORTENED)
-    return Found(rights=rights, notices=tuple(notices))
+    return FoundRights(rights=rights, notices=tuple(notices))
 
 
 def _reconciled(exif: Rights, newer: Rights, older: Rights, text: Rights) -> Rights:
@@ -72,7 +72,7 @@ def _reconciled(exif: Rights, newer: Rights, older: Rights, text: Rights) -> Rig
     Exif, IIM and XMP; the IPTC Photo Metadata Standard maps the fields). PNG's own texts come last."""
     ranked = (exif, newer, older, text)
     chosen = {
-        name: next((value for value in (getattr(one, name) for one in ranked) if value), nothing)
+        name: next((value for value in (getattr(rights, name) for rights in ranked) if value), nothing)
         for name, nothing in vars(Rights()).items()
     }
     return Rights(**chosen)

@@ -60,9 +60,9 @@ def decoded(text: bytes) -> str:
     except UnicodeDecodeError as error:
         # Old software cuts a text after so many bytes: a character that ends too early is no sign of another
         # encoding, if there are whole ones before it.
-        whole = text[: error.start].decode()
-        if error.reason == "unexpected end of data" and not whole.isascii():
-            return whole
+        characters = text[: error.start].decode()
+        if error.reason == "unexpected end of data" and not characters.isascii():
+            return characters
         return text.decode("cp1252", "ignore")  # guard: rights-encoding-fallback
 
 

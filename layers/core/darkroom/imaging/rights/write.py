@@ -50,7 +50,7 @@ class Carriers:
         added = [(b"iTXt", PNG_XMP_KEYWORD + bytes(5) + self.xmp)]
         if self.exif:
             added.insert(0, (b"eXIf", self.exif))
-        return png[:at] + b"".join(_chunk(*one) for one in added) + png[at:]
+        return png[:at] + b"".join(_chunk(*chunk) for chunk in added) + png[at:]
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

@@ -53,24 +53,24 @@ def rights_in_xmp(packet: bytes) -> Rights:
     """
     if len(packet) > MAX_XMP_BYTES:  # guard: rights-xmp-size-bound
         raise ValueError("it is too large")
-    found = _Found()
+    reader = _Reader()
     # The encoding is given, not believed: XMP in files is in UTF-8, and Python would look any other up by its name.
     parser = expat.ParserCreate("utf-8", " ")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse  # guard: rights-xmp-doctype-refused
     parser.EntityDeclHandler = _refuse
-    parser.StartElementHandler = found.start
-    parser.EndElementHandler = found.end
-    parser.CharacterDataHandler = found.characters
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.characters
     parser.Parse(packet.strip(b"\0 \t\r\n"), True)
-    return found.rights()
+    return reader.rights()
 
 
 def _refuse(*_: object) -> None:
     raise ValueError("it declares a document type")
 
 
-class _Found:
+class _Reader:
     """The values that were met so far, and where in the tree the parser is."""
 
     def __init__(self) -> None:

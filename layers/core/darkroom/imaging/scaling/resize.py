@@ -76,7 +76,7 @@ def padding(pixels: int, extent: float, wanted: int) -> Padding | None:
     `more` further ones would end at a whole pixel. That is never so if the step is nearly a whole number or a half.
     """
     step = extent / wanted
-    found = []
+    paddings = []
     for more in range(-_MOST_MORE, _MOST_MORE + 1):
         end = round(extent + more * step)
         if abs(extent + more * step - end) / 2 > _MOST_ERROR:
@@ -87,8 +87,8 @@ def padding(pixels: int, extent: float, wanted: int) -> Padding | None:
                 before, odd = divmod(total - end, 2)
                 after = total - pixels - before
                 if before >= 0 and after >= 0 and not odd:
-                    found.append((before + after, Padding(before, after, first)))
-    return min(found)[1] if found else None
+                    paddings.append((before + after, Padding(before, after, first)))
+    return min(paddings)[1] if paddings else None
 
 
 _MOST_ERROR = 0.05

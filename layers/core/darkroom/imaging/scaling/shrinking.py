@@ -9,7 +9,7 @@ first (`make bench-engine` prints each variant's score next to its full decode's
 from __future__ import annotations
 
 from darkroom.domain.recipes.recipes import OutputFormat
-from darkroom.imaging.headers import Header
+from darkroom.imaging.headers import ImageHeader
 from darkroom.imaging.scaling.resize import padding
 
 _ROOM = {8: 1.86, 4: 1.86, 2: 1.43}
@@ -33,7 +33,7 @@ _SHARPER: dict[OutputFormat, float] = {"jpeg": 1, "webp": 0.5}
 less detail. A step of quality (half a step for WebP, whose steps are larger) gives both back."""
 
 
-def shrink_of(header: Header, size: tuple[int, int]) -> int:
+def shrink_of(header: ImageHeader, size: tuple[int, int]) -> int:
     """The largest factor of 8, 4, 2 and 1 by which the picture may be shrunk that is wanted at `size`, as stored."""
     sides = ((header.width, size[0]), (header.height, size[1]))
     for factor, room in _ROOM.items() if header.shrinks else ():

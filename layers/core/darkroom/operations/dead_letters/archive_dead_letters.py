@@ -11,8 +11,7 @@ from typing import Any
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, without_texts
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.operations.dead_letters.list_dead_letters import Case, grouped, look_up
-from darkroom.operations.dead_letters.list_dead_letters import Ports as ListPorts
+from darkroom.operations.dead_letters.list_dead_letters import Case, ListDeadLettersPorts, grouped, look_up
 from darkroom.ports.dead_letters import Archive, DeadLetter
 
 ARCHIVE_LIMIT = 10_000
@@ -31,14 +30,14 @@ class Archiving:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(ListPorts):
+class ArchiveDeadLettersPorts(ListDeadLettersPorts):
     """What archiving needs besides the ports of reading dead letters."""
 
     archive: Archive
 
 
 def archive_dead_letters(
-    ports: Ports,
+    ports: ArchiveDeadLettersPorts,
     *,
     out_of_time: Callable[[], bool],
     older_than_seconds: float = ARCHIVED_FROM_SECONDS,
@@ -54,17 +53,21 @@ def archive_dead_letters(
     for queue in ports.dead_letters.queues if queues is None else queues:
         try:
             taken = ports.dead_letters.take(queue, ARCHIVE_LIMIT)
-            ports.dead_letters.give_back(taken.letters)
+            ports.dead_letters.give_back(taken.dead_letters)
         except Exception as error:
             run.problems[queue] = error
             continue
         if not taken.complete:
             run.incomplete.append(queue)
-        oldest = min((letter.sent_at for letter in taken.letters), default=ports.clock())
+        oldest = min((dead_letter.sent_at for dead_letter in taken.dead_letters), default=ports.clock())
         run.oldest_seconds[queue] = max(0.0, (ports.clock() - oldest) / 1000)
-        for group in grouped(taken.letters):
-            old = [letter for letter in group.letters if ports.clock() - letter.sent_at > older_than_seconds * 1000]
-            run.outcomes["too_young"] += len(group.letters) - len(old)
+        for group in grouped(taken.dead_letters):
+            old = [
+                dead_letter
+                for dead_letter in group.dead_letters
+                if ports.clock() - dead_letter.sent_at > older_than_seconds * 1000
+            ]
+            run.outcomes["too_young"] += len(group.dead_letters) - len(old)
             if not old:
                 continue
             if out_of_time():
@@ -72,8 +75,8 @@ def archive_dead_letters(
                 return run
             try:
                 case = look_up(ports, group)
-                for letter in old:
-                    stored = ports.archive.put_if_absent(archive_key(letter), document_of(letter, case))
+                for dead_letter in old:
+                    stored = ports.archive.put_if_absent(archive_key(dead_letter), document_of(dead_letter, case))
                     outcome = "archived" if stored else "kept_before"
                     run.outcomes[outcome] += 1
                     on_dead_letter(outcome)
@@ -82,22 +85,22 @@ def archive_dead_letters(
     return run
 
 
-def archive_key(letter: DeadLetter) -> str:
+def archive_key(dead_letter: DeadLetter) -> str:
     """The archive key of the dead letter: its queue, and the day on which its message was first sent."""
-    day = (rfc3339(letter.sent_at) or "")[:10]
-    return f"{letter.queue}/{day}/{letter.message_id}.json"
+    day = (rfc3339(dead_letter.sent_at) or "")[:10]
+    return f"{dead_letter.queue}/{day}/{dead_letter.message_id}.json"
 
 
-def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
+def document_of(dead_letter: DeadLetter, case: Case) -> dict[str, Any]:
     """The archived form of a dead letter: its message, its verdict when it was copied, and why. What could not be read
     is kept as it came; of a message nothing is kept that describes the picture or repeats an error's text."""
     image, message = case.image, case.message
     return {
         "v": 1,
-        "queue": letter.queue,
-        "message_id": letter.message_id,
-        "sent_at": rfc3339(letter.sent_at),
-        "body": letter.body if message is None else message.model_dump_json(),
+        "queue": dead_letter.queue,
+        "message_id": dead_letter.message_id,
+        "sent_at": rfc3339(dead_letter.sent_at),
+        "body": dead_letter.body if message is None else message.model_dump_json(),
         "verdict": case.verdict.value,
         "problem": case.problem,
         "explanation": without_texts(case.explanation) if case.explanation else None,  # guard: erasure-archive-no-texts

@@ -37,7 +37,7 @@ class Case:
     """
 
     queue: str
-    letters: tuple[DeadLetter, ...]
+    dead_letters: tuple[DeadLetter, ...]
     message: Message | None
     image: Image | None
     verdict: Verdict
@@ -51,7 +51,7 @@ class Case:
         """When the first of its messages was sent, from which its 14 days count; until there is one, when its image was
         given up."""
         given_up_at = None if self.image is None else self.image.completed_at
-        return min((letter.sent_at for letter in self.letters), default=given_up_at or 0)
+        return min((dead_letter.sent_at for dead_letter in self.dead_letters), default=given_up_at or 0)
 
     @property
     def error_code(self) -> str | None:
@@ -86,7 +86,7 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class DeadLetterSelection:
     """Which cases are selected: those that match every field that is set."""
 
     image_id: str | None = None
@@ -117,7 +117,7 @@ class Selection:
         )
 
 
-EVERYTHING = Selection()
+EVERYTHING = DeadLetterSelection()
 
 
 def _names_of_cause(case: Case) -> set[str]:
@@ -127,18 +127,18 @@ def _names_of_cause(case: Case) -> set[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listing:
+class DeadLetterListing:
     """What the queues hold: the selected cases, each queue's depth, how many dead letters were read, and which queues
     hold more than that."""
 
     cases: tuple[Case, ...]
     depths: dict[str, int]
-    letters: int
+    dead_letters: int
     incomplete: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListDeadLettersPorts:
     """What reading dead letters needs."""
 
     dead_letters: DeadLetters
@@ -147,36 +147,36 @@ class Ports:
 
 
 def list_dead_letters(
-    ports: Ports,
+    ports: ListDeadLettersPorts,
     queues: Iterable[str],
-    selection: Selection = EVERYTHING,
+    selection: DeadLetterSelection = EVERYTHING,
     *,
     limit: int,
     on_case: Callable[[int, int], None] = lambda done, total: None,
-) -> Listing:
+) -> DeadLetterListing:
     """Reads up to `limit` dead letters of each queue and gives them back; oldest first within a queue.
 
     `on_case` is called with how many cases have been looked up, of how many. Raises Retryable if a queue or the table
     cannot answer.
     """
-    depths, incomplete, found, letters = {}, [], [], 0
+    depths, incomplete, groups, dead_letters = {}, [], [], 0
     for queue in queues:
         depths[queue] = ports.dead_letters.depth(queue)
         taken = ports.dead_letters.take(queue, limit)
-        ports.dead_letters.give_back(taken.letters)
-        letters += len(taken.letters)
+        ports.dead_letters.give_back(taken.dead_letters)
+        dead_letters += len(taken.dead_letters)
         if not taken.complete:
             incomplete.append(queue)
-        found += grouped(taken.letters)
+        groups += grouped(taken.dead_letters)
     cases = []
-    for number, group in enumerate(found):
-        on_case(number, len(found))
+    for number, group in enumerate(groups):
+        on_case(number, len(groups))
         case = look_up(ports, group)
         if selection.covers(case, ports.clock()):
             cases.append(case)
     order = {queue: number for number, queue in enumerate(depths)}
     cases.sort(key=lambda case: (order[case.queue], case.sent_at))
-    return Listing(cases=tuple(cases), depths=depths, letters=letters, incomplete=tuple(incomplete))
+    return DeadLetterListing(cases=tuple(cases), depths=depths, dead_letters=dead_letters, incomplete=tuple(incomplete))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +184,7 @@ class Group:
     """Dead letters of one queue that describe the same run of the same image; `problem` says why one could not be
     read."""
 
-    letters: tuple[DeadLetter, ...]
+    dead_letters: tuple[DeadLetter, ...]
     message: Message | None
     problem: str | None
     batch: BatchDeadLetter | None = None
@@ -195,29 +195,31 @@ class Group:
         """Identifies the group when its dead letters are received again."""
         if self.rejected is not None:
             return (f"rejected {self.rejected.message_id}", 0)
-        return (self.letters[0].message_id, 0) if self.message is None else (self.message.image_id, self.message.run)
+        return (
+            (self.dead_letters[0].message_id, 0) if self.message is None else (self.message.image_id, self.message.run)
+        )
 
 
-def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
+def grouped(dead_letters: Iterable[DeadLetter]) -> list[Group]:
     """The dead letters grouped by what they describe, in the order in which they came."""
     groups: dict[tuple[str, int], Group] = {}
-    for letter in letters:
+    for dead_letter in dead_letters:
         try:
-            group = Group(letters=(letter,), message=read_dead_letter(letter.body), problem=None)
+            group = Group(dead_letters=(dead_letter,), message=read_dead_letter(dead_letter.body), problem=None)
         except UnreadableMessage as error:
-            batch, rejected = read_batch_dead_letter(letter.body), read_rejected_message(letter.body)
+            batch, rejected = read_batch_dead_letter(dead_letter.body), read_rejected_message(dead_letter.body)
             problem = str(error) if batch is None else f"{batch.error}: {batch.cause}"
             if rejected is not None:
-                problem = str((explanation_in(letter.explanation) or {}).get("message", "It did not verify."))
-            group = Group(letters=(letter,), message=None, problem=problem, batch=batch, rejected=rejected)
+                problem = str((explanation_in(dead_letter.explanation) or {}).get("message", "It did not verify."))
+            group = Group(dead_letters=(dead_letter,), message=None, problem=problem, batch=batch, rejected=rejected)
         earlier = groups.get(group.key)
         if earlier is not None:
-            group = replace(earlier, letters=(*earlier.letters, letter))
+            group = replace(earlier, dead_letters=(*earlier.dead_letters, dead_letter))
         groups[group.key] = group
     return list(groups.values())
 
 
-def look_up(ports: Ports, group: Group) -> Case:
+def look_up(ports: ListDeadLettersPorts, group: Group) -> Case:
     """The group as a case, with its image's current row. An unreadable row makes it a case that no command acts on, and
     does not hold up the others."""
     message, problem = group.message, group.problem
@@ -231,14 +233,14 @@ def look_up(ports: Ports, group: Group) -> Case:
         image, verdict, problem = None, Verdict.UNREADABLE_ROW, str(error)
     if message is not None and message.tenant_id == NOBODY and image is not None:
         message = message.model_copy(update={"tenant_id": image.tenant_id})
-    told = (explanation_in(letter.explanation) for letter in group.letters)
-    explanation = next((one for one in told if one is not None), {})
+    explanations = (explanation_in(dead_letter.explanation) for dead_letter in group.dead_letters)
+    explanation = next((explanation for explanation in explanations if explanation is not None), {})
     if image is not None and message is not None:
         run = message.run
         explanation = with_texts(explanation, image, run) if explanation else explanation_of(image, run)
     return Case(
-        queue=group.letters[0].queue,
-        letters=group.letters,
+        queue=group.dead_letters[0].queue,
+        dead_letters=group.dead_letters,
         message=message,
         image=image,
         verdict=verdict,
@@ -250,7 +252,7 @@ def look_up(ports: Ports, group: Group) -> Case:
 
 
 def work_through(
-    ports: Ports,
+    ports: ListDeadLettersPorts,
     queue: str,
     act: Callable[[Case], bool],
     *,
@@ -270,20 +272,20 @@ def work_through(
     in_hand: dict[str, DeadLetter] = {}
 
     def remove(group: Group) -> None:
-        for letter in group.letters:
-            ports.dead_letters.remove(letter)
-            del in_hand[letter.message_id]
+        for dead_letter in group.dead_letters:
+            ports.dead_letters.remove(dead_letter)
+            del in_hand[dead_letter.message_id]
 
     try:
         while not stop():
             taken_at = ports.clock()
             taken = ports.dead_letters.take(queue, HANDFUL)
-            in_hand |= {letter.message_id: letter for letter in taken.letters}
+            in_hand |= {dead_letter.message_id: dead_letter for dead_letter in taken.dead_letters}
             asked_again |= taken.asked_again
             if not _is_held(taken_at, ports.clock):
                 raise Retryable("reading dead letters takes longer than they stay hidden")
-            groups = grouped(taken.letters)
-            if taken.letters and not taken.complete and all(group.key in seen for group in groups):
+            groups = grouped(taken.dead_letters)
+            if taken.dead_letters and not taken.complete and all(group.key in seen for group in groups):
                 return False  # it goes round in circles: dead letters show again before all were seen
             for group in groups:
                 if stop() or not _is_held(taken_at, ports.clock):
@@ -303,7 +305,7 @@ def work_through(
                     # guard: dead-letters-replay-lost-answer
                     return not asked_again  # then some may be hidden, and show in the next look
             # The rest of this handful is taken again; what was seen of it stays hidden meanwhile.
-            unseen = [letter for group in groups if group.key not in seen for letter in group.letters]
+            unseen = [dead_letter for group in groups if group.key not in seen for dead_letter in group.dead_letters]
             ports.dead_letters.give_back(tuple(unseen))
         return False
     finally:

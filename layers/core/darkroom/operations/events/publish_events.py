@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.events.event import Event
+from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.row_events import event_of
 from darkroom.ports.events import RowChange, Topic, Unpublished
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class PublishEventsPorts:
     """What publishing needs."""
 
     topic: Topic
@@ -25,7 +25,7 @@ class Publishing:
     """What was published, and why other writes were set aside, by the index of their writes; `begin_again_at` is the
     first write that must be handed over again, by its place in the stream, None if there is none, and `problem` why."""
 
-    events: Mapping[int, Event] = field(default_factory=dict)
+    events: Mapping[int, PublishedEvent] = field(default_factory=dict)
     set_aside: Mapping[int, str] = field(default_factory=dict)
     begin_again_at: str | None = None
     problem: Exception | None = None
@@ -36,7 +36,7 @@ class Publishing:
         return Counter(event.type.value for event in self.events.values())
 
 
-def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
+def publish_events(ports: PublishEventsPorts, changes: Sequence[RowChange]) -> Publishing:
     """Publishes the event of each write, if it has one.
 
     After an outage the stream hands over the first unpublished write and all that follow it: what was published of
@@ -46,7 +46,7 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
     """
     problems: dict[int, Exception] = {}
     to_set_aside = {place: str(change.unreadable) for place, change in enumerate(changes) if change.unreadable}
-    events: dict[int, Event] = {}
+    events: dict[int, PublishedEvent] = {}
     for place, change in enumerate(changes):
         try:
             event = event_of(change.before, change.after)

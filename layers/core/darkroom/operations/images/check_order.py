@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-from darkroom.domain.images.image import Image
-from darkroom.domain.images.order import Order, unknown_notify
+from darkroom.domain.images.image import Image, Source
+from darkroom.domain.images.order import Order, check_idempotency_key, unknown_notify
 from darkroom.domain.images.transitions import accept
+from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import lane_for
-from darkroom.domain.kernel.tenants import Quota, Tier
-from darkroom.domain.schedules.schedule import Timetable, appoint
+from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
+from darkroom.domain.schedules.schedule import Appointment, appoint
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.operations.images.quota_keeper import QuotaKeeper
 from darkroom.ports.images import HasRecipient, Images, no_recipient
+from darkroom.ports.kernel import Clock, Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageRequest:
+    """Who asks for an image, by which request and key. The tenant's tier decides the lane, and its quota how much it
+    may store."""
+
+    tenant_id: str
+    correlation_id: str
+    tier: Tier = Tier.FREE
+    quota: Quota = NO_QUOTA
+    idempotency_key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +39,52 @@ class CheckOrderPorts:
     has_recipient: HasRecipient = no_recipient
     load_shedder: LoadShedder
     quotas: QuotaKeeper
+    clock: Clock
+    randomness: Randomness
 
 
-def check_order(
-    ports: CheckOrderPorts,
-    order: Order,
-    timetable: Timetable,
-    *,
-    tenant_id: str,
-    tier: Tier,
-    quota: Quota,
-    size_bytes: int,
-    now: Milliseconds,
-) -> Callable[..., Image]:
-    """Checks the order for a file of so many bytes, and returns `accept` with all of its arguments that follow from it.
+@dataclass(frozen=True, kw_only=True)
+class CheckedOrder:
+    """An order that may be taken `now`, into that lane, for that time; `overlays` are the originals that it needs."""
+
+    request: ImageRequest
+    order: Order
+    lane: str
+    appointment: Appointment
+    overlays: dict[str, Source] | None
+    now: Milliseconds
+
+    def row(self, image_id: str, *, fingerprint: str, source: Source) -> Image:
+        """The row of its image as if the bytes were here: the caller says if they are yet to come."""
+        return accept(
+            image_id=image_id,
+            tenant_id=self.request.tenant_id,
+            lane=self.lane,
+            preset=self.order.preset,
+            recipe=self.order.recipe,
+            fingerprint=fingerprint,
+            correlation_id=self.request.correlation_id,
+            source=source,
+            now=self.now,
+            process_at=self.appointment.process_at,
+            expires_at=self.appointment.expires_at,
+            notify=self.order.notify,
+            overlays=self.overlays,
+        )
+
+
+def find_earlier(ports: CheckOrderPorts, request: ImageRequest) -> tuple[str, Image | None]:
+    """The id of the image that the request asks for, and its row if an earlier request with the same key has made it.
+    Raises Rejected (`invalid_idempotency_key`), and Retryable if the table cannot answer."""
+    check_idempotency_key(request.idempotency_key)
+    if request.idempotency_key is None:
+        return image_id_from_bits(ports.randomness(16)), None
+    image_id = image_id_for_key(request.tenant_id, request.idempotency_key)
+    return image_id, ports.images.get(image_id)
+
+
+def check_order(ports: CheckOrderPorts, request: ImageRequest, order: Order, *, size_bytes: int) -> CheckedOrder:
+    """Checks the order for a file of so many bytes.
 
     It comes after looking for an earlier request with the same key: a time that was in the future then may have passed
     since, and a repetition is let in though its lane or its tenant's quota is full. Raises Rejected (`unknown_notify`,
@@ -48,23 +92,20 @@ def check_order(
     TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable if the table cannot
     answer.
     """
-    appointment = appoint(timetable, now=now)
+    now = ports.clock()
+    appointment = appoint(order.timetable, now=now)
     # guard: webhook-notify-own-tenant
-    if order.notify is not None and not ports.has_recipient(tenant_id, order.notify):
+    if order.notify is not None and not ports.has_recipient(request.tenant_id, order.notify):
         raise unknown_notify()
-    ports.quotas.require_room(tenant_id, quota, size_bytes=size_bytes)  # guard: quotas-room-required
-    lane = lane_for(tier).name  # guard: tenants-upload-tier-lane
+    ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=size_bytes)  # guard: quotas-room-required
+    lane = lane_for(request.tier).name  # guard: tenants-upload-tier-lane
     # guard: load-shedding-announcement
-    ports.load_shedder.require_capacity(lane, tier, process_at=appointment.process_at)
-    return partial(
-        accept,
-        tenant_id=tenant_id,
+    ports.load_shedder.require_capacity(lane, request.tier, process_at=appointment.process_at)
+    return CheckedOrder(
+        request=request,
+        order=order,
         lane=lane,
-        preset=order.preset,
-        recipe=order.recipe,
+        appointment=appointment,
+        overlays=pin_overlays(ports.images, order.recipe, request.tenant_id),
         now=now,
-        process_at=appointment.process_at,
-        expires_at=appointment.expires_at,
-        notify=order.notify,
-        overlays=pin_overlays(ports.images, order.recipe, tenant_id),
     )

@@ -40,14 +40,14 @@ class OutcomeCounter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class CountOutcomesPorts:
     """What counting needs."""
 
     outcome_counts: OutcomeCounts
     clock: Clock
 
 
-def report_outcomes(ports: Ports, counter: OutcomeCounter) -> None:
+def report_outcomes(ports: CountOutcomesPorts, counter: OutcomeCounter) -> None:
     """Writes what was counted, if it is due. What cannot be written now is kept for the next time, for an hour."""
     now = ports.clock()
     if not counter.is_due(now):

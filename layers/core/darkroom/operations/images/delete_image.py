@@ -16,14 +16,14 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class DeleteImagePorts:
     """What deleting needs."""
 
     images: Images
     clock: Clock
 
 
-def delete_image(ports: Ports, image_id: str, *, tenant_id: str, remove_at: Milliseconds = 0) -> None:
+def delete_image(ports: DeleteImagePorts, image_id: str, *, tenant_id: str, remove_at: Milliseconds = 0) -> None:
     """Makes the image a tombstone; repeating it changes nothing. Its objects are due to be removed at `remove_at`, or
     at once if that has passed.
 

@@ -12,7 +12,7 @@ from darkroom.ports.kernel import UnreadableRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class ImagePage:
     """Images of one tenant, newest first, and the cursor after which the list continues: None at its end.
 
     `cut_short_by` is the error that ended the page early; `unreadable` are rows in its range that were left out.
@@ -25,24 +25,24 @@ class Page:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListImagesPorts:
     """What a page needs."""
 
     images: Images
 
 
-def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
+def list_images(ports: ListImagesPorts, query: ListQuery, *, tenant_id: str) -> ImagePage:
     """The page that the client asks for.
 
     The index says which images exist, perhaps seconds late; each row gives its image's current state. A page may have
     fewer images than asked for, even none, although the list continues. Raises Retryable if the table cannot answer the
     first look; if it cannot answer a later one, the page ends with what was found before.
     """
-    found: list[Image] = []
+    listed_images: list[Image] = []
     unreadable: list[UnreadableRow] = []
     seen = query.after
     for look in range(LOOKS):
-        missing = query.limit - len(found)
+        missing = query.limit - len(listed_images)
         wanted = missing if query.statuses is None else MAX_PAGE_IMAGES
         try:
             listed = ports.images.newest(tenant_id, after=seen, limit=wanted)
@@ -52,19 +52,19 @@ def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
                 raise
             # After the last row that was judged, not after what the index has listed since.
             # guard: list-unjudged-not-skipped
-            return Page(images=tuple(found), next=seen, cut_short_by=error, unreadable=tuple(unreadable))
+            return ImagePage(images=tuple(listed_images), next=seen, cut_short_by=error, unreadable=tuple(unreadable))
         for cursor in listed.cursors:
-            if len(found) == query.limit:  # guard: list-full-page-ends
-                return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))
+            if len(listed_images) == query.limit:  # guard: list-full-page-ends
+                return ImagePage(images=tuple(listed_images), next=seen, unreadable=tuple(unreadable))
             row = rows.get(cursor.image_id)
             if isinstance(row, UnreadableRow):  # guard: unreadable-left-out-of-list
                 unreadable.append(row)
             elif row is not None and row.tenant_id == tenant_id and query.fits(row):  # guard: list-row-over-index
-                found.append(row)
+                listed_images.append(row)
             seen = cursor
         seen = listed.next
-        if seen is None or len(found) == query.limit:
+        if seen is None or len(listed_images) == query.limit:
             break
         if query.statuses is None and len(listed.cursors) < wanted:  # guard: list-deleted-look-bound
             break  # more was deleted here than one look passes over: the client pays for the next one
-    return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))
+    return ImagePage(images=tuple(listed_images), next=seen, unreadable=tuple(unreadable))

@@ -28,7 +28,7 @@ THREADS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class MeasureLanesPorts:
     """What measuring needs: the dead letters of images and those of events, and in `service` each lane's deployed
     configuration."""
 
@@ -59,7 +59,7 @@ class Measures:
     problems: dict[str, Exception] = field(default_factory=dict)
 
 
-def measure_lanes(ports: Ports) -> Measures:
+def measure_lanes(ports: MeasureLanesPorts) -> Measures:
     """Measures everything that can be measured now. It never raises: what cannot be is a problem of that lane or queue
     alone."""
     problems: dict[str, Exception] = {}
@@ -103,8 +103,10 @@ def measure_lanes(ports: Ports) -> Measures:
 
     def of(what: str, names: Iterable[str]) -> dict[str, Any]:
         """What was measured of each, the most of it; what could not be measured of one is not told of that one."""
-        told = {name: measured[what, name] for name in names if f"{what} of {name}" not in problems}
-        return {name: values[0] if len(values) == 1 else max(values) for name, values in told.items() if values}
+        values_by_name = {name: measured[what, name] for name in names if f"{what} of {name}" not in problems}
+        return {
+            name: values[0] if len(values) == 1 else max(values) for name, values in values_by_name.items() if values
+        }
 
     outcomes: Mapping[str, Mapping[int, Outcomes]] = of("the outcomes", ports.service)
     return Measures(

@@ -22,7 +22,7 @@ def pin_overlays(images: Images, recipe: Recipe, tenant_id: str) -> dict[str, So
     An overlay must be a done image of the tenant; one that is deleted, or another tenant's, is answered like an
     unknown id. Raises InvalidRecipe, naming each field that is wrong, and Retryable if the table cannot answer.
     """
-    found, wrong = {}, {}
+    source_by_id, wrong = {}, {}
     for image_id in recipe.overlay_images:
         try:
             row = images.get(image_id)
@@ -36,7 +36,7 @@ def pin_overlays(images: Images, recipe: Recipe, tenant_id: str) -> dict[str, So
         elif row.status is not Status.DONE:  # guard: overlays-done-images-only
             wrong[image_id] = f"this image is {row.status}: only one that is done can be an overlay"
         else:
-            found[image_id] = row.source
+            source_by_id[image_id] = row.source
     if wrong:
         raise InvalidRecipe(
             tuple(
@@ -46,4 +46,4 @@ def pin_overlays(images: Images, recipe: Recipe, tenant_id: str) -> dict[str, So
                 if overlay.image in wrong
             )
         )
-    return found or None
+    return source_by_id or None

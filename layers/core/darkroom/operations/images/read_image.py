@@ -8,7 +8,7 @@ from darkroom.domain.images.image import Image, Variant
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.operations.images.estimate import Estimator
-from darkroom.operations.images.list_images import Ports as ListPorts
+from darkroom.operations.images.list_images import ListImagesPorts
 from darkroom.ports.images import Outputs
 from darkroom.ports.kernel import Clock
 
@@ -40,7 +40,7 @@ class VariantMissing(LookupError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(ListPorts):
+class ReadImagePorts(ListImagesPorts):
     """What reading an image needs besides the ports of a list."""
 
     outputs: Outputs
@@ -48,12 +48,12 @@ class Ports(ListPorts):
     clock: Clock
 
 
-def read_image(ports: Ports, image_id: str, *, tenant_id: str) -> Image:
+def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str) -> Image:
     """The image in its current state. Raises UnknownImage, and Retryable if the table cannot answer."""
     return _owned(ports, image_id, tenant_id)
 
 
-def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str, for_head: bool = False) -> str:
+def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: str, for_head: bool = False) -> str:
     """The URL of one variant, valid for 15 minutes, for GET or `for_head`; while an image is developed again, that of
     the earlier variant.
 
@@ -72,7 +72,7 @@ def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str, for_h
     return ports.outputs.url_of(variant, for_head=for_head)
 
 
-def _is_known_to_be_missing(ports: Ports, variant: Variant) -> bool:
+def _is_known_to_be_missing(ports: ReadImagePorts, variant: Variant) -> bool:
     try:
         return not ports.outputs.holds(variant)
     # guard: variant-store-outage-tolerated
@@ -80,7 +80,7 @@ def _is_known_to_be_missing(ports: Ports, variant: Variant) -> bool:
         return False
 
 
-def _owned(ports: Ports, image_id: str, tenant_id: str) -> Image:
+def _owned(ports: ReadImagePorts, image_id: str, tenant_id: str) -> Image:
     image = ports.images.get(image_id) if is_image_id(image_id) else None
     # guard: erasure-deleted-image-unknown, tenants-read-own-only
     if image is None or image.tenant_id != tenant_id or image.is_deleted:

@@ -27,14 +27,14 @@ class ThroughputCounter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ReportThroughputPorts:
     """What reporting needs."""
 
     throughput: Throughput
     clock: Clock
 
 
-def report_throughput(ports: Ports, counter: ThroughputCounter) -> dict[str, Work]:
+def report_throughput(ports: ReportThroughputPorts, counter: ThroughputCounter) -> dict[str, Work]:
     """Reports every lane's counts that are worth a write, and returns them by lane. Counts that cannot be reported now
     are dropped: the rate becomes a little less exact, and no image is affected."""
     worth = {lane: work for lane, work in counter.work.items() if work.busy_milliseconds >= REPORT_MILLISECONDS}

@@ -9,46 +9,23 @@ from typing import TYPE_CHECKING
 from darkroom.domain.images.image import Image, Source, Status
 from darkroom.domain.images.limits import MAX_BODY_BYTES
 from darkroom.domain.images.media_types import SNIFF_BYTES, accepted_media_type
-from darkroom.domain.images.order import (
-    check_idempotency_key,
-    check_repeats,
-    fingerprint_of,
-    key_reused,
-    order_of,
-)
+from darkroom.domain.images.order import Order, check_repeats, fingerprint_of, key_reused
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.kernel.sizes import excess_in_words
-from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
-from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
-from darkroom.operations.images.check_order import CheckOrderPorts, check_order
+from darkroom.operations.images.check_order import CheckOrderPorts, ImageRequest, check_order, find_earlier
 from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.ports.images import Originals
-from darkroom.ports.kernel import Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.images.limits import InputFormat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upload:
-    """What a client sent, and who sent it: the tenant's tier decides the lane, and its quota how much it may store.
-
-    `variants` are names of the preset's variants, comma-separated; `recipe` is the client's own recipe, in JSON,
-    instead of a preset; `notify` is the id of the one endpoint that is to hear of the image.
-    """
+class PhotoUpload(ImageRequest):
+    """A photo that a client sent, and how and when to develop it."""
 
     body: bytes
-    tenant_id: str
-    correlation_id: str
-    tier: Tier = Tier.FREE
-    quota: Quota = NO_QUOTA
-    preset: str | None = None
-    variants: str | None = None
-    recipe: str | None = None
-    notify: str | None = None
-    idempotency_key: str | None = None
-    timetable: Timetable = AT_ONCE
+    order: Order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,62 +37,39 @@ class Accepted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts, CheckOrderPorts):
+class SubmitImagePorts(EnqueueInTimePorts, CheckOrderPorts):
     """What an upload needs besides the ports of sending its message, and which formats are accepted."""
 
     originals: Originals
-    randomness: Randomness
     input_formats: frozenset[InputFormat]
 
 
-def submit_image(ports: Ports, upload: Upload) -> Accepted:
+def submit_image(ports: SubmitImagePorts, upload: PhotoUpload) -> Accepted:
     """Stores the upload, writes its row and sends its message.
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
-    `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `unknown_notify`,
-    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), Rejected
-    (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its lane has too much work,
-    unless it repeats an earlier upload with its key, and Retryable if the store or the table cannot answer: then
-    nothing was promised. A queue that cannot answer is no error: the row is
-    due, and the sweeper sends the message.
+    `invalid_recipe`, `unknown_notify`, `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what
+    `appoint` raises), Rejected (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its
+    lane has too much work, unless it repeats an earlier upload with its key, and Retryable if the store or the table
+    cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, and the sweeper
+    sends the message.
     """
-    check_idempotency_key(upload.idempotency_key)
-    order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe, notify=upload.notify)
     media_type = _media_type(upload.body, ports.input_formats)
     sha256 = hashlib.sha256(upload.body).hexdigest()
-    fingerprint = fingerprint_of(sha256, order.asked_for + upload.timetable.asked_for)
+    fingerprint = fingerprint_of(sha256, upload.order.request_signature)
+    image_id, earlier = find_earlier(ports, upload)
+    if earlier is not None:
+        return _replay(ports, earlier, fingerprint)
 
-    if upload.idempotency_key is None:
-        image_id = image_id_from_bits(ports.randomness(16))
-    else:
-        image_id = image_id_for_key(upload.tenant_id, upload.idempotency_key)
-        earlier = ports.images.get(image_id)
-        if earlier is not None:
-            return _replay(ports, earlier, fingerprint)
-
-    now = ports.clock()
-    accept = check_order(
-        ports,
-        order,
-        upload.timetable,
-        tenant_id=upload.tenant_id,
-        tier=upload.tier,
-        quota=upload.quota,
-        size_bytes=len(upload.body),
-        now=now,
-    )
+    checked = check_order(ports, upload, upload.order, size_bytes=len(upload.body))
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can lead to another original under its id: an earlier upload put it and got no row, or is about to.
         raise key_reused()
-    row = accept(
-        image_id=image_id,
-        fingerprint=fingerprint,
-        correlation_id=upload.correlation_id,
-        source=Source(
-            version_id=original.version_id, sha256=sha256, size_bytes=original.size_bytes, media_type=media_type
-        ),
+    source = Source(
+        version_id=original.version_id, sha256=sha256, size_bytes=original.size_bytes, media_type=media_type
     )
+    row = checked.row(image_id, fingerprint=fingerprint, source=source)
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:
         return _replay(ports, image, fingerprint)
@@ -124,7 +78,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
     return Accepted(image=image, replayed=False)
 
 
-def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
+def _replay(ports: SubmitImagePorts, image: Image, fingerprint: str) -> Accepted:
     """Answers a repeated request with the image of the first one."""
     check_repeats(image, fingerprint)
     # guard: accept-no-message-once-claimed, accept-repeat-resends-message

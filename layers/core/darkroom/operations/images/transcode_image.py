@@ -13,7 +13,7 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.images.image import Cause, Image, Source, Status, Variant, run_key
 from darkroom.domain.images.limits import Limits
-from darkroom.domain.images.marks import Marks
+from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import complete, escalate, give_up, put_back, reject
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
@@ -31,7 +31,7 @@ from darkroom.domain.kernel.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, retu
 from darkroom.domain.recipes.recipes import POINT_STEPS
 from darkroom.imaging import Rendered, developing
 from darkroom.operations.images.enqueue import seconds_until
-from darkroom.ports.images import Images, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
+from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, Images, OriginalMissing, Originals, Outputs
 from darkroom.ports.kernel import AtOnce, Clock, Fenced, Jitter
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ MESSAGE_CHARACTERS = 500
 """What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
 
 
-COSTLIEST_IMAGE_MILLISECONDS = 30_000
+WORST_CASE_IMAGE_MILLISECONDS = 30_000
 """The costliest recipe takes 25 seconds on the worst picture, and reading and storing its objects takes a few more."""
 
 RETURN_SECONDS = 10
@@ -59,7 +59,7 @@ RETURN_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class TranscodeImagePorts:
     """What developing needs.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits`
@@ -70,7 +70,7 @@ class Ports:
     images: Images
     originals: Originals
     outputs: Outputs
-    once: Once
+    once: IdempotencyStore
     at_once: AtOnce
     clock: Clock
     jitter: Jitter
@@ -81,7 +81,7 @@ class Ports:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class ReceivedMessage:
     """One receive of a message: its number among that message's receives, who received it in which request, and until
     when its function may run.
 
@@ -93,7 +93,7 @@ class Delivery:
     request_id: str
     receive_count: int
     deadline: Milliseconds
-    marks: Marks = field(default_factory=Marks)
+    marks: AttemptTimeline = field(default_factory=AttemptTimeline)
     on_row: Callable[[Image], None] = lambda _: None
 
 
@@ -152,13 +152,13 @@ type Outcome = Finished | TryAgain | Early | Postponed
 """The outcome of a delivery. If `returns_in_seconds` is None its message may go; otherwise it must come back then."""
 
 
-def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
+def transcode_image(ports: TranscodeImagePorts, delivery: ReceivedMessage) -> Outcome:
     """Claims the delivery's image, develops it and writes its one terminal state.
 
     Nothing is claimed that cannot be finished, because that would use up an attempt. If the table cannot answer at the
     claim or at the finish, the delivery is postponed; any other failure is written into the row.
     """
-    if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:  # guard: claim-time-to-finish
+    if delivery.deadline - ports.clock() < WORST_CASE_IMAGE_MILLISECONDS:  # guard: claim-time-to-finish
         cause = Retryable("too little time is left for another image")
         return _postponed(cause, receive_count=delivery.receive_count, delay_seconds=RETURN_SECONDS)
     try:
@@ -178,7 +178,7 @@ def _postponed(cause: Retryable, *, receive_count: int, delay_seconds: int) -> P
     return Postponed(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
 
 
-def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
+def _settle(ports: TranscodeImagePorts, delivery: ReceivedMessage) -> Finished | TryAgain | Early:
     unit_random = ports.jitter()
     claimed = _claim(ports, delivery, unit_random=unit_random)
     if not isinstance(claimed, Claim):
@@ -188,7 +188,9 @@ def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
     return outcome
 
 
-def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_random: float) -> Finished | TryAgain:
+def _develop_and_finish(
+    ports: TranscodeImagePorts, delivery: ReceivedMessage, image: Image, *, unit_random: float
+) -> Finished | TryAgain:
     marks, developed = delivery.marks, None
     marks.begin(image, ports.clock())
     try:
@@ -213,7 +215,7 @@ def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_
     return _finish(ports, image, after, developed)
 
 
-def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | Finished | Early:
+def _claim(ports: TranscodeImagePorts, delivery: ReceivedMessage, *, unit_random: float) -> Claim | Finished | Early:
     now = ports.clock()
 
     def lease_for(attempt: int) -> Lease:
@@ -259,7 +261,7 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
             return Finished(image=written, reason=reasons[type(decision)], waiting_since=ended_since)
 
 
-def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
+def _early(image: Image, delivery: ReceivedMessage, *, delay_seconds: int) -> Early:
     # Clocks differ by seconds. A message that comes much too early was put into the lane by hand: the row gets it sent.
     is_soon = delay_seconds <= LANE_DELAY_SECONDS
     return Early(
@@ -270,7 +272,7 @@ def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
     )
 
 
-def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
+def _developed_once(ports: TranscodeImagePorts, image: Image, marks: AttemptTimeline) -> dict[str, Any]:
     """The image's outputs: those that an earlier attempt of this run has put but could not finish with, or else new
     ones.
 
@@ -286,14 +288,14 @@ def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
 
     try:
         developed = ports.once(run_key(image.image_id, image.run), work, is_first=image.attempt == 1)
-    except MemoryUnavailable:
+    except IdempotencyUnavailable:
         return work()  # guard: memory-outage-costs-no-attempt
     # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
     # objects.
     return developed if is_new or _is_there(ports, developed) else work()
 
 
-def _is_there(ports: Ports, remembered: dict[str, Any]) -> bool:
+def _is_there(ports: TranscodeImagePorts, remembered: dict[str, Any]) -> bool:
     try:
         variants = _variants(remembered)
     # guard: memory-newer-version-redone
@@ -307,7 +309,7 @@ def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
     return tuple(Variant(**variant) for variant in developed["variants"])
 
 
-def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
+def _develop_and_put(ports: TranscodeImagePorts, image: Image, marks: AttemptTimeline) -> dict[str, Any]:
     try:
         original = _whole(ports, image.image_id, image.source)
     except OriginalMissing as error:
@@ -337,7 +339,7 @@ def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]
         }
 
 
-def _overlay(ports: Ports, image: Image, image_id: str) -> bytes:
+def _overlay(ports: TranscodeImagePorts, image: Image, image_id: str) -> bytes:
     """The original that the row pins of an overlay's image. Its client may have deleted it since, so its absence is no
     operator's matter."""
     pinned = cast("dict[str, Source]", image.overlays)[image_id]
@@ -351,7 +353,7 @@ def _overlay(ports: Ports, image: Image, image_id: str) -> bytes:
         ) from error
 
 
-def _whole(ports: Ports, image_id: str, source: Source) -> bytes:
+def _whole(ports: TranscodeImagePorts, image_id: str, source: Source) -> bytes:
     """The accepted bytes. Raises OriginalMissing if two reads find none: no single one ends an image."""
     try:
         original = ports.originals.get(image_id, source.version_id)
@@ -367,7 +369,7 @@ def _in_steps(point: FocalPoint) -> dict[str, int]:
     return {"x": round(point.x * POINT_STEPS), "y": round(point.y * POINT_STEPS)}
 
 
-def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Marks) -> Variant:
+def _put(ports: TranscodeImagePorts, image: Image, encoded: Callable[[], Rendered], marks: AttemptTimeline) -> Variant:
     rendered = encoded()
     marks.reach("developed", ports.clock())
     # guard: objects-run-in-output-key
@@ -386,7 +388,7 @@ def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Mar
     )
 
 
-def _finish(ports: Ports, before: Image, after: Image, developed: dict[str, Any] | None) -> Finished:
+def _finish(ports: TranscodeImagePorts, before: Image, after: Image, developed: dict[str, Any] | None) -> Finished:
     try:
         written = ports.images.change(before, after)  # guard: fence-on-terminal-write
     except Fenced as lost:
@@ -404,7 +406,7 @@ def _finish(ports: Ports, before: Image, after: Image, developed: dict[str, Any]
 
 
 def _failed_attempt(
-    ports: Ports, image: Image, error: Exception, *, receive_count: int, unit_random: float
+    ports: TranscodeImagePorts, image: Image, error: Exception, *, receive_count: int, unit_random: float
 ) -> TryAgain | Finished:
     now, cause = ports.clock(), _cause_of(error)
     gives_up = image.attempt >= MAX_ATTEMPTS

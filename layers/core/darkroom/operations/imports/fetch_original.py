@@ -48,7 +48,7 @@ class Fetching:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts):
+class FetchOriginalPorts(EnqueueInTimePorts):
     """What fetching needs besides the ports of sending the message, which formats are accepted, and the largest file.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
@@ -63,7 +63,7 @@ class Ports(EnqueueInTimePorts):
 
 
 def fetch_original(
-    ports: Ports,
+    ports: FetchOriginalPorts,
     message: Message,
     *,
     claimed_by: str,
@@ -108,7 +108,7 @@ def fetch_original(
         raise
 
 
-def _settle(ports: Ports, claimed: Image) -> Fetching:
+def _settle(ports: FetchOriginalPorts, claimed: Image) -> Fetching:
     answer = ports.remote_images.fetch(
         claimed.url or "",
         max_bytes=ports.max_bytes,
@@ -121,7 +121,7 @@ def _settle(ports: Ports, claimed: Image) -> Fetching:
     return _change(ports, claimed, after, outcome, answer)
 
 
-def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
+def _keep(ports: FetchOriginalPorts, claimed: Image, answer: Fetched) -> Fetching:
     """Stores what came, unless it came too late or is nothing that can be developed."""
     if has_expired(claimed, ports.clock()):  # guard: fetch-expired-not-stored
         return _change(ports, claimed, expire(claimed, now=ports.clock()), "expired")
@@ -134,7 +134,7 @@ def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
         source, provenance = _stored(ports, claimed, answer)
     except Rejected as refusal:
         # guard: fetch-refusal-confirmed
-        if all(one.cause is None or one.cause.error_type != refusal.code for one in claimed.attempts):
+        if all(attempt.cause is None or attempt.cause.error_type != refusal.code for attempt in claimed.attempts):
             # One answer may be damaged, or a page that asks for patience: another must agree.
             return _put_back(ports, claimed, Cause(error_type=refusal.code, message=refusal.message, stack=""))
         after = reject(claimed, code=refusal.code, message=refusal.message, now=ports.clock())
@@ -152,18 +152,18 @@ def _cause_of(error: Exception, message: str) -> Cause:
     calls = calls_of(error)
     # guard: fetch-bug-stack-kept
     stack = "".join([*traceback.format_tb(error.__traceback__), *(f"{call}\n" for call in calls)])
-    told = " ".join(filter(None, [message, *(f"[{call}]" for call in calls)]))
-    return Cause(error_type=type(error).__name__, message=told, stack=shortened(stack))
+    message_with_calls = " ".join(filter(None, [message, *(f"[{call}]" for call in calls)]))
+    return Cause(error_type=type(error).__name__, message=message_with_calls, stack=shortened(stack))
 
 
-def _put_back(ports: Ports, claimed: Image, cause: Cause, *, seconds: int = 0) -> Fetching:
+def _put_back(ports: FetchOriginalPorts, claimed: Image, cause: Cause, *, seconds: int = 0) -> Fetching:
     """Leaves it to the sweeper to have it fetched again, no sooner than after `seconds`."""
     delay_seconds = max(FETCHES.delay_seconds(claimed.attempt, ports.jitter()), seconds)
     after = fetch_later(claimed, delay_seconds=delay_seconds, cause=cause, now=ports.clock())
     return _change(ports, claimed, after, "put_back")
 
 
-def _stored(ports: Ports, claimed: Image, answer: Fetched) -> tuple[Source, Provenance]:
+def _stored(ports: FetchOriginalPorts, claimed: Image, answer: Fetched) -> tuple[Source, Provenance]:
     """The original that was fetched, now or by an earlier worker that could not say so, and what its source said of it.
     Raises Rejected if it is no image that can be developed, or if its Idempotency-Key was used before."""
     sha256 = hashlib.sha256(answer.body).hexdigest()
@@ -185,7 +185,9 @@ def _stored(ports: Ports, claimed: Image, answer: Fetched) -> tuple[Source, Prov
     return source, answer.provenance if is_same else Provenance()
 
 
-def _change(ports: Ports, before: Image, after: Image, outcome: str, unfetched: Unfetched | None = None) -> Fetching:
+def _change(
+    ports: FetchOriginalPorts, before: Image, after: Image, outcome: str, unfetched: Unfetched | None = None
+) -> Fetching:
     try:
         return Fetching(outcome=outcome, image=ports.images.change(before, after), unfetched=unfetched)
     except Fenced as lost:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from darkroom.domain.kernel.lanes import DELIVERY, EVENTS
-from darkroom.domain.kernel.signature import Mistrust, NotVerified, Received, is_from_before, read_signature
+from darkroom.domain.kernel.signature import NotVerified, Received, VerificationFailure, is_from_before, read_signature
 from darkroom.ports.dead_letters import RejectedMessages
 from darkroom.ports.kernel import Secret
 
@@ -27,7 +27,7 @@ class CheckPorts:
     rejected_messages: RejectedMessages
 
 
-def nobody(body: str) -> bool:
+def never(body: str) -> bool:
     """Whether a body may come without a signature, in a queue to which only our own code sends."""
     return False
 
@@ -37,8 +37,8 @@ def check_message(
     queue: str,
     received: Received,
     *,
-    may_be_unsigned: Callable[[str], bool] = nobody,
-) -> Mistrust | None:
+    may_be_unsigned: Callable[[str], bool] = never,
+) -> VerificationFailure | None:
     """None if the message may be processed. Otherwise why not: then its dead letter is placed, and it may go; no row
     was read for it.
 
@@ -60,13 +60,13 @@ class Checked:
     which must come again, with what went wrong."""
 
     trusted: Sequence[int]
-    rejected: Mapping[int, Mistrust]
+    rejected: Mapping[int, VerificationFailure]
     failures: Mapping[int, Exception]
 
 
 def check_messages(ports: CheckPorts, queue: str, messages: Sequence[Received]) -> Checked:
     """Checks each message alone."""
-    rejected: dict[int, Mistrust] = {}
+    rejected: dict[int, VerificationFailure] = {}
     failures: dict[int, Exception] = {}
     for place, received in enumerate(messages):
         try:
@@ -80,7 +80,7 @@ def check_messages(ports: CheckPorts, queue: str, messages: Sequence[Received]) 
     return Checked(trusted=trusted, rejected=rejected, failures=failures)
 
 
-def reject_message(ports: CheckPorts, queue: str, received: Received, mistrust: Mistrust) -> None:
+def reject_message(ports: CheckPorts, queue: str, received: Received, mistrust: VerificationFailure) -> None:
     """Places the dead letter of a message that does not verify. Raises Retryable if that may not have succeeded."""
     from darkroom.domain.dead_letters.rejection import explanation_of_rejection, rejected_message  # noqa: PLC0415 -- seldom
 
@@ -89,7 +89,7 @@ def reject_message(ports: CheckPorts, queue: str, received: Received, mistrust: 
 
 
 def verify(
-    message_keys: Secret, queue: str, received: Received, *, may_be_unsigned: Callable[[str], bool] = nobody
+    message_keys: Secret, queue: str, received: Received, *, may_be_unsigned: Callable[[str], bool] = never
 ) -> None:
     """Raises NotVerified unless this stack has sent the message to that queue, and Retryable if that cannot be told.
 
@@ -102,15 +102,15 @@ def verify(
         from darkroom.domain.dead_letters.rejection import read_rejected_message  # noqa: PLC0415 -- seldom
 
         is_back = read_rejected_message(received.body) is not None
-        raise NotVerified(Mistrust.MOVED_BACK if is_back else Mistrust.UNSIGNED)
+        raise NotVerified(VerificationFailure.MOVED_BACK if is_back else VerificationFailure.UNSIGNED)
     signature = read_signature(received.signature)
     key = message_keys.version(signature.key_id)
     if key is None:
-        raise NotVerified(Mistrust.UNKNOWN_KEY)
+        raise NotVerified(VerificationFailure.UNKNOWN_KEY)
     group = _group_in(queue, received.body) if received.group is None else received.group
     # guard: signatures-match-required
     if not signature.covers(secret=key.text, queue=queue, group=group, body=received.body):
-        raise NotVerified(Mistrust.FORGED)
+        raise NotVerified(VerificationFailure.FORGED)
 
 
 def _is_from_before(message_keys: Secret, received: Received) -> bool:

@@ -19,7 +19,7 @@ class File:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class WebPage:
     """The page: its shell, and all files by name. `tree` is the hash of them all, and a part of their paths."""
 
     tree: str
@@ -28,7 +28,7 @@ class Page:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundFile:
     """What a path leads to; one that `is_final` has the hash of its content in its path, and never changes."""
 
     file: File
@@ -43,13 +43,13 @@ class UnknownFile(LookupError):
     """There is no such file in this version of the page. An older version's shell may have asked for it."""
 
 
-def serve_page(page: Page, path: str) -> Found:
+def serve_page(page: WebPage, path: str) -> FoundFile:
     """The file at a path. Raises Elsewhere and UnknownFile."""
     if path == ROOT:
-        return Found(file=page.shell, is_final=False)
+        return FoundFile(file=page.shell, is_final=False)
     if path == ROOT.rstrip("/"):
         raise Elsewhere
     name = path.removeprefix(f"{ROOT}{page.tree}/")
     if name == path or name not in page.files:  # guard: page-own-version-files
         raise UnknownFile(path)
-    return Found(file=page.files[name], is_final=True)
+    return FoundFile(file=page.files[name], is_final=True)

@@ -10,10 +10,10 @@ from darkroom.domain.kernel.errors import Retryable, Unplaceable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import HOLD
 from darkroom.domain.kernel.message import Message, read_message
-from darkroom.domain.kernel.signature import Mistrust, NotVerified, Received
+from darkroom.domain.kernel.signature import NotVerified, Received, VerificationFailure
 from darkroom.domain.schedules.hold import (
     Batch,
-    Entry,
+    HeldMessage,
     batch_key,
     batches_of,
     execution_name,
@@ -44,11 +44,11 @@ class Holding:
     held: int = 0
     batches: int = 0
     woken: int = 0
-    rejected: dict[int, Mistrust] = field(default_factory=dict)
+    rejected: dict[int, VerificationFailure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(CheckPorts):
+class HoldImagesPorts(CheckPorts):
     """What holding needs, besides what checks messages, and the names of the existing lanes."""
 
     lanes: Lanes
@@ -58,7 +58,7 @@ class Ports(CheckPorts):
     known_lanes: Collection[str]
 
 
-def hold_images(ports: Ports, messages: Sequence[Received], *, out_of_time: Callable[[], bool]) -> Holding:
+def hold_images(ports: HoldImagesPorts, messages: Sequence[Received], *, out_of_time: Callable[[], bool]) -> Holding:
     """Makes sure that the image of every message comes to its lane when it is due, and that every batch whose dead
     letter an operator has moved back wakes again; a message for which that cannot be promised now is `failed`.
 
@@ -66,7 +66,7 @@ def hold_images(ports: Ports, messages: Sequence[Received], *, out_of_time: Call
     same batch and finds it set. The rows are not read: the release reads them. Whatever is wrong with one message,
     batch or lane, the others continue.
     """
-    event = _Event(ports=ports)
+    event = _Arrivals(ports=ports)
     for place, message in enumerate(messages):
         event.read(place, message)
     event.send_near()
@@ -83,14 +83,14 @@ def hold_images(ports: Ports, messages: Sequence[Received], *, out_of_time: Call
 
 
 @dataclass(kw_only=True)
-class _Event:
+class _Arrivals:
     """Messages that came together, by what is to be done with them."""
 
-    ports: Ports
+    ports: HoldImagesPorts
     holding: Holding = field(default_factory=Holding)
     given_up: dict[int, str] = field(default_factory=dict)
-    places: dict[Entry, list[int]] = field(default_factory=dict)
-    mistrusted: dict[int, Mistrust] = field(default_factory=dict)
+    places: dict[HeldMessage, list[int]] = field(default_factory=dict)
+    mistrusted: dict[int, VerificationFailure] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now = self.ports.clock()
@@ -100,13 +100,15 @@ class _Event:
         try:
             # guard: signatures-hold-queue
             verify(self.ports.message_keys, HOLD, received, may_be_unsigned=_is_of_the_state_machine)
-            letter = read_batch_dead_letter(received.body)
-            if letter is not None:  # an operator has moved it back
-                self.given_up[place] = letter.batch
+            dead_letter = read_batch_dead_letter(received.body)
+            if dead_letter is not None:  # an operator has moved it back
+                self.given_up[place] = dead_letter.batch
                 return
             message = read_message(received.body)
             # A message without a time was put here by hand: it belongs in its lane, now.
-            entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
+            entry = HeldMessage(
+                message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0
+            )
             reason = unplaceable_because(entry, self.now, self.ports.known_lanes)
             if reason is not None:
                 raise Unplaceable(reason)  # guard: hold-unplaceable-refused
@@ -142,7 +144,7 @@ class _Event:
             # guard: hold-wheel-bug-isolated
             return list(batches_of([entry for entry in far if self._has_a_bucket(entry)], self.now))
 
-    def _has_a_bucket(self, entry: Entry) -> bool:
+    def _has_a_bucket(self, entry: HeldMessage) -> bool:
         try:
             list(batches_of([entry], self.now))
         except Exception as error:
@@ -176,7 +178,9 @@ class _Event:
         except Exception as error:  # also a bug: other dead letters, and the images beside it, are settled all the same
             self.holding.failed[place] = error
 
-    def reject(self, place: int, received: Received, mistrust: Mistrust, *, out_of_time: Callable[[], bool]) -> None:
+    def reject(
+        self, place: int, received: Received, mistrust: VerificationFailure, *, out_of_time: Callable[[], bool]
+    ) -> None:
         """Places the dead letter of a message that is not one of ours."""
         try:
             if out_of_time():  # guard: signatures-rejection-time
@@ -187,11 +191,11 @@ class _Event:
         else:
             self.holding.rejected[place] = mistrust
 
-    def _fail(self, entries: Iterable[Entry], error: Exception) -> None:
+    def _fail(self, entries: Iterable[HeldMessage], error: Exception) -> None:
         self.holding.failed |= {place: error for entry in entries for place in self.places[entry]}
 
 
-def wake_again(ports: Ports, key: str) -> bool:
+def wake_again(ports: HoldImagesPorts, key: str) -> bool:
     """Sets a batch to wake that an execution has given up; returns whether any of it was left to wake.
 
     A batch with windows continues from its latest one, any other from its beginning: an image that was already released
@@ -209,10 +213,10 @@ def _is_of_the_state_machine(body: str) -> bool:
     return read_batch_dead_letter(body) is not None
 
 
-def send_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:
+def send_of(entry: HeldMessage, now: Milliseconds) -> tuple[Message, int]:
     """The entry's message for its lane, with its remaining delay."""
     return entry.message.model_copy(update={"process_at": None}), seconds_until(entry.process_at, now)
 
 
-def _by_lane_and_time(entry: Entry) -> tuple[str, Milliseconds]:
+def _by_lane_and_time(entry: HeldMessage) -> tuple[str, Milliseconds]:
     return entry.message.lane, entry.process_at

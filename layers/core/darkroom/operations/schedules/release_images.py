@@ -11,7 +11,15 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.errors import Retryable, Unplaceable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, Lane
-from darkroom.domain.schedules.hold import FULL_SLOT, RELEASE, Batch, Entry, ReleaseWindow, is_near, unplaceable_because
+from darkroom.domain.schedules.hold import (
+    FULL_SLOT,
+    RELEASE,
+    Batch,
+    HeldMessage,
+    ReleaseWindow,
+    is_near,
+    unplaceable_because,
+)
 from darkroom.operations.images.enqueue import seconds_until
 from darkroom.operations.schedules.stored_batch import stored_batch
 from darkroom.ports.images import HoldQueue, Images, Lanes
@@ -54,7 +62,7 @@ class Released:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ReleaseImagesPorts:
     """What a release needs, and each lane's deployed configuration, which sets its pace."""
 
     images: Images
@@ -67,7 +75,7 @@ class Ports:
 
 
 def release_images(
-    ports: Ports,
+    ports: ReleaseImagesPorts,
     key: str,
     *,
     position: int,
@@ -113,7 +121,7 @@ def release_images(
 @dataclass(kw_only=True)
 class _Release:
     key: str
-    ports: Ports
+    ports: ReleaseImagesPorts
     batch: Batch
     position: int
     begins_at: Milliseconds | None
@@ -130,7 +138,7 @@ class _Release:
         """Whether there are so many that they must not all come to their lane at once."""
         return self.batch.is_release and len(self.batch.entries) >= FULL_SLOT  # guard: release-paced-by-lane
 
-    def takes_turns(self, chunk: Sequence[Entry]) -> bool:
+    def takes_turns(self, chunk: Sequence[HeldMessage]) -> bool:
         """Whether the images of one chunk follow each other faster than their lane should take them."""
         # guard: release-spread-without-windows
         return self.is_large and chunk[-1].process_at - chunk[0].process_at < self._length(chunk[0], len(chunk))
@@ -156,7 +164,7 @@ class _Release:
             unreadable=tuple(self.unreadable),
         )
 
-    def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
+    def not_before(self, chunk: Sequence[HeldMessage]) -> Milliseconds | None:
         """When the chunk may be sent, if that is not now because it is further ahead than its lane can hold, or than
         windows are given."""
         placeable = self._placeable(chunk)
@@ -168,7 +176,7 @@ class _Release:
             return _whole_second(reserves_at) if reserves_at > self.ports.clock() else None
         return self._too_far(self._windows(placeable, self.begins_at))
 
-    def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
+    def settle(self, chunk: Sequence[HeldMessage]) -> Milliseconds | None:
         """Sends or holds what is still wanted of the chunk; or returns when to wait for its window."""
         rows = self.ports.images.get_all([entry.message.image_id for entry in chunk])
         awaited = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
@@ -192,7 +200,7 @@ class _Release:
             self.begins_at = windows[-1] + self._length(wanted[-1], 1)  # guard: release-reserved-stretch-kept
         return None
 
-    def _send(self, wanted: Sequence[Entry], windows: Sequence[Milliseconds]) -> None:
+    def _send(self, wanted: Sequence[HeldMessage], windows: Sequence[Milliseconds]) -> None:
         now = self.ports.clock()
         # If the batch woke so late that the lane can hold a message by now, it goes there at once: the hold queue would
         # cost it a minute.
@@ -202,17 +210,19 @@ class _Release:
             if self.batch.is_release or is_near(entry, now)
         ]
         staying = [entry for entry in wanted if not self.batch.is_release and not is_near(entry, now)]
-        failed: list[tuple[Entry, Exception]] = []
-        for lane, group in groupby(sorted(going, key=lambda one: one[0].message.lane), lambda one: one[0].message.lane):
-            ours = list(group)
+        failed: list[tuple[HeldMessage, Exception]] = []
+        for lane, group in groupby(
+            sorted(going, key=lambda pair: pair[0].message.lane), lambda pair: pair[0].message.lane
+        ):
+            of_lane = list(group)
             unsent = self.ports.lanes.send_all(
-                lane, [(entry.message, seconds_until(window, now)) for entry, window in ours]
+                lane, [(entry.message, seconds_until(window, now)) for entry, window in of_lane]
             )
-            sent = [one for number, one in enumerate(ours) if number not in unsent]
+            sent = [pair for number, pair in enumerate(of_lane) if number not in unsent]
             late = ((max(self.ports.clock(), window) - entry.process_at) / 1000 for entry, window in sent)
             self.latest_seconds = max(self.latest_seconds, *late, 0.0)
             self.sent += len(sent)
-            failed += [(ours[number][0], error) for number, error in unsent.items()]
+            failed += [(of_lane[number][0], error) for number, error in unsent.items()]
         unheld = self.ports.hold_queue.put_all(
             [entry.message.model_copy(update={"process_at": entry.process_at}) for entry in staying]
         )
@@ -224,18 +234,18 @@ class _Release:
                 raise error
             self.skipped[entry.message.image_id] = str(error)
 
-    def _placeable(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _placeable(self, entries: Sequence[HeldMessage]) -> list[HeldMessage]:
         # guard: release-unplaceable-skipped
         return [entry for entry in entries if self._unplaceable_because(entry) is None]
 
-    def _unplaceable_because(self, entry: Entry) -> str | None:
+    def _unplaceable_because(self, entry: HeldMessage) -> str | None:
         # The images of one hundred wait for its last: an image that a release does not reach must not be that one.
         # guard: release-beyond-batch-skipped
         if self.batch.is_release and entry.process_at > self.batch.wake_at + LANE_DELAY_SECONDS * 1000:
             return "its time is beyond its batch's"
         return unplaceable_because(entry, self.ports.clock(), self.ports.service)
 
-    def _take_window(self, wanted: Sequence[Entry]) -> Milliseconds:
+    def _take_window(self, wanted: Sequence[HeldMessage]) -> Milliseconds:
         """When the next images come to their lane: the window that they had before a call died, or a new one."""
         if self._window is not None and self._window.position == self.position:
             return self._window.begins_at
@@ -249,7 +259,7 @@ class _Release:
         self.ports.reservations.note_window(self.key, window)  # guard: release-window-noted-first
         return begins_at
 
-    def _reserve(self, first: Entry, count: int) -> Milliseconds:
+    def _reserve(self, first: HeldMessage, count: int) -> Milliseconds:
         """When windows for that many begin in their lane, behind all others."""
         return self.ports.reservations.reserve(
             first.message.lane,
@@ -264,11 +274,11 @@ class _Release:
         # Later than possible, so that it sends more at once; but early enough to keep the lead of a release.
         return _whole_second(max(windows[0] - RELEASE.lead_seconds * 1000, windows[-1] - LANE_DELAY_SECONDS * 1000))
 
-    def _length(self, entry: Entry, count: int) -> Milliseconds:
+    def _length(self, entry: HeldMessage, count: int) -> Milliseconds:
         """How long the entry's lane takes for that many."""
         return round(1000 * count / self.ports.service[entry.message.lane].release_per_second)
 
-    def _windows(self, entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
+    def _windows(self, entries: Sequence[HeldMessage], begins_at: Milliseconds | None) -> list[Milliseconds]:
         """When each image comes to its lane: at its time, or one after the other if they have windows from `begins_at`
         on."""
         windows: list[Milliseconds] = []
@@ -279,7 +289,7 @@ class _Release:
         return windows
 
 
-def is_awaited(entry: Entry, image: Image | UnreadableRow | None) -> bool:
+def is_awaited(entry: HeldMessage, image: Image | UnreadableRow | None) -> bool:
     """Whether the image, as far as is known, still waits for the time in the entry."""
     message = entry.message
     return (

@@ -20,13 +20,15 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts):
+class RescheduleImagePorts(EnqueueInTimePorts):
     """What rescheduling needs besides the ports of sending the message."""
 
     load_shedder: LoadShedder
 
 
-def reschedule_image(ports: Ports, image_id: str, timetable: Timetable, *, tenant_id: str, tier: Tier) -> Image:
+def reschedule_image(
+    ports: RescheduleImagePorts, image_id: str, timetable: Timetable, *, tenant_id: str, tier: Tier
+) -> Image:
     """Gives the image the requested time, and returns its row; an `expires_at` that is not named stays.
 
     The row comes first, so that nothing is begun before the new time; then the message. Raises Rejected

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from darkroom.domain.sweeping.due import Remove
-from darkroom.ports.images import Memory, Originals, Outputs
+from darkroom.ports.images import IdempotencyRecords, Originals, Outputs
 from darkroom.ports.kernel import AtOnce
 from darkroom.ports.uploads import Uploads
 
@@ -20,7 +20,7 @@ class RemovalPorts:
     uploads: Uploads
     originals: Originals
     outputs: Outputs
-    memory: Memory
+    memory: IdempotencyRecords
     at_once: AtOnce
 
 

@@ -20,7 +20,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH, LANE_DELAY_SECONDS, Lane
 from darkroom.domain.kernel.message import UnreadableMessage, read_message
 from darkroom.domain.sweeping.due import (
-    Duty,
+    DueAction,
     LookForUpload,
     PlaceDeadLetter,
     Refetch,
@@ -28,7 +28,7 @@ from darkroom.domain.sweeping.due import (
     Rescue,
     Wait,
     dead_letter_placed,
-    look_at_due,
+    decide_due,
 )
 from darkroom.for_each import for_each
 from darkroom.operations.images.enqueue import DUE_FENCE, EnqueueInTimePorts, mark_due, seconds_until, send_or_mark_due
@@ -103,7 +103,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts, RemovalPorts):
+class SweepDueImagesPorts(EnqueueInTimePorts, RemovalPorts):
     """What a sweep needs besides the ports of sending messages and removing objects, and each lane's deployed
     configuration. `cleanups` are those of the parts that are deployed."""
 
@@ -115,24 +115,24 @@ class Ports(EnqueueInTimePorts, RemovalPorts):
     cleanups: Sequence[Cleanup] = ()
 
 
-def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
+def sweep_due_images(ports: SweepDueImagesPorts, *, out_of_time: Callable[[], bool]) -> Sweep:
     """Looks at what is due of every kind until done or `out_of_time`, all kinds at the same time.
 
     An image that a queue or the table cannot serve now stays due. One that is unreadable or hits a bug is looked at
     again later and does not stop the others; neither does a partition that cannot be listed.
     """
-    whole = Sweep()
+    total = Sweep()
     # guard: sweep-kinds-independent
     for sweep in ports.at_once([_Round(ports, kind, out_of_time).sweep for kind in DutyKind]):
-        whole.outcomes += sweep.outcomes
+        total.outcomes += sweep.outcomes
         for lane, ended in sweep.ended.items():
-            whole.ended[lane] = whole.ended.get(lane, NO_OUTCOMES) + ended
-        whole.unreadable += sweep.unreadable
-        whole.errors |= sweep.errors
-        whole.unlisted |= sweep.unlisted
-        whole.late_seconds |= sweep.late_seconds
-        whole.complete &= sweep.complete
-    return whole
+            total.ended[lane] = total.ended.get(lane, NO_OUTCOMES) + ended
+        total.unreadable += sweep.unreadable
+        total.errors |= sweep.errors
+        total.unlisted |= sweep.unlisted
+        total.late_seconds |= sweep.late_seconds
+        total.complete &= sweep.complete
+    return total
 
 
 _LEFT_DUE = frozenset({"unreadable", "error", "terminal"})
@@ -153,7 +153,7 @@ type _Letters = tuple[Taken, Mapping[tuple[str, int], list[DeadLetter]]]
 class _Round:
     """One sweep of one kind, which asks each queue at most once for its backlog and for its dead letters."""
 
-    def __init__(self, ports: Ports, kind: DutyKind, out_of_time: Callable[[], bool]) -> None:
+    def __init__(self, ports: SweepDueImagesPorts, kind: DutyKind, out_of_time: Callable[[], bool]) -> None:
         self._ports = ports
         self._kind = kind
         self._out_of_time = out_of_time
@@ -161,7 +161,7 @@ class _Round:
         self._ends: list[tuple[str, Outcomes]] = []
         self._silent: set[str] = set()
         self._backlogs: dict[str, int] = {}
-        self._letters: dict[str, _Letters | Exception] = {}
+        self._dead_letters: dict[str, _Letters | Exception] = {}
         self._releasing: dict[str, Milliseconds] = {}
 
     def sweep(self) -> Sweep:
@@ -249,7 +249,7 @@ class _Round:
         # The index is eventually consistent, so a sweep acts only on the rows that it has read, and only if a row is
         # unchanged when it is written: of two concurrent sweeps one continues.
         outcomes: dict[str, str] = {}
-        duties: dict[str, tuple[Image, Duty]] = {}
+        duties: dict[str, tuple[Image, DueAction]] = {}
         rows = self._read(image_ids)
         for image_id in image_ids:
             outcomes[image_id] = self._safely(image_id, partial(self._decide, rows.get(image_id), duties))
@@ -270,7 +270,7 @@ class _Round:
             outcomes[image.image_id] = "unsent"
         return outcomes
 
-    def _decide(self, row: Image | Exception | None, duties: dict[str, tuple[Image, Duty]]) -> str:
+    def _decide(self, row: Image | Exception | None, duties: dict[str, tuple[Image, DueAction]]) -> str:
         if row is None:
             return "gone"
         if isinstance(row, Exception):
@@ -315,9 +315,9 @@ class _Round:
             self._sweep.errors[image_id] = error
             return "error"
 
-    def _duty_of(self, image: Image) -> Duty:
+    def _duty_of(self, image: Image) -> DueAction:
         is_scheduled = image.status is Status.SCHEDULED
-        duty = look_at_due(
+        duty = decide_due(
             image,
             now=self._ports.clock(),
             backlog=self._backlog(FETCH if image.status is Status.FETCHING else image.lane),
@@ -328,7 +328,7 @@ class _Round:
             self._dead_letters_in(image.lane)  # here, so that no two threads take them
         return duty
 
-    def _do(self, before: Image, duty: Duty, sendings: list[Image]) -> str:
+    def _do(self, before: Image, duty: DueAction, sendings: list[Image]) -> str:
         """Does one duty, and says what came of it; `sendings` is joined by the images whose messages are to be sent."""
         images, ports = self._ports.images, self._ports
         match duty:
@@ -354,8 +354,8 @@ class _Round:
                 if not is_sent:
                     self._silent.add(FETCH)
                 return "rescued" if is_sent else "unsent"
-            case LookForUpload(came=came, never_came=never_came):
-                return self._look_for_upload(before, came=came, never_came=never_came)
+            case LookForUpload(arrived=arrived, expired=expired):
+                return self._look_for_upload(before, arrived=arrived, expired=expired)
             case PlaceDeadLetter(image=after):
                 return self._place_dead_letter(images.change(before, after, fence=DUE_FENCE))
             case Remove(image=after):  # its objects are gone
@@ -385,7 +385,9 @@ class _Round:
         def send(way: str, some: Sequence[tuple[Image, int]]) -> None:
             try:
                 if way == _HOLD:
-                    later = [message_for(one).model_copy(update={"process_at": one.process_at}) for one, _ in some]
+                    later = [
+                        message_for(image).model_copy(update={"process_at": image.process_at}) for image, _ in some
+                    ]
                     failures = ports.hold_queue.put_all(later)
                 else:
                     # guard: sweeper-lost-message-sent
@@ -417,14 +419,14 @@ class _Round:
             end = end_of(ended, waiting_since=before.waiting_since, lane=self._ports.service[ended.lane])
         self._ends.append((ended.lane, end))
 
-    def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
+    def _look_for_upload(self, before: Image, *, arrived: Image, expired: Image) -> str:
         """Expires an image whose upload is not there; if the upload is there, S3's event was lost or is stuck."""
         ports = self._ports
         # guard: upload-absence-seen-twice, upload-looked-for-before-expiry
         if all(ports.uploads.size_bytes(before.image_id) is None for _ in range(2)):  # no single look ends an image
-            ports.images.change(before, never_came, fence=DUE_FENCE)  # guard: upload-expiry-fence
+            ports.images.change(before, expired, fence=DUE_FENCE)  # guard: upload-expiry-fence
             return "expired"
-        pushed = ports.images.change(before, came, fence=DUE_FENCE)
+        pushed = ports.images.change(before, arrived, fence=DUE_FENCE)
         is_sent = send_or_mark_due(ports, pushed, lambda: ports.upload_queue.put(message_for(pushed)))
         return "rescued" if is_sent else "unsent"
 
@@ -433,8 +435,8 @@ class _Round:
         died before it could write that it had."""
         ports = self._ports
         taken, about = self._dead_letters_in(image.lane)
-        letters = about.get((image.image_id, image.run), [])  # guard: dead-letters-placed-once
-        kept = next((letter for letter in letters if letter.explanation is not None), None)
+        dead_letters = about.get((image.image_id, image.run), [])  # guard: dead-letters-placed-once
+        kept = next((dead_letter for dead_letter in dead_letters if dead_letter.explanation is not None), None)
         # The decision depends on what is missing: no dead letter with an explanation yet, and in the last look no other
         # one.
         must_see_all = image.dead_letter is DeadLetterState.PLACED or kept is None
@@ -443,37 +445,37 @@ class _Round:
         if kept is None and image.dead_letter is DeadLetterState.OWED:
             # guard: erasure-dead-letter-no-texts
             ports.dead_letters.put(image.lane, message_for(image), without_texts(explanation_of(image)))
-        elif kept is None and letters:
-            kept = letters[0]
-        for letter in letters:
-            if letter is not kept:
-                ports.dead_letters.remove(letter)  # guard: dead-letters-sqs-own-removed
+        elif kept is None and dead_letters:
+            kept = dead_letters[0]
+        for dead_letter in dead_letters:
+            if dead_letter is not kept:
+                ports.dead_letters.remove(dead_letter)  # guard: dead-letters-sqs-own-removed
         ports.images.change(image, dead_letter_placed(image, now=ports.clock()), fence=DUE_FENCE)
         return "dead_letter_placed"
 
     def _dead_letters_in(self, queue: str) -> _Letters:
-        if queue not in self._letters:
+        if queue not in self._dead_letters:
             try:
-                self._letters[queue] = self._take_dead_letters(queue)
+                self._dead_letters[queue] = self._take_dead_letters(queue)
             except Exception as error:  # the same for all images of this lane
-                self._letters[queue] = error
-        letters = self._letters[queue]
-        if isinstance(letters, Exception):
-            raise letters
-        return letters
+                self._dead_letters[queue] = error
+        dead_letters = self._dead_letters[queue]
+        if isinstance(dead_letters, Exception):
+            raise dead_letters
+        return dead_letters
 
     def _take_dead_letters(self, queue: str) -> _Letters:
         dead_letters = self._ports.dead_letters
         taken = dead_letters.take(queue, DEAD_LETTERS_LIMIT)
         # An operator may have taken some, hidden from us, and some may be hidden by a lost answer.
         # guard: dead-letters-sweep-lost-answer
-        are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.letters)
-        dead_letters.give_back(taken.letters)
+        are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.dead_letters)
+        dead_letters.give_back(taken.dead_letters)
         about = defaultdict[tuple[str, int], list[DeadLetter]](list)
-        for letter in taken.letters:
+        for dead_letter in taken.dead_letters:
             with suppress(UnreadableMessage):
-                message = read_message(letter.body)
-                about[message.image_id, message.run].append(letter)  # guard: dead-letters-own-run
+                message = read_message(dead_letter.body)
+                about[message.image_id, message.run].append(dead_letter)  # guard: dead-letters-own-run
         return replace(taken, complete=are_all), about
 
     def _backlog(self, queue: str) -> int:

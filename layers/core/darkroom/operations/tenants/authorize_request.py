@@ -8,7 +8,7 @@ from typing import Literal
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.kernel.tenants import Caller, TenantState
-from darkroom.domain.tenants.api_keys import ApiKey, KeyState, bearer_token, key_id_of, opens
+from darkroom.domain.tenants.api_keys import ApiKey, KeyState, bearer_token, key_id_of, matches_key
 from darkroom.ports.kernel import Clock
 from darkroom.ports.tenants import Tenants
 
@@ -22,14 +22,14 @@ class Denied:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class AuthorizeRequestPorts:
     """What the decision on a credential needs."""
 
     tenants: Tenants
     clock: Clock
 
 
-def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
+def authorize_request(ports: AuthorizeRequestPorts, authorization: str) -> Caller | Denied:
     """Returns whom a request's `Authorization` header acts for, as of now.
 
     Raises Retryable if the table cannot answer: then nobody is let in, and nobody is told that their key is wrong.
@@ -39,7 +39,7 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
     if key is None or key_id is None:
         return Denied(reason="malformed")
     stored = ports.tenants.key(key_id)
-    if not opens(key, stored) or stored is None:  # guard: key-secret-comparison
+    if not matches_key(key, stored) or stored is None:  # guard: key-secret-comparison
         return Denied(reason="unknown", key_id=key_id)
     now = ports.clock()
     match stored.state(now):
@@ -61,7 +61,7 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
     )
 
 
-def _note_use(ports: Ports, key: ApiKey, now: Milliseconds) -> None:
+def _note_use(ports: AuthorizeRequestPorts, key: ApiKey, now: Milliseconds) -> None:
     """Notes the day of the key's use: one write per key and day. Whether it succeeds decides nothing."""
     today = day_of(now)
     if key.last_used_on != today:  # guard: key-use-noted-daily

@@ -78,7 +78,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class TakeTokenPorts:
     """What taking a token needs; `held` is this process's reserve, by bucket."""
 
     token_buckets: TokenBuckets
@@ -86,7 +86,7 @@ class Ports:
     held: dict[str, Held] = field(default_factory=dict)
 
 
-def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cost: int = 1) -> Take | None:
+def take_token(ports: TakeTokenPorts, caller: Caller, policy: Policy = Policy.TENANT, cost: int = 1) -> Take | None:
     """Returns the result of asking the caller's bucket of that policy for `cost` tokens, which are at most its
     burst. None if the caller has no allowance, or if its bucket cannot answer now.
 

@@ -31,7 +31,7 @@ class Acceptance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts):
+class AcceptUploadPorts(EnqueueInTimePorts):
     """What accepting an upload needs besides the ports of sending the message, and which formats it accepts.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
@@ -43,7 +43,9 @@ class Ports(EnqueueInTimePorts):
     input_formats: frozenset[InputFormat]
 
 
-def accept_upload(ports: Ports, image_id: str, *, on_row: Callable[[Image], None] = lambda _: None) -> Acceptance:
+def accept_upload(
+    ports: AcceptUploadPorts, image_id: str, *, on_row: Callable[[Image], None] = lambda _: None
+) -> Acceptance:
     """Takes the stored upload for the image that awaits it. The row decides whether it does, whatever the notification
     says; `on_row` hears of it as soon as it is known.
 
@@ -89,7 +91,7 @@ def _outcome(image: Image) -> Literal["accepted", "failed", "expired"]:
             return "accepted"
 
 
-def _late(ports: Ports, image: Image) -> Acceptance:
+def _late(ports: AcceptUploadPorts, image: Image) -> Acceptance:
     """The row of an image that no longer awaits an upload has all that counts; what came for it is deleted."""
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:  # guard: upload-lost-message-resent
         # An earlier acceptance may have crashed before it sent the message, and this is why the notification comes
@@ -99,7 +101,7 @@ def _late(ports: Ports, image: Image) -> Acceptance:
     return Acceptance(outcome="late", image=image)
 
 
-def _clear(ports: Ports, image: Image) -> None:
+def _clear(ports: AcceptUploadPorts, image: Image) -> None:
     """Removes objects that are no longer needed. If that fails now, the notification must come again to do it: the
     image is fine, but clients' uploads must not be left behind."""
     # guard: upload-live-original-kept, upload-orphan-original-removed
@@ -110,9 +112,9 @@ def _clear(ports: Ports, image: Image) -> None:
     demand_none(ports.uploads.remove([image.image_id]))
 
 
-def _body(ports: Ports, image: Image) -> bytes | None:
+def _body(ports: AcceptUploadPorts, image: Image) -> bytes | None:
     """The upload's bytes, or None if there are none. Raises Rejected if they are not the announced ones."""
-    found: list[tuple[int, str]] = []
+    reads: list[tuple[int, str]] = []
     # The store enforces what was announced, so another file is one that bypassed it. Two reads must agree that it is
     # another: a single one may be damaged, and the verdict removes the file.
     for _ in range(2):  # guard: upload-mismatch-read-twice
@@ -124,10 +126,10 @@ def _body(ports: Ports, image: Image) -> bytes | None:
         body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
         if body is None:
             return None
-        found.append((size_bytes, hashlib.sha256(body).hexdigest()))
-        if found[-1] == (image.source.size_bytes, image.source.sha256):  # guard: upload-announced-bytes-match
+        reads.append((size_bytes, hashlib.sha256(body).hexdigest()))
+        if reads[-1] == (image.source.size_bytes, image.source.sha256):  # guard: upload-announced-bytes-match
             return body
-    if found[0] != found[1]:  # guard: upload-differing-reads-retried
+    if reads[0] != reads[1]:  # guard: upload-differing-reads-retried
         raise Retryable("the upload did not arrive whole")
     raise Rejected(
         "checksum_mismatch",
@@ -136,7 +138,7 @@ def _body(ports: Ports, image: Image) -> bytes | None:
     )
 
 
-def _kept(ports: Ports, image: Image, body: bytes) -> Source:
+def _kept(ports: AcceptUploadPorts, image: Image, body: bytes) -> Source:
     """The original that the upload became. Raises Rejected if it is no image that can be developed."""
     media_type = accepted_media_type(body[:SNIFF_BYTES], ports.input_formats)  # guard: upload-type-from-bytes
     original = ports.originals.put_if_absent(image.image_id, body, sha256=image.source.sha256, media_type=media_type)

@@ -6,16 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Source, Status
-from darkroom.domain.images.order import check_idempotency_key, check_repeats, fingerprint_of
+from darkroom.domain.images.order import check_repeats, fingerprint_of
 from darkroom.domain.images.transitions import UPLOAD_SECONDS, await_upload, renew_upload
 from darkroom.domain.kernel.errors import Rejected, Retryable
-from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.kernel.sizes import excess_in_words
-from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
-from darkroom.domain.uploads.announcement import Announcement
-from darkroom.operations.images.check_order import CheckOrderPorts, check_order
+from darkroom.domain.uploads.announcement import AnnouncedFile
+from darkroom.operations.images.check_order import CheckOrderPorts, ImageRequest, check_order, find_earlier
 from darkroom.operations.images.enqueue import DUE_FENCE
-from darkroom.ports.kernel import Clock, Fenced, Randomness
+from darkroom.ports.kernel import Fenced
 from darkroom.ports.uploads import UploadForm, Uploads
 
 _TRIES = 5
@@ -23,16 +21,10 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Announced:
-    """An announcement, its tenant, its request and its key. The tenant's tier decides the lane, and its quota how much
-    it may store."""
+class Announced(ImageRequest):
+    """A file that a client announced."""
 
-    announcement: Announcement
-    tenant_id: str
-    correlation_id: str
-    tier: Tier = Tier.FREE
-    quota: Quota = NO_QUOTA
-    idempotency_key: str | None = None
+    announcement: AnnouncedFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +38,14 @@ class Begun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(CheckOrderPorts):
+class BeginUploadPorts(CheckOrderPorts):
     """What an announcement needs, and the largest file that may be announced."""
 
     uploads: Uploads
-    clock: Clock
-    randomness: Randomness
     max_bytes: int
 
 
-def begin_upload(ports: Ports, announced: Announced) -> Begun:
+def begin_upload(ports: BeginUploadPorts, announced: Announced) -> Begun:
     """Writes the row of an image that awaits its upload, and makes the form.
 
     The row comes first: no upload can come before its image is known. A repeated request with the same key gets a fresh
@@ -66,54 +56,32 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
     upload is always let in when it comes.
     """
     announcement = announced.announcement
-    check_idempotency_key(announced.idempotency_key)
     if announcement.size_bytes > ports.max_bytes:
         raise Rejected(
             "upload_too_large",
             f"The file has {excess_in_words(announcement.size_bytes, ports.max_bytes)} are allowed. "
             "Send a smaller version of the photo.",
         )
-    fingerprint = fingerprint_of(announcement.sha256, announcement.asked_for)
-    if announced.idempotency_key is None:
-        image_id = image_id_from_bits(ports.randomness(16))
-    else:
-        image_id = image_id_for_key(announced.tenant_id, announced.idempotency_key)
-        earlier = ports.images.get(image_id)
-        if earlier is not None:
-            return _replay(ports, earlier, fingerprint)
+    fingerprint = fingerprint_of(announcement.sha256, announcement.request_signature)
+    image_id, earlier = find_earlier(ports, announced)
+    if earlier is not None:
+        return _replay(ports, earlier, fingerprint)
 
-    now = ports.clock()
-    accept = check_order(
-        ports,
-        announcement.order,
-        announcement.timetable,
-        tenant_id=announced.tenant_id,
-        tier=announced.tier,
-        quota=announced.quota,
+    checked = check_order(ports, announced, announcement.order, size_bytes=announcement.size_bytes)
+    source = Source(
+        version_id="",
+        sha256=announcement.sha256,
         size_bytes=announcement.size_bytes,
-        now=now,
+        media_type=announcement.media_type,
     )
-    row = await_upload(
-        accept(
-            image_id=image_id,
-            fingerprint=fingerprint,
-            correlation_id=announced.correlation_id,
-            source=Source(
-                version_id="",
-                sha256=announcement.sha256,
-                size_bytes=announcement.size_bytes,
-                media_type=announcement.media_type,
-            ),
-        ),
-        now=now,
-    )
+    row = await_upload(checked.row(image_id, fingerprint=fingerprint, source=source), now=checked.now)
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:
         return _replay(ports, image, fingerprint)
     return Begun(image=image, form=_form(ports, image), replayed=False)
 
 
-def _replay(ports: Ports, image: Image, fingerprint: str) -> Begun:
+def _replay(ports: BeginUploadPorts, image: Image, fingerprint: str) -> Begun:
     """Answers a repeated request with the image of the first one, which is awaited anew."""
     current: Image | None = image
     for _ in range(_TRIES):
@@ -132,7 +100,7 @@ def _replay(ports: Ports, image: Image, fingerprint: str) -> Begun:
     raise Retryable("the image changed under every attempt to wait for it anew")
 
 
-def _form(ports: Ports, image: Image) -> UploadForm:
+def _form(ports: BeginUploadPorts, image: Image) -> UploadForm:
     return ports.uploads.form_for(
         image.image_id,
         sha256=image.source.sha256,

@@ -13,7 +13,7 @@ from darkroom.ports.usage import UsageCounts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class CountUsagePorts:
     """What counting needs."""
 
     usage: UsageCounts
@@ -30,7 +30,7 @@ class Counting:
     failures: Mapping[int, Exception] = field(default_factory=dict)
 
 
-def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
+def count_usage(ports: CountUsagePorts, bodies: Sequence[str]) -> Counting:
     """Counts the events in these messages. One that cannot be read or counted fails alone; if the table cannot answer,
     those of that transaction fail."""
     failures: dict[int, Exception] = {}

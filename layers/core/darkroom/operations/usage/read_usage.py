@@ -16,7 +16,7 @@ from darkroom.ports.usage import DayOfUsage, UsageCounts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ReadUsagePorts:
     """What telling it needs."""
 
     sums: UsageCounts
@@ -35,7 +35,7 @@ class UsageOfTenant:
     unreadable: Sequence[UnreadableRow]
 
 
-def read_usage(ports: Ports, *, tenant_id: str, since: str | None, until: str | None) -> UsageOfTenant:
+def read_usage(ports: ReadUsagePorts, *, tenant_id: str, since: str | None, until: str | None) -> UsageOfTenant:
     """The tenant's usage in these days (UTC), both included: the last 31 unless they say otherwise.
 
     Raises Rejected (`invalid_days`), and Retryable if the table cannot answer.

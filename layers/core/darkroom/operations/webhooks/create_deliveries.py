@@ -6,7 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.events.event import PATTERNS, Heard, image_id_of_event, read_event, without_details, without_stored
+from darkroom.domain.events.event import (
+    PATTERNS,
+    ReceivedEvent,
+    image_id_of_event,
+    read_event,
+    without_details,
+    without_stored,
+)
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.delivery import DeliveryStatus, message_for, new_delivery
 from darkroom.domain.webhooks.endpoint import LOOK_SECONDS, SECOND, Endpoint, as_seen, at_one_host, matches
@@ -17,7 +24,7 @@ from darkroom.ports.webhooks import Deliveries, DeliveryQueue, Endpoints
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class CreateDeliveriesPorts:
     """What noting deliveries needs."""
 
     images: Images
@@ -46,7 +53,7 @@ class Created:
         return sum(self.noted.values())
 
 
-def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
+def create_deliveries(ports: CreateDeliveriesPorts, bodies: Sequence[str]) -> Created:
     """Notes the deliveries of the events in these messages; one that cannot be read, or cannot be noted now, fails
     alone. An event that comes again finds its deliveries, and makes no others.
 
@@ -65,8 +72,8 @@ def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
 
 
 def _create(
-    ports: Ports,
-    event: Heard,
+    ports: CreateDeliveriesPorts,
+    event: ReceivedEvent,
     body: str,
     known: Known,
     unreadable: dict[str, UnreadableRow],
@@ -94,7 +101,7 @@ def _create(
     return len(wanted)
 
 
-def _is_of_a_deleted_image(ports: Ports, event: Heard) -> bool:
+def _is_of_a_deleted_image(ports: CreateDeliveriesPorts, event: ReceivedEvent) -> bool:
     image_id = image_id_of_event(event.event_id)
     if image_id is None:
         return False
@@ -107,9 +114,9 @@ def _is_of_a_deleted_image(ports: Ports, event: Heard) -> bool:
 
 
 def _note(
-    ports: Ports,
+    ports: CreateDeliveriesPorts,
     endpoint: Endpoint | UnreadableRow,
-    event: Heard,
+    event: ReceivedEvent,
     body: str,
     rows: list[Endpoint | UnreadableRow],
 ) -> None:
@@ -145,7 +152,7 @@ def _id_of(endpoint: Endpoint | UnreadableRow) -> str:
     return endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
 
 
-def _wants(endpoint: Endpoint | UnreadableRow, event: Heard) -> bool:
+def _wants(endpoint: Endpoint | UnreadableRow, event: ReceivedEvent) -> bool:
     if event.notify not in (None, _id_of(endpoint)):  # guard: webhook-event-one-endpoint
         return False
     # Perhaps a newer version has other patterns, too: one event too many is better than one that is lost.

@@ -25,29 +25,29 @@ from darkroom.domain.webhooks.endpoint import (
     MAX_FLIGHTS,
     RUNWAY_PLACES,
     SECOND,
+    Deferral,
     Endpoint,
-    Flight,
-    NotNow,
-    call,
-    crowd,
+    InFlight,
+    acquire_slot,
+    clear_saturated,
     fail,
     go_on_well,
     has_runways,
     has_too_many,
     in_flight,
-    land,
+    mark_saturated,
     may_use_runway,
     pass_over,
     reach,
-    release,
+    release_reservation,
+    release_slot,
+    reserve_slot,
     rest_for_host,
     ripe_before,
     room_at_host,
     scout_of,
     signing_secrets,
     succeed,
-    take_off,
-    uncrowd,
     wake,
 )
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
@@ -68,7 +68,7 @@ HOST_TRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class DeliverEventPorts:
     """What delivering needs."""
 
     endpoints: Endpoints
@@ -93,13 +93,13 @@ class Delivered:
     unreadable: Sequence[UnreadableRow] = ()
 
 
-def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) -> Delivered:
+def deliver_event(ports: DeliverEventPorts, message: DeliveryMessage, *, claimed_by: str) -> Delivered:
     """Tries the delivery that the message names, if its row and its endpoint's allow it now; otherwise it waits in its
     row, and nothing of it is lost. `claimed_by` names this one receipt of the message. Raises Retryable."""
     host = read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
     if not host:
         return Delivered(outcome="endpoint_gone")
-    endpoint, *others = host
+    endpoint = host[0]
     if ports.is_suspended(message.tenant_id):  # guard: webhook-suspended-tenant-waits
         return Delivered(outcome="suspended")
     if may_use_runway(host, message.delivery_id, now=ports.clock()):
@@ -110,49 +110,84 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     if delivery is None:
         return Delivered(outcome="gone")
     if isinstance(delivery, UnreadableRow):
-        # guard: unreadable-delivery-place-freed
-        current = change_endpoint(ports.endpoints, endpoint, lambda row: pass_over(row, message.delivery_id))
-        met = () if current is None else _call_next(ports, (current, *others), message)
-        return Delivered(outcome="unreadable", unreadable=(delivery, *met))
+        return _pass_over(ports, host, message, delivery)
     claimed = claim(delivery, claimed_by=claimed_by, now=ports.clock())
     if isinstance(claimed, str):
-        if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
-            watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)  # guard: webhook-not-due-watched
-        # It may have gone from a runway while a place was kept for it.
-        # guard: webhook-runway-kept-place-freed
-        current = change_endpoint(ports.endpoints, endpoint, lambda row: release(row, delivery.delivery_id))
-        met = () if current is None else _call_next(ports, (current, *others), message)
-        return Delivered(outcome=claimed, unreadable=met)
-    now = ports.clock()
+        return _leave(ports, host, message, delivery, why=claimed)
     if claimed.status is DeliveryStatus.FAILED:
-        with suppress(Fenced, UnreadableRow):  # guard: webhook-give-up-fenced
-            ports.deliveries.change(delivery, claimed)
-        change_endpoint(
-            ports.endpoints,
-            endpoint,
-            lambda row: fail(
-                row,
-                delivery.delivery_id,
-                is_first=False,
-                retry_at=None,
-                is_gone=False,
-                now=now,
-                # guard: webhook-lost-worker-host-unknown
-                was_unreached=row.unreached > 0,  # nothing new is known of its host
-            ),
-        )
-        return Delivered(outcome="gave_up")
+        return _give_up(ports, endpoint, delivery, claimed)
+    return _send(ports, host, message, delivery, claimed, claimed_by=claimed_by)
+
+
+def _pass_over(
+    ports: DeliverEventPorts, host: Sequence[Endpoint], message: DeliveryMessage, unreadable: UnreadableRow
+) -> Delivered:
+    """Frees the place of a delivery whose row cannot be read."""
+    endpoint, *others = host
+    # guard: unreadable-delivery-place-freed
+    current = change_endpoint(ports.endpoints, endpoint, lambda row: pass_over(row, message.delivery_id))
+    met = () if current is None else _call_next(ports, (current, *others), message)
+    return Delivered(outcome="unreadable", unreadable=(unreadable, *met))
+
+
+def _leave(
+    ports: DeliverEventPorts, host: Sequence[Endpoint], message: DeliveryMessage, delivery: Delivery, *, why: str
+) -> Delivered:
+    """Leaves a delivery that may not be claimed now in its row."""
+    endpoint, *others = host
+    if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
+        watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)  # guard: webhook-not-due-watched
+    # It may have gone from a runway while a place was kept for it.
+    # guard: webhook-runway-kept-place-freed
+    current = change_endpoint(ports.endpoints, endpoint, lambda row: release_reservation(row, delivery.delivery_id))
+    met = () if current is None else _call_next(ports, (current, *others), message)
+    return Delivered(outcome=why, unreadable=met)
+
+
+def _give_up(ports: DeliverEventPorts, endpoint: Endpoint, delivery: Delivery, failed: Delivery) -> Delivered:
+    """Ends a delivery that has no attempt left, as the worker of the last one could not."""
+    now = ports.clock()
+    with suppress(Fenced, UnreadableRow):  # guard: webhook-give-up-fenced
+        ports.deliveries.change(delivery, failed)
+    change_endpoint(
+        ports.endpoints,
+        endpoint,
+        lambda row: fail(
+            row,
+            delivery.delivery_id,
+            is_first=False,
+            retry_at=None,
+            is_gone=False,
+            now=now,
+            # guard: webhook-lost-worker-host-unknown
+            was_unreached=row.unreached > 0,  # nothing new is known of its host
+        ),
+    )
+    return Delivered(outcome="gave_up")
+
+
+def _send(
+    ports: DeliverEventPorts,
+    host: Sequence[Endpoint],
+    message: DeliveryMessage,
+    delivery: Delivery,
+    claimed: Delivery,
+    *,
+    claimed_by: str,
+) -> Delivered:
+    """Makes the attempt, once the endpoint has a place for it and the delivery's row is claimed."""
+    others = host[1:]
     # guard: webhook-secret-before-claim
     master = ports.master_secret.current().text.encode()  # before anything is claimed: without it nothing can be sent
     flying = _take_off(ports, host, message, claimed_by)
-    if isinstance(flying, NotNow):
+    if isinstance(flying, Deferral):
         return Delivered(outcome=flying.value)
     if flying is None:
         return Delivered(outcome="endpoint_gone")
     sending = _claim(ports, flying, delivery, claimed)
     if sending is None:
         # guard: webhook-second-worker-place-freed
-        landed = change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
+        landed = change_endpoint(ports.endpoints, flying, lambda row: release_slot(row, delivery.delivery_id))
         # One on a runway calls nobody when it ends, but if it has made the endpoint narrow.
         is_wide = landed is not None and landed.is_wide
         met = _call_next(ports, (landed, *others), message, held=delivery.delivery_id) if landed and is_wide else ()
@@ -163,7 +198,7 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
     return _hear(ports, (flying, *others), sending, answer)
 
 
-def _claim(ports: Ports, flying: Endpoint, delivery: Delivery, claimed: Delivery) -> Delivery | None:
+def _claim(ports: DeliverEventPorts, flying: Endpoint, delivery: Delivery, claimed: Delivery) -> Delivery | None:
     """The delivery's row as claimed; None if another worker has it, perhaps a newer one. Who has it on a runway has not
     written the row: so this keeps others from there until the row is written."""
     # guard: webhook-runway-row-claim-excludes
@@ -180,11 +215,11 @@ def _claim(ports: Ports, flying: Endpoint, delivery: Delivery, claimed: Delivery
     return sending
 
 
-def _flight(ports: Ports, delivery_id: str, claimed_by: str | None) -> Flight:
-    return Flight(delivery_id=delivery_id, claimed_by=claimed_by, until=ports.clock() + FLIGHT_SECONDS * SECOND)
+def _flight(ports: DeliverEventPorts, delivery_id: str, claimed_by: str | None) -> InFlight:
+    return InFlight(delivery_id=delivery_id, claimed_by=claimed_by, until=ports.clock() + FLIGHT_SECONDS * SECOND)
 
 
-def _free(ports: Ports, endpoint: Endpoint, flight: Flight) -> None:
+def _free(ports: DeliverEventPorts, endpoint: Endpoint, flight: InFlight) -> None:
     with bookkeeping("place not freed", delivery_id=flight.delivery_id):  # then it is free after its time
         ports.deliveries.free_place(endpoint.endpoint_id, flight)
 
@@ -193,7 +228,7 @@ def _free(ports: Ports, endpoint: Endpoint, flight: Flight) -> None:
 
 
 def _deliver_from_runway(
-    ports: Ports, endpoint: Endpoint, message: DeliveryMessage, claimed_by: str
+    ports: DeliverEventPorts, endpoint: Endpoint, message: DeliveryMessage, claimed_by: str
 ) -> Delivered | None:
     """What the message came to; None if its runway has no place, or if there is nothing to send."""
     master = ports.master_secret.current().text.encode()
@@ -218,7 +253,7 @@ def _deliver_from_runway(
     return _hear_from_runway(ports, endpoint, claimed, after, answer)
 
 
-def _record(ports: Ports, delivery: Delivery, claimed: Delivery, answer: Answer) -> Delivery | None:
+def _record(ports: DeliverEventPorts, delivery: Delivery, claimed: Delivery, answer: Answer) -> Delivery | None:
     """The delivery's row with what came of the attempt. While it was on its runway, it may have lost its details with
     its image, or a worker of an older version may have taken it: then None."""
     unit_random, now = ports.jitter(), ports.clock()
@@ -240,7 +275,7 @@ def _record(ports: Ports, delivery: Delivery, claimed: Delivery, answer: Answer)
 
 
 def _hear_from_runway(
-    ports: Ports, endpoint: Endpoint, claimed: Delivery, after: Delivery | None, answer: Answer
+    ports: DeliverEventPorts, endpoint: Endpoint, claimed: Delivery, after: Delivery | None, answer: Answer
 ) -> Delivered:
     """Tells the endpoint's row what it has to know. Of those that fail or are slow at the same time, the first makes
     the endpoint narrow, and the others say no more: the row does not know of those that did well."""
@@ -299,8 +334,8 @@ def _headers(endpoint: Endpoint, delivery: Delivery, master: bytes, now: int) ->
 
 
 def _take_off(
-    ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage, claimed_by: str
-) -> Endpoint | NotNow | None:
+    ports: DeliverEventPorts, host: Sequence[Endpoint], message: DeliveryMessage, claimed_by: str
+) -> Endpoint | Deferral | None:
     """The endpoint's row with the delivery on its way, why that cannot be now, or None if the endpoint is gone.
 
     Each endpoint's row has its own flights, so what is on its way to their host is read after the write: one flight too
@@ -317,44 +352,46 @@ def _take_off(
             if not has_too_many(host, now=ports.clock()):  # guard: webhook-host-flight-taken-back
                 return flying
             change_endpoint(
-                ports.endpoints, flying, lambda row: crowd(land(row, message.delivery_id), now=ports.clock())
+                ports.endpoints,
+                flying,
+                lambda row: mark_saturated(release_slot(row, message.delivery_id), now=ports.clock()),
             )
-            flying, host = NotNow.BUSY, read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
+            flying, host = Deferral.BUSY, read_host(ports.endpoints, message.tenant_id, message.endpoint_id)
         if (
             not host  # guard: webhook-host-looks-after-mark
             or isinstance(
-                take_off(host[0], message.delivery_id, claimed_by=claimed_by, now=ports.clock(), others=host[1:]),
-                NotNow,
+                acquire_slot(host[0], message.delivery_id, claimed_by=claimed_by, now=ports.clock(), others=host[1:]),
+                Deferral,
             )
         ):
             return flying
     with bookkeeping("message not sent", delivery_id=message.delivery_id):  # then the sweeper sends it
         # guard: webhook-host-collision-retried
         ports.delivery_queue.send(message, delay_seconds=1 + int(ports.jitter() * HOST_TRIES))
-    return NotNow.BUSY
+    return Deferral.BUSY
 
 
 def _take_off_there(
-    ports: Ports, host: Sequence[Endpoint], delivery_id: str, claimed_by: str
-) -> Endpoint | NotNow | None:
+    ports: DeliverEventPorts, host: Sequence[Endpoint], delivery_id: str, claimed_by: str
+) -> Endpoint | Deferral | None:
     endpoint, *others = host
-    refusal: NotNow | None = None
+    refusal: Deferral | None = None
 
     def decide(row: Endpoint) -> Endpoint:
         nonlocal refusal
-        flying = take_off(row, delivery_id, claimed_by=claimed_by, now=ports.clock(), others=others)
-        refusal = flying if isinstance(flying, NotNow) else None
+        flying = acquire_slot(row, delivery_id, claimed_by=claimed_by, now=ports.clock(), others=others)
+        refusal = flying if isinstance(flying, Deferral) else None
         if isinstance(flying, Endpoint):
             return flying
-        unkept = release(row, delivery_id)  # guard: webhook-refused-place-returned
+        unkept = release_reservation(row, delivery_id)  # guard: webhook-refused-place-returned
         # Written on the row that has no room: one of those on their way ends after this, and calls the next.
-        return crowd(unkept, now=ports.clock()) if flying is NotNow.BUSY else unkept
+        return mark_saturated(unkept, now=ports.clock()) if flying is Deferral.BUSY else unkept
 
     changed = change_endpoint(ports.endpoints, endpoint, decide)
     return changed if refusal is None or changed is None else refusal
 
 
-def _hear(ports: Ports, host: Sequence[Endpoint], sending: Delivery, answer: Answer) -> Delivered:
+def _hear(ports: DeliverEventPorts, host: Sequence[Endpoint], sending: Delivery, answer: Answer) -> Delivered:
     """Records what came of the attempt: in the delivery's row first, because that one decides whether it is sent
     again. `host` are the endpoints at the host, as they were before."""
     endpoint = host[0]
@@ -400,7 +437,9 @@ def _hear(ports: Ports, host: Sequence[Endpoint], sending: Delivery, answer: Ans
     return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
 
 
-def _at_host(ports: Ports, host: Sequence[Endpoint], before: Endpoint, answer: Answer) -> Sequence[Endpoint]:
+def _at_host(
+    ports: DeliverEventPorts, host: Sequence[Endpoint], before: Endpoint, answer: Answer
+) -> Sequence[Endpoint]:
     """The endpoints at the host after one of them was answered or found no connection, which then goes for all."""
     if len(host) == 1:
         return host
@@ -420,7 +459,7 @@ def _at_host(ports: Ports, host: Sequence[Endpoint], before: Endpoint, answer: A
     return host
 
 
-def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
+def _send_if_soon(ports: DeliverEventPorts, delivery: Delivery) -> None:
     delay_seconds = seconds_until(delivery.due_at, ports.clock())
     if delay_seconds <= MESSAGE_SECONDS:
         with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
@@ -428,7 +467,7 @@ def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
 
 
 def _call_next(
-    ports: Ports, host: Sequence[Endpoint], message: DeliveryMessage, *, held: str | None = None
+    ports: DeliverEventPorts, host: Sequence[Endpoint], message: DeliveryMessage, *, held: str | None = None
 ) -> Sequence[UnreadableRow]:
     """Sends messages for deliveries that wait for their turn at any of the host's endpoints, as far as there is room,
     to those first that have the fewest on their way; returns what it could not read. It saves time, and the sweeper
@@ -469,14 +508,14 @@ def _call_next(
                 if mixed or seconds < LAG_SECONDS:  # guard: webhook-index-lag-looks-again
                     looks_again_after.append(min(max(1, seconds), LAG_SECONDS))
                 else:
-                    ports.endpoints.change(endpoint, uncrowd(endpoint))
+                    ports.endpoints.change(endpoint, clear_saturated(endpoint))
     if looks_again_after and room == MAX_FLIGHTS:  # no other looks again
         with bookkeeping("next delivery not called"):
             ports.delivery_queue.send(message, delay_seconds=min(looks_again_after))
     return met
 
 
-def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
+def _call_another(ports: DeliverEventPorts, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     """Sends a message for another delivery when an endpoint begins to rest, and after the one that tries it has failed:
     perhaps its receiver cannot take those events alone. It is one with few attempts, of the newest that wait: the
     older ones are likely to have failed as well. Returns what it could not read."""
@@ -492,14 +531,14 @@ def _call_another(ports: Ports, endpoint: Endpoint) -> Sequence[UnreadableRow]:
     return met
 
 
-def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None], before: Milliseconds) -> list[str]:
+def _due(ports: DeliverEventPorts, endpoint: Endpoint, but: Collection[str | None], before: Milliseconds) -> list[str]:
     """The deliveries that have waited since `before`, by the index, those first that have waited longest."""
     listed = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED)
     return [one.delivery_id for one in listed if one.due_at <= before and one.delivery_id not in but]
 
 
 def _those_that_wait(
-    ports: Ports, endpoint: Endpoint, due: Sequence[str], most: int, met: list[UnreadableRow]
+    ports: DeliverEventPorts, endpoint: Endpoint, due: Sequence[str], most: int, met: list[UnreadableRow]
 ) -> list[Delivery]:
     """Up to `most` of these deliveries: the index is late, and many of those that it lists first have just ended. Those
     that cannot be read join `met`."""
@@ -517,7 +556,12 @@ def _those_that_wait(
 
 
 def _call(
-    ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery], *, is_wide: bool = False, delay_seconds: int = 0
+    ports: DeliverEventPorts,
+    endpoint: Endpoint,
+    waiting: Sequence[Delivery],
+    *,
+    is_wide: bool = False,
+    delay_seconds: int = 0,
 ) -> None:
     """Keeps places for these deliveries, as far as there is room, and sends messages for those that have one. To a wide
     endpoint the others are sent as well: these take runways, and when they end they call nobody."""
@@ -528,7 +572,7 @@ def _call(
         if not row.is_enabled or row.rests_until != endpoint.rests_until:
             return row
         for delivery in waiting:
-            after = call(row, delivery.delivery_id, now=ports.clock())
+            after = reserve_slot(row, delivery.delivery_id, now=ports.clock())
             if after != row or (is_wide and row.is_wide):
                 called.append(delivery)
             row = after

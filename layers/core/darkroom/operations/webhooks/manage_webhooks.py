@@ -28,11 +28,11 @@ from darkroom.domain.webhooks.endpoint import (
     Endpoint,
     as_seen,
     at_one_host,
-    call,
     disable,
     enable,
     is_held,
     recover,
+    reserve_slot,
     rotate,
     signing_secrets,
     wake,
@@ -45,7 +45,7 @@ from darkroom.ports.webhooks import Deliveries, DeliveryPage, DeliveryQueue, End
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ManageWebhooksPorts:
     """What managing endpoints needs; `check_url` raises UrlRefused for a URL to which nothing is ever sent, and
     `source` names the stack in events."""
 
@@ -61,7 +61,7 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What a client changes of an endpoint; None leaves it as it is. An empty `description` removes it."""
+    """What a client changes of an endpoint; None leaves it is. An empty `description` removes it."""
 
     url: str | None = None
     events: tuple[str, ...] | None = None
@@ -70,7 +70,7 @@ class Change:
 
 
 def create_webhook(
-    ports: Ports, tenant_id: str, *, url: str, events: tuple[str, ...], description: str | None
+    ports: ManageWebhooksPorts, tenant_id: str, *, url: str, events: tuple[str, ...], description: str | None
 ) -> tuple[Endpoint, str]:
     """A new endpoint of the tenant, and its secret, which nothing tells again.
 
@@ -121,7 +121,7 @@ def _secret(master: bytes, endpoint: Endpoint) -> str:
     )
 
 
-def list_webhooks(ports: Ports, tenant_id: str) -> tuple[Sequence[Endpoint], Sequence[UnreadableRow]]:
+def list_webhooks(ports: ManageWebhooksPorts, tenant_id: str) -> tuple[Sequence[Endpoint], Sequence[UnreadableRow]]:
     """All endpoints of the tenant, the oldest first, and those that cannot be read."""
     rows = ports.endpoints.of_tenant(tenant_id)
     seen = [as_seen(at_one_host(row, rows)) for row in rows if isinstance(row, Endpoint)]
@@ -130,19 +130,19 @@ def list_webhooks(ports: Ports, tenant_id: str) -> tuple[Sequence[Endpoint], Seq
     ]
 
 
-def read_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Endpoint:
+def read_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> Endpoint:
     """The tenant's endpoint as it is seen: if its host rests, it does. Raises UnknownWebhook."""
     return as_seen(_host(ports, tenant_id, endpoint_id))
 
 
-def _host(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, ...]:
+def _host(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, ...]:
     host = read_host(ports.endpoints, tenant_id, endpoint_id)
     if not host:
         raise UnknownWebhook(endpoint_id)
     return host
 
 
-def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Change) -> Endpoint:
+def change_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str, change: Change) -> Endpoint:
     """The endpoint as changed. Raises UnknownWebhook, UrlRefused, and Rejected with the code `webhook_exists`."""
     if change.url is not None:
         ports.check_url(change.url)
@@ -169,13 +169,13 @@ def change_webhook(ports: Ports, tenant_id: str, endpoint_id: str, change: Chang
     return changed
 
 
-def remove_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> None:
+def remove_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> None:
     """Removes the endpoint; nothing is sent to it any more, but what is on its way at this moment. Raises
     UnknownWebhook."""
     ports.endpoints.remove(tenant_id, read_webhook(ports, tenant_id, endpoint_id).endpoint_id)
 
 
-def rotate_secret(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, str]:
+def rotate_secret(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, str]:
     """The endpoint with a new secret, and that secret, which nothing tells again. The earlier one signs, too, for a
     day. Raises UnknownWebhook, and Rejected with the code `too_many_secrets`."""
     master = ports.master_secret.current().text.encode()
@@ -195,7 +195,7 @@ def rotate_secret(ports: Ports, tenant_id: str, endpoint_id: str) -> tuple[Endpo
     return endpoint, _secret(master, endpoint)
 
 
-def recover_webhook(ports: Ports, tenant_id: str, endpoint_id: str, *, since: Milliseconds) -> Endpoint:
+def recover_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str, *, since: Milliseconds) -> Endpoint:
     """The endpoint, enabled; deliveries of events since then that have failed are tried again, slowly at first. Raises
     UnknownWebhook."""
     changed = _change(ports, tenant_id, endpoint_id, lambda row: recover(row, since=since, now=ports.clock()))
@@ -203,7 +203,7 @@ def recover_webhook(ports: Ports, tenant_id: str, endpoint_id: str, *, since: Mi
     return changed
 
 
-def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
+def ping_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> Delivery:
     """A delivery of an event that only says hello. It is sent even if the endpoint rests, so that its owner need not
     wait to see that it works again. Raises UnknownWebhook, and Rejected with the code `webhook_disabled`."""
     now = ports.clock()
@@ -235,7 +235,7 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
         if woken.rests_until is not None:
             woken = replace(woken, rests_until=now, probe=delivery.delivery_id)
         # guard: webhook-called-tries-resting-host
-        return call(woken, delivery.delivery_id, now=now) if is_held(host) else woken
+        return reserve_slot(woken, delivery.delivery_id, now=now) if is_held(host) else woken
 
     _change(ports, tenant_id, endpoint_id, decide)
     with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it
@@ -243,7 +243,7 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
     return delivery
 
 
-def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id: str) -> Delivery:
+def resend_delivery(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str, delivery_id: str) -> Delivery:
     """The delivery, which is sent once more, with the same event id; at once even if the endpoint rests and has room.
 
     One that is on its way, or was a moment ago, is not sent twice. Raises UnknownWebhook, UnknownDelivery, and Rejected
@@ -257,7 +257,7 @@ def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id:
     def decide(current: Endpoint) -> Endpoint:
         woken = wake(current, now + LOOK_SECONDS * SECOND, now=now)
         # guard: resend-place-while-resting
-        return woken if woken.rests_until is None and not is_held(host) else call(woken, delivery_id, now=now)
+        return woken if woken.rests_until is None and not is_held(host) else reserve_slot(woken, delivery_id, now=now)
 
     # First somebody who looks, then something to find: a crash in between leaves nothing that waits for nobody.
     _change(ports, tenant_id, endpoint_id, decide)
@@ -275,7 +275,7 @@ def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id:
     raise Retryable("the delivery's row changes too often")
 
 
-def _delivery(ports: Ports, endpoint_id: str, delivery_id: str) -> Delivery:
+def _delivery(ports: ManageWebhooksPorts, endpoint_id: str, delivery_id: str) -> Delivery:
     delivery = ports.deliveries.get(endpoint_id, delivery_id) if is_delivery_id(delivery_id) else None
     if delivery is None:
         raise UnknownDelivery(delivery_id)
@@ -291,7 +291,7 @@ def _require_enabled(endpoint: Endpoint) -> None:
 
 
 def list_deliveries(
-    ports: Ports,
+    ports: ManageWebhooksPorts,
     tenant_id: str,
     endpoint_id: str,
     *,
@@ -305,7 +305,9 @@ def list_deliveries(
     return ports.deliveries.page(endpoint_id, limit=limit, after=after, statuses=() if status is None else (status,))
 
 
-def _change(ports: Ports, tenant_id: str, endpoint_id: str, decide: Callable[[Endpoint], Endpoint]) -> Endpoint:
+def _change(
+    ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str, decide: Callable[[Endpoint], Endpoint]
+) -> Endpoint:
     changed = change_endpoint(ports.endpoints, _host(ports, tenant_id, endpoint_id)[0], decide)
     if changed is None:
         raise UnknownWebhook(endpoint_id)

@@ -21,11 +21,11 @@ from darkroom.domain.webhooks.endpoint import (
     SUSPENDED_SECONDS,
     Endpoint,
     as_seen,
-    call,
     has_runways,
     hold,
     is_held,
     next_look,
+    reserve_slot,
     ripe_before,
 )
 from darkroom.for_each import for_each
@@ -55,7 +55,7 @@ POSTPONED_SECONDS = 600
 
 
 @dataclass(kw_only=True)
-class Sweep:
+class EndpointsSweep:
     """What one sweep of endpoints did, by outcome: `sent`, `quiet`, `resting`, `suspended`, `unsent` or the reason why
     there was nothing to do; `opened` are the failed deliveries that were opened again. `errors` holds unexpected
     errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran
@@ -76,7 +76,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class SweepDueEndpointsPorts:
     """What a sweep of endpoints needs."""
 
     endpoints: Endpoints
@@ -87,11 +87,11 @@ class Ports:
     at_once: AtOnce
 
 
-def sweep_due_endpoints(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
+def sweep_due_endpoints(ports: SweepDueEndpointsPorts, *, out_of_time: Callable[[], bool]) -> EndpointsSweep:
     """Looks at what is due until done or `out_of_time`, the oldest of each tenant first, in turns. An endpoint that
     cannot be served now stays due; one that is unreadable or hits a bug is looked at again later and does not stop the
     others."""
-    sweep = Sweep()
+    sweep = EndpointsSweep()
     of_tenants = defaultdict[str, list[DueEndpoint]](list)
     for due in sorted(chain(*ports.at_once([partial(_list, ports, sweep, shard) for shard in DUE_SHARD_NAMES]))):
         of_tenants[due.tenant_id].append(due)
@@ -110,7 +110,7 @@ def sweep_due_endpoints(ports: Ports, *, out_of_time: Callable[[], bool]) -> Swe
     return sweep
 
 
-def _list(ports: Ports, sweep: Sweep, shard: str) -> Sequence[DueEndpoint]:
+def _list(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, shard: str) -> Sequence[DueEndpoint]:
     try:
         return list(ports.endpoints.due(shard, ports.clock(), PARTITION_LIMIT))
     except Exception as error:
@@ -118,7 +118,7 @@ def _list(ports: Ports, sweep: Sweep, shard: str) -> Sequence[DueEndpoint]:
         return ()
 
 
-def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
+def _look_safely(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, due: DueEndpoint) -> str:
     try:
         outcome = _look_at(ports, sweep, due)
     except UnreadableRow as error:
@@ -137,7 +137,7 @@ def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
     return outcome
 
 
-def _look_at(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
+def _look_at(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, due: DueEndpoint) -> str:
     # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
     # unchanged when it is written: of two concurrent sweeps one continues. A busy endpoint changes all the time.
     for _ in range(TRIES):
@@ -152,7 +152,7 @@ def _look_at(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
     return "fenced"
 
 
-def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseconds) -> str:
+def _decide(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, host: Sequence[Endpoint], now: Milliseconds) -> str:
     endpoint = host[0]
     if ports.is_suspended(endpoint.tenant_id):  # guard: webhook-sweep-suspended-unsent
         # guard: webhook-sweep-suspended-later
@@ -162,22 +162,22 @@ def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseco
         endpoint = _recover(ports, sweep, endpoint, now)
     if is_held((endpoint, *host[1:])):  # guard: webhook-sweep-skips-held-endpoint
         until = as_seen((endpoint, *host[1:])).rests_until or now
-        waits = any(one.due_at <= now for one in ports.deliveries.due(endpoint.endpoint_id, 1))
+        waits = any(delivery.due_at <= now for delivery in ports.deliveries.due(endpoint.endpoint_id, 1))
         ports.endpoints.change(endpoint, hold(endpoint, until, has_waiting=waits, now=now))
         return "resting"
     if endpoint.rests_until is not None:  # guard: webhook-sweep-respects-rest
         return _let_one_try(ports, sweep, endpoint, now)
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
     before = ripe_before((endpoint, *host[1:]), now=now)
-    ready = [one.delivery_id for one in listed if one.due_at <= before]
+    ready = [delivery.delivery_id for delivery in listed if delivery.due_at <= before]
     looked_at = replace(
         endpoint,
-        due_at=next_look(endpoint, [one.due_at for one in listed], now=now),
+        due_at=next_look(endpoint, [delivery.due_at for delivery in listed], now=now),
         crowded_at=now if len(ready) > endpoint.limit else endpoint.crowded_at,
     )
     if has_runways((endpoint, *host[1:])):  # guard: webhook-runway-look-calls
         for delivery_id in ready[: endpoint.limit]:  # so each calls the next: one on a runway would not
-            looked_at = call(looked_at, delivery_id, now=now)
+            looked_at = reserve_slot(looked_at, delivery_id, now=now)
     if endpoint.recovery is not None:
         looked_at = replace(looked_at, due_at=now + LOOK_SECONDS * SECOND)
     # Written before anything is sent: what is not sent then is sent by the next look.
@@ -187,28 +187,31 @@ def _decide(ports: Ports, sweep: Sweep, host: Sequence[Endpoint], now: Milliseco
     return _send(ports, endpoint, ready[: endpoint.limit])
 
 
-def _let_one_try(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> str:
+def _let_one_try(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, endpoint: Endpoint, now: Milliseconds) -> str:
     """An endpoint rests: the delivery that is to try it is sent once its time has come, and one that is older and due;
     nothing else."""
     if endpoint.rests_until is not None and endpoint.rests_until > now:
         ports.endpoints.change(endpoint, replace(endpoint, due_at=endpoint.rests_until))
         return "resting"
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED_AT_REST)
-    ready = sorted(one.delivery_id for one in listed if one.due_at <= now)
+    ready = sorted(delivery.delivery_id for delivery in listed if delivery.due_at <= now)
     probe = endpoint.probe
     if probe is None or not _still_waits(ports, sweep, endpoint, probe, now):  # another takes its place
-        others = (one for one in ready if one != probe)
-        probe, ready = next((one for one in others if _still_waits(ports, sweep, endpoint, one, now)), None), []
+        others = (delivery_id for delivery_id in ready if delivery_id != probe)
+        waiting = (delivery_id for delivery_id in others if _still_waits(ports, sweep, endpoint, delivery_id, now))
+        probe, ready = next(waiting, None), []
     if probe is None:
-        due_at = next_look(endpoint, [one.due_at for one in listed], now=now)
+        due_at = next_look(endpoint, [delivery.due_at for delivery in listed], now=now)
         ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
         return "quiet"
     ports.endpoints.change(endpoint, replace(endpoint, probe=probe, due_at=now + LOOK_SECONDS * SECOND))
     # guard: webhook-sweep-sends-oldest
-    return _send(ports, endpoint, [probe, *(one for one in ready[:1] if one < probe)])
+    return _send(ports, endpoint, [probe, *(delivery_id for delivery_id in ready[:1] if delivery_id < probe)])
 
 
-def _still_waits(ports: Ports, sweep: Sweep, endpoint: Endpoint, delivery_id: str, now: Milliseconds) -> bool:
+def _still_waits(
+    ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, endpoint: Endpoint, delivery_id: str, now: Milliseconds
+) -> bool:
     delivery = read_delivery(ports.deliveries, endpoint.endpoint_id, delivery_id, now=now)
     if isinstance(delivery, UnreadableRow):
         sweep.unreadable.append(delivery)  # guard: unreadable-delivery-no-probe
@@ -216,7 +219,7 @@ def _still_waits(ports: Ports, sweep: Sweep, endpoint: Endpoint, delivery_id: st
     return delivery is not None and delivery.due_at is not None
 
 
-def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> Endpoint:
+def _recover(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, endpoint: Endpoint, now: Milliseconds) -> Endpoint:
     """Opens some of its failed deliveries again, and ends the waits of others, more each time; returns the endpoint's
     row as written."""
     recovery = endpoint.recovery
@@ -242,7 +245,7 @@ def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) 
     return ports.endpoints.change(endpoint, replace(endpoint, recovery=after, woken_at=now))
 
 
-def _reopen(ports: Ports, delivery: Delivery, now: Milliseconds) -> bool:
+def _reopen(ports: SweepDueEndpointsPorts, delivery: Delivery, now: Milliseconds) -> bool:
     """Whether this has opened it: if another write came first, it may have ended, be open, or be blanked."""
     for _ in range(TRIES):
         opened = reopen(delivery, now=now)
@@ -259,7 +262,7 @@ def _reopen(ports: Ports, delivery: Delivery, now: Milliseconds) -> bool:
     return False
 
 
-def _send(ports: Ports, endpoint: Endpoint, delivery_ids: list[str]) -> str:
+def _send(ports: SweepDueEndpointsPorts, endpoint: Endpoint, delivery_ids: list[str]) -> str:
     try:
         for delivery_id in delivery_ids:
             ports.delivery_queue.send(

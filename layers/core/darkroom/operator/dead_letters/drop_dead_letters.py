@@ -6,14 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darkroom.domain.dead_letters.dead_letter import Verdict
-from darkroom.operations.dead_letters.list_dead_letters import Case, Selection, work_through
-from darkroom.operations.dead_letters.list_dead_letters import Ports as ListPorts
+from darkroom.operations.dead_letters.list_dead_letters import (
+    Case,
+    DeadLetterSelection,
+    ListDeadLettersPorts,
+    work_through,
+)
 from darkroom.operator.dead_letters.replay_dead_letters import Counts
 from darkroom.operator.kernel.audit_trail import Trail
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(ListPorts):
+class DropDeadLettersPorts(ListDeadLettersPorts):
     """What dropping needs besides the ports of reading dead letters."""
 
     audit: Trail
@@ -26,9 +30,9 @@ def is_droppable(case: Case, *, force: bool) -> bool:
 
 
 def drop_dead_letters(
-    ports: Ports,
+    ports: DropDeadLettersPorts,
     queue: str,
-    selection: Selection,
+    selection: DeadLetterSelection,
     *,
     force: bool,
     stop: Callable[[], bool],
@@ -49,15 +53,15 @@ def drop_dead_letters(
         return True
 
     def act(case: Case) -> bool:
-        names = [letter.message_id for letter in case.letters]
-        deeds.begin(*names)  # guard: audit-drop-announced
+        names = [dead_letter.message_id for dead_letter in case.dead_letters]
+        audited.begin(*names)  # guard: audit-drop-announced
         counts.add("dropped")
         for name in names:
-            deeds.add(name, "dropped")
+            audited.add(name, "dropped")
         return True
 
-    with ports.audit.action("drop", is_certain=False, queue=queue, force=force, **selection.words) as deeds:
+    with ports.audit.action("drop", is_certain=False, queue=queue, force=force, **selection.words) as audited:
         is_whole = work_through(ports, queue, act, wants=wants, before_each=lambda: None, stop=stop)
         if stop():
-            deeds.interrupt()
+            audited.interrupt()
     return is_whole

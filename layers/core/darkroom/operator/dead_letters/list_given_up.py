@@ -23,7 +23,7 @@ KINDS = (DutyKind.DEAD_LETTERS, DutyKind.FETCHES, DutyKind.RESCUES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListGivenUpPorts:
     """What looking for them needs."""
 
     images: Images
@@ -41,7 +41,7 @@ class GivenUp:
     is_all: bool
 
 
-def list_given_up(ports: Ports, *, ahead_seconds: int, limit: int) -> GivenUp:
+def list_given_up(ports: ListGivenUpPorts, *, ahead_seconds: int, limit: int) -> GivenUp:
     """Reads up to `limit` rows that the sweeper looks at by then, the longest due first: a given-up image is due at
     once. Raises Retryable if the table cannot answer."""
     now = ports.clock()
@@ -50,13 +50,13 @@ def list_given_up(ports: Ports, *, ahead_seconds: int, limit: int) -> GivenUp:
     listed = iter(ports.at_once([partial(_due, ports, shard, until, limit + 1) for shard in shards]))
     # Each kind by itself, so that no pile of one hides another.
     of_kinds = [list(islice(heapq.merge(*islice(listed, len(DUE_PARTITIONS[kind]))), limit + 1)) for kind in KINDS]
-    found: list[Image] = []
+    images: list[Image] = []
     for batch in batched(heapq.merge(*(due[:limit] for due in of_kinds)), _PAGE, strict=False):
         rows = ports.images.get_all([entry.image_id for entry in batch])
-        found += [row for entry in batch if isinstance(row := rows.get(entry.image_id), Image)]
+        images += [row for entry in batch if isinstance(row := rows.get(entry.image_id), Image)]
     return GivenUp(
-        coming=tuple(case for case in map(coming_case, found) if case is not None),
-        unfetched=tuple(filter(is_given_up_fetch, found)),
+        coming=tuple(case for case in map(coming_case, images) if case is not None),
+        unfetched=tuple(filter(is_given_up_fetch, images)),
         is_all=all(len(due) <= limit or due[limit].due_at > now for due in of_kinds),
     )
 
@@ -68,7 +68,7 @@ def coming_case(image: Image) -> Case | None:
     message = message_for(image)
     return Case(
         queue=image.lane,
-        letters=(),
+        dead_letters=(),
         message=message,
         image=image,
         verdict=verdict_of(message, image),
@@ -77,5 +77,5 @@ def coming_case(image: Image) -> Case | None:
     )
 
 
-def _due(ports: Ports, shard: str, until: int, limit: int) -> list[Due]:
+def _due(ports: ListGivenUpPorts, shard: str, until: int, limit: int) -> list[Due]:
     return list(ports.images.due(shard, until, limit))

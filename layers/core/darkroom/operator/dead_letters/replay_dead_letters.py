@@ -24,15 +24,15 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import UPLOAD
 from darkroom.operations.dead_letters.list_dead_letters import (
     Case,
-    Selection,
+    DeadLetterSelection,
+    ListDeadLettersPorts,
     list_dead_letters,
     work_through,
 )
-from darkroom.operations.dead_letters.list_dead_letters import Ports as ListPorts
 from darkroom.operations.images.enqueue import EnqueuePorts
-from darkroom.operator.images.begin_next_run import open_row, send_first_message
-from darkroom.operator.kernel.audit_trail import Deeds, Trail
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.images.reopen_run import reopen_run, send_first_message
+from darkroom.operator.kernel.audit_trail import AuditedAction, Trail
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from darkroom.ports.dead_letters import Redrives
 
 REDRIVE_LIMIT = 30_000
@@ -51,14 +51,14 @@ class NotReplayable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(ListPorts, EnqueuePorts):
+class ReplayDeadLettersPorts(ListDeadLettersPorts, EnqueuePorts):
     """What a replay needs besides the ports of reading dead letters and sending messages."""
 
     audit: Trail
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueuePorts(Ports):
+class QueuePorts(ReplayDeadLettersPorts):
     """What replaying a whole queue needs in addition."""
 
     redrives: Redrives
@@ -80,27 +80,33 @@ class Counts:
 
 
 def replay_dead_letters(
-    ports: Ports, queue: str, selection: Selection, *, pace: Pace, stop: Callable[[], bool], counts: Counts
+    ports: ReplayDeadLettersPorts,
+    queue: str,
+    selection: DeadLetterSelection,
+    *,
+    pace: RateLimiter,
+    stop: Callable[[], bool],
+    counts: Counts,
 ) -> bool:
     """Replays the queue's selected cases with the verdict `failed`; returns whether the whole queue was seen.
 
     A dead letter whose run its row has left is removed too: the replay that opened the row died before it could. Raises
     Retryable if AWS cannot answer: what was done stays done, and a repetition continues from there.
     """
-    with ports.audit.action("replay", is_certain=False, queue=queue, **selection.words) as deeds:
-        is_whole = _replay(ports, queue, selection, deeds, pace=pace, stop=stop, counts=counts)
+    with ports.audit.action("replay", is_certain=False, queue=queue, **selection.words) as audited:
+        is_whole = _replay(ports, queue, selection, audited, pace=pace, stop=stop, counts=counts)
         if stop():
-            deeds.interrupt()
+            audited.interrupt()
     return is_whole
 
 
 def _replay(
-    ports: Ports,
+    ports: ReplayDeadLettersPorts,
     queue: str,
-    selection: Selection,
-    deeds: Deeds,
+    selection: DeadLetterSelection,
+    audited: AuditedAction,
     *,
-    pace: Pace,
+    pace: RateLimiter,
     stop: Callable[[], bool],
     counts: Counts,
 ) -> bool:
@@ -119,7 +125,7 @@ def _replay(
         image, message = case.image, case.message
         if image is None or message is None:  # such a case is not wanted
             return False
-        deeds.begin(image.image_id)  # guard: audit-replay-announced
+        audited.begin(image.image_id)  # guard: audit-replay-announced
         pace.spend()
         opened.add(image.image_id)
         if message.run >= image.run:
@@ -133,7 +139,7 @@ def _replay(
             outcome = "finished"
         counts.add(outcome)
         send_first_message(ports, image)
-        deeds.add(image.image_id, outcome)
+        audited.add(image.image_id, outcome)
         return True
 
     return work_through(ports, queue, act, wants=wants, before_each=pace.wait, stop=stop)
@@ -154,7 +160,7 @@ def is_left_over(case: Case) -> bool:
     )
 
 
-def replay_image(ports: Ports, image_id: str) -> Image:
+def replay_image(ports: ReplayDeadLettersPorts, image_id: str) -> Image:
     """Replays a failed image by its row, whether or not it has a dead letter; returns the row afterwards.
 
     Raises NotReplayable, and Retryable if the table cannot answer.
@@ -172,8 +178,10 @@ def replay_image(ports: Ports, image_id: str) -> Image:
     return after
 
 
-def _reopen(ports: Ports, image: Image, *, now: Milliseconds, message_at: Milliseconds) -> tuple[Image | None, bool]:
-    return open_row(
+def _reopen(
+    ports: ReplayDeadLettersPorts, image: Image, *, now: Milliseconds, message_at: Milliseconds
+) -> tuple[Image | None, bool]:
+    return reopen_run(
         ports,
         image,
         why_not=why_not_replayable,
@@ -197,26 +205,26 @@ def replay_queue(
     Returns the redrive when it has ended, cancelled if `stop` asked for the end, or None if it was not begun. Raises
     NotReplayable if dead letters must not be moved or the redrive failed, and Retryable if AWS cannot answer.
     """
-    with ports.audit.action("replay_all", queue=queue) as deeds:
+    with ports.audit.action("replay_all", queue=queue) as audited:
         redrive = _replay_queue(
-            ports, queue, deeds, per_second=per_second, stop=stop, counts=counts, on_redrive=on_redrive
+            ports, queue, audited, per_second=per_second, stop=stop, counts=counts, on_redrive=on_redrive
         )
         if redrive is None or redrive.status is RedriveStatus.CANCELLED:
-            deeds.interrupt()
+            audited.interrupt()
     return redrive
 
 
 def _replay_queue(
     ports: QueuePorts,
     queue: str,
-    deeds: Deeds,
+    audited: AuditedAction,
     *,
     per_second: int,
     stop: Callable[[], bool],
     counts: Counts,
     on_redrive: Callable[[Redrive], None],
 ) -> Redrive | None:
-    if not _open_all(ports, queue, deeds, per_second=per_second, stop=stop, counts=counts):
+    if not _open_all(ports, queue, audited, per_second=per_second, stop=stop, counts=counts):
         return None
     running = ports.redrives.latest(queue)
     if running is not None and not running.status.is_over:
@@ -235,7 +243,13 @@ def _replay_queue(
 
 
 def _open_all(
-    ports: Ports, queue: str, deeds: Deeds, *, per_second: int, stop: Callable[[], bool], counts: Counts
+    ports: ReplayDeadLettersPorts,
+    queue: str,
+    audited: AuditedAction,
+    *,
+    per_second: int,
+    stop: Callable[[], bool],
+    counts: Counts,
 ) -> bool:
     """Opens every failed row that a dead letter in the queue describes, until a look finds no more; False if stopped.
 
@@ -263,7 +277,7 @@ def _open_all(
             opened.add(case.image.image_id)
             if is_ours:
                 counts.add("replayed")
-                deeds.add(case.image.image_id, "replayed")
+                audited.add(case.image.image_id, "replayed")
     raise Retryable("dead letters keep arriving faster than their rows can be opened")
 
 
@@ -286,7 +300,10 @@ def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete
             f"{queue} holds {rows} dead letters of images whose rows a newer version wrote: they would vanish before "
             "anybody can read those rows. Deploy that version again, or leave --all out."
         )
-    unsigned = sum(case.message is not None and not all(one.is_signed for one in case.letters) for case in cases)
+    unsigned = sum(
+        case.message is not None and not all(dead_letter.is_signed for dead_letter in case.dead_letters)
+        for case in cases
+    )
     rejected = sum(case.verdict is Verdict.REJECTED for case in cases)
     if rejected:  # guard: signatures-rejected-unmoved
         raise NotReplayable(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import batched, chain
 
-from darkroom.domain.events.event import Event
+from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.operator.kernel.audit_trail import Trail
-from darkroom.operator.kernel.pace import Pace
+from darkroom.operator.kernel.rate_limiter import RateLimiter
 from darkroom.ports.events import Topic
 from darkroom.ports.images import Images
 from darkroom.ports.kernel import UnreadableRow
@@ -23,7 +23,7 @@ AT_ONCE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class RepublishEventsPorts:
     """What publishing again needs."""
 
     images: Images
@@ -33,7 +33,7 @@ class Ports:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class RepublishSelection:
     """Which events: those that happened from `since` until just before `until`, of that tenant and of these types;
     None for all."""
 
@@ -42,7 +42,7 @@ class Wanted:
     tenant_id: str | None = None
     types: frozenset[str] | None = None
 
-    def includes(self, event: Event) -> bool:
+    def includes(self, event: PublishedEvent) -> bool:
         """Whether it is one of them."""
         return (
             self.since <= event.time
@@ -65,10 +65,10 @@ class Republishing:
 
 
 def republish_events(
-    ports: Ports,
-    wanted: Wanted,
+    ports: RepublishEventsPorts,
+    wanted: RepublishSelection,
     *,
-    pace: Pace | None,
+    pace: RateLimiter | None,
     on_progress: Callable[[Republishing], None] = lambda so_far: None,
 ) -> Republishing:
     """Reads every row and publishes its wanted events with the ids that they had, no faster than `pace` allows; without
@@ -80,14 +80,14 @@ def republish_events(
     about = {"since": wanted.since, "until": wanted.until, "tenant_id": wanted.tenant_id}
     types = None if wanted.types is None else sorted(wanted.types)
     # How many there were is enough: which ones is told by what was wanted, and they may be millions.
-    with ports.audit.action("republish", is_certain=False, types=types, **about) as deeds:
+    with ports.audit.action("republish", is_certain=False, types=types, **about) as audited:
         for batch in batched(_found(ports, wanted, run, on_progress), AT_ONCE, strict=False):
             if pace is None:
                 continue
             pace.wait()
-            deeds.begin()  # guard: audit-republish-announced
+            audited.begin()  # guard: audit-republish-announced
             problems = ports.topic.publish_all(batch)
-            deeds.counts["published"] += len(batch) - len(problems)
+            audited.counts["published"] += len(batch) - len(problems)
             for place, error in problems.items():
                 if isinstance(error, Retryable):
                     raise error
@@ -99,8 +99,11 @@ def republish_events(
 
 
 def _found(
-    ports: Ports, wanted: Wanted, run: Republishing, on_progress: Callable[[Republishing], None]
-) -> Iterator[Event]:
+    ports: RepublishEventsPorts,
+    wanted: RepublishSelection,
+    run: Republishing,
+    on_progress: Callable[[Republishing], None],
+) -> Iterator[PublishedEvent]:
     for row in chain(ports.endpoints.everything(), ports.images.everything()):
         run.rows += 1
         if run.rows % 1000 == 0:

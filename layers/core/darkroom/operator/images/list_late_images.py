@@ -17,7 +17,7 @@ _PAGE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListLateImagesPorts:
     """What looking for them needs, and the lanes to look in."""
 
     images: Images
@@ -25,7 +25,7 @@ class Ports:
     service: Mapping[str, Lane]
 
 
-def list_late_images(ports: Ports) -> Iterator[Image]:
+def list_late_images(ports: ListLateImagesPorts) -> Iterator[Image]:
     """Those that have waited longest first, read as the caller iterates; rows that this version cannot read are left
     out. Raises Retryable if the table cannot answer."""
     now = ports.clock()

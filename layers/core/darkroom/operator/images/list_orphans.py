@@ -9,11 +9,11 @@ whatever the row of that id says (deleted, expired, another version of the objec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import batched, groupby
 
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.ports.images import Images, OriginalVersions, StoredVersion
 from darkroom.ports.kernel import Clock
 
@@ -80,17 +80,17 @@ class Look:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListOrphansPorts:
     """What looking for orphans needs."""
 
     images: Images
     originals: OriginalVersions
     clock: Clock
-    patience: Patience
+    patience: TransientRetry
 
 
 def list_orphans(
-    ports: Ports,
+    ports: ListOrphansPorts,
     *,
     older_than_seconds: float,
     on_look: Callable[[int, int], None] = lambda looked_at, without_row: None,
@@ -104,30 +104,11 @@ def list_orphans(
     if older_than_seconds < LEAST_AGE_SECONDS:  # guard: orphans-minimum-age
         raise ValueError(f"an original's row may be on its way for {LEAST_AGE_SECONDS} seconds")
     stored_before = ports.clock() - int(older_than_seconds * 1000)
-    looked_at = orphans = size_bytes = young = foreign = 0
+    looked_at = orphans = size_bytes = young = 0
     oldest_at: Milliseconds | None = None
     held: list[Orphan] = []
-    foreign_keys: list[str] = []
-
-    def of_images() -> Iterator[Orphan]:
-        nonlocal foreign
-        for lying in _objects(ports):
-            versions = tuple(version for version in lying if not version.is_marker)
-            if not versions:
-                continue  # a delete marker on nothing takes no space, and a lifecycle rule removes it
-            image_id = versions[0].image_id
-            if image_id is None:
-                foreign += 1
-                if len(foreign_keys) < TOLD_KEYS:
-                    foreign_keys.append(versions[0].key)
-                continue
-            yield Orphan(
-                image_id=image_id,
-                versions=versions,
-                markers=tuple(version for version in lying if version.is_marker),
-            )
-
-    for chunk in batched(of_images(), ROWS_AT_ONCE, strict=False):
+    foreign = _Foreign()
+    for chunk in batched(_of_images(ports, foreign), ROWS_AT_ONCE, strict=False):
         known = ports.patience(ports.images.known, [one.image_id for one in chunk])
         for one in chunk:
             if one.image_id in known:
@@ -150,12 +131,43 @@ def list_orphans(
         oldest_at=oldest_at,
         young=young,
         held=tuple(held),
-        foreign=foreign,
-        foreign_keys=tuple(foreign_keys),
+        foreign=foreign.number,
+        foreign_keys=tuple(foreign.keys),
     )
 
 
-def _objects(ports: Ports) -> Iterator[list[StoredVersion]]:
+@dataclass(kw_only=True)
+class _Foreign:
+    """How many objects have keys that are not an original's, and the first of these keys."""
+
+    number: int = 0
+    keys: list[str] = field(default_factory=list)
+
+    def count(self, key: str) -> None:
+        """Counts an object."""
+        self.number += 1
+        if len(self.keys) < TOLD_KEYS:
+            self.keys.append(key)
+
+
+def _of_images(ports: ListOrphansPorts, foreign: _Foreign) -> Iterator[Orphan]:
+    """Each original as the orphan that it would be; what is none is counted in `foreign`."""
+    for lying in _objects(ports):
+        versions = tuple(version for version in lying if not version.is_marker)
+        if not versions:
+            continue  # a delete marker on nothing takes no space, and a lifecycle rule removes it
+        image_id = versions[0].image_id
+        if image_id is None:
+            foreign.count(versions[0].key)
+            continue
+        yield Orphan(
+            image_id=image_id,
+            versions=versions,
+            markers=tuple(version for version in lying if version.is_marker),
+        )
+
+
+def _objects(ports: ListOrphansPorts) -> Iterator[list[StoredVersion]]:
     """Each object with all its versions, which may span several pages."""
     after: tuple[str, str] | None = None
     begun: list[StoredVersion] = []

@@ -11,7 +11,7 @@ from typing import Any
 from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.images.image import DUE_SHARD_NAMES, Cause, Image, Status, lease_lapsed
 from darkroom.domain.kernel.errors import WORKER_LOST
-from darkroom.domain.kernel.fingerprint import Frame, fingerprint, guilty_frame
+from darkroom.domain.kernel.fingerprint import StackFrame, fingerprint, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 from darkroom.ports.images import Images
@@ -22,7 +22,7 @@ _PAGE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListRetryingPorts:
     """What looking for them needs."""
 
     images: Images
@@ -35,7 +35,7 @@ class Defect:
 
     fingerprint: str
     cause: Cause
-    frame: Frame | None
+    frame: StackFrame | None
     images: tuple[Image, ...]
 
     @property
@@ -102,7 +102,7 @@ def retry_of(image: Image, *, now: Milliseconds) -> Retry | None:
 
 
 def list_retrying(
-    ports: Ports, lanes: Iterable[str], *, limit: int, covers: Callable[[Image], bool] = lambda _: True
+    ports: ListRetryingPorts, lanes: Iterable[str], *, limit: int, covers: Callable[[Image], bool] = lambda _: True
 ) -> Retrying:
     """Reads the `limit` unfinished images of these lanes that have waited longest. Raises Retryable if the table cannot
     answer."""
@@ -113,23 +113,23 @@ def list_retrying(
         for shard in DUE_SHARD_NAMES
     ]
     waiting = list(islice(heapq.merge(*shards), limit + 1))
-    found: list[Image] = []
+    images: list[Image] = []
     for batch in batched(waiting[:limit], _PAGE, strict=False):
         rows = ports.images.get_all([entry.image_id for entry in batch])
         each = (rows.get(entry.image_id) for entry in batch)
-        found += [row for row in each if isinstance(row, Image) and covers(row)]
-    return Retrying(defects=defects_of(found), looked_at=min(len(waiting), limit), is_all=len(waiting) <= limit)
+        images += [row for row in each if isinstance(row, Image) and covers(row)]
+    return Retrying(defects=defects_of(images), looked_at=min(len(waiting), limit), is_all=len(waiting) <= limit)
 
 
 def defects_of(images: Iterable[Image]) -> tuple[Defect, ...]:
     """Those of these images that failed in their latest attempt and are unfinished, by what went wrong, the most
     frequent first; the images of one defect stay in order."""
-    found: dict[str, list[tuple[Image, Cause]]] = {}
+    failures_by_fingerprint: dict[str, list[tuple[Image, Cause]]] = {}
     for image in images:
         cause = latest_failure(image)
         if cause is not None:
-            found.setdefault(fingerprint(cause.error_type, cause.stack), []).append((image, cause))
-    defects = [_defect(name, alike) for name, alike in found.items()]
+            failures_by_fingerprint.setdefault(fingerprint(cause.error_type, cause.stack), []).append((image, cause))
+    defects = [_defect(name, alike) for name, alike in failures_by_fingerprint.items()]
     return tuple(sorted(defects, key=lambda defect: -len(defect.images)))
 
 

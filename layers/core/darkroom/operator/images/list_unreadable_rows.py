@@ -28,7 +28,7 @@ class Survey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListUnreadableRowsPorts:
     """What the survey needs."""
 
     images: Images
@@ -36,7 +36,10 @@ class Ports:
 
 
 def list_unreadable_rows(
-    ports: Ports, *, whole_table: bool, on_read: Callable[[int, int], None] = lambda rows, unreadable: None
+    ports: ListUnreadableRowsPorts,
+    *,
+    whole_table: bool,
+    on_read: Callable[[int, int], None] = lambda rows, unreadable: None,
 ) -> Survey:
     """Reads the rows of all webhooks, and of all images that are unfinished or owe something, each of which is in the
     due index; or, with `whole_table`, every image's row.
@@ -54,7 +57,7 @@ def list_unreadable_rows(
     return Survey(rows=rows, unreadable=tuple(unreadable))
 
 
-def _unfinished(ports: Ports) -> Iterator[Image | UnreadableRow]:
+def _unfinished(ports: ListUnreadableRowsPorts) -> Iterator[Image | UnreadableRow]:
     due = chain.from_iterable(ports.images.due(shard, _EVER, _ALL) for shard in chain(*DUE_PARTITIONS.values()))
     for chunk in batched(due, ROWS_AT_ONCE, strict=False):
         yield from ports.images.get_all([entry.image_id for entry in chunk]).values()

@@ -11,7 +11,7 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import redo
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.operations.images.enqueue import EnqueuePorts
-from darkroom.operator.images.begin_next_run import open_row, send_first_message
+from darkroom.operator.images.reopen_run import reopen_run, send_first_message
 from darkroom.operator.kernel.audit_trail import Trail
 
 
@@ -20,13 +20,13 @@ class NotRedoable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueuePorts):
+class RedoImagePorts(EnqueuePorts):
     """What a redo needs besides the ports of sending its message."""
 
     audit: Trail
 
 
-def redo_image(ports: Ports, image_id: str) -> Image:
+def redo_image(ports: RedoImagePorts, image_id: str) -> Image:
     """Begins the next run of a done image; returns the row afterwards.
 
     Raises NotRedoable, and Retryable if the table cannot answer.
@@ -37,7 +37,7 @@ def redo_image(ports: Ports, image_id: str) -> Image:
         raise NotRedoable(reason)
     with ports.audit.action("redo", image_id):
         now = ports.clock()
-        after, _ = open_row(ports, image, why_not=_why_not, opened=lambda row: redo(row, now=now))
+        after, _ = reopen_run(ports, image, why_not=_why_not, opened=lambda row: redo(row, now=now))
         if after is None or after.run == image.run:
             raise NotRedoable(_why_not(after))
         send_first_message(ports, after)  # guard: redo-message-sent

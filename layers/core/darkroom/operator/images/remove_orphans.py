@@ -24,8 +24,8 @@ from itertools import batched
 
 from darkroom.domain.kernel.errors import demand_none
 from darkroom.operator.images.list_orphans import ROWS_AT_ONCE, Look, Orphan
-from darkroom.operator.kernel.audit_trail import Deeds, Trail
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.audit_trail import AuditedAction, Trail
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.ports.images import Images, OriginalVersions
 
 HIDDEN_SECONDS = 120
@@ -59,17 +59,17 @@ def table_seems_lost(look: Look) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class RemoveOrphansPorts:
     """What removing orphans needs."""
 
     images: Images
     originals: OriginalVersions
-    patience: Patience
+    patience: TransientRetry
     audit: Trail
 
 
 def remove_orphans(
-    ports: Ports,
+    ports: RemoveOrphansPorts,
     look: Look,
     *,
     table_is_whole: bool,
@@ -83,14 +83,16 @@ def remove_orphans(
     """
     if table_seems_lost(look) and not table_is_whole:  # guard: orphans-lost-rows-share
         raise TableSeemsLost
-    with ports.audit.action("remove_orphans", table_is_whole=table_is_whole, orphans=len(look.held)) as deeds:
-        removal = _remove(ports, look, deeds, on_progress=on_progress)
+    with ports.audit.action("remove_orphans", table_is_whole=table_is_whole, orphans=len(look.held)) as audited:
+        removal = _remove(ports, look, audited, on_progress=on_progress)
         if not removal.complete:
-            deeds.interrupt()
+            audited.interrupt()
     return removal
 
 
-def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[str, int, int], None]) -> Removal:
+def _remove(
+    ports: RemoveOrphansPorts, look: Look, audited: AuditedAction, *, on_progress: Callable[[str, int, int], None]
+) -> Removal:
     removed = size_bytes = vouched_for = 0
 
     def removal(*, complete: bool) -> Removal:
@@ -100,7 +102,7 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
     for number, chunk in enumerate(batched(look.held, ROWS_AT_ONCE, strict=False), start=1):
         if ports.patience.stop():
             return removal(complete=False)
-        visible = [one.image_id for one in chunk if not one.is_hidden]
+        visible = [orphan.image_id for orphan in chunk if not orphan.is_hidden]
         markers |= ports.patience(ports.originals.hide, visible)  # guard: orphans-hidden-first
         on_progress("hiding", min(number * ROWS_AT_ONCE, len(look.held)), len(look.held))
 
@@ -113,25 +115,25 @@ def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[st
     for chunk in batched(look.held, ROWS_AT_ONCE, strict=False):
         if ports.patience.stop():
             return removal(complete=False)
-        known = ports.patience(ports.images.known, [one.image_id for one in chunk])
-        gone = [one for one in chunk if one.image_id not in known]  # guard: orphans-second-look
-        doomed = [(one.image_id, version.version_id) for one in gone for version in one.versions]
+        known = ports.patience(ports.images.known, [orphan.image_id for orphan in chunk])
+        gone = [orphan for orphan in chunk if orphan.image_id not in known]  # guard: orphans-second-look
+        doomed = [(orphan.image_id, version.version_id) for orphan in gone for version in orphan.versions]
         for group in (doomed, _markers_on(chunk, markers)):  # guard: orphans-versions-before-markers
             for some in batched(group, 1000, strict=False):
                 ports.patience(_remove_versions, ports, some)
-        for one in gone:
-            deeds.add(one.image_id, "removed")
+        for orphan in gone:
+            audited.add(orphan.image_id, "removed")
         removed += len(gone)
-        size_bytes += sum(one.size_bytes for one in gone)
+        size_bytes += sum(orphan.size_bytes for orphan in gone)
         vouched_for += len(chunk) - len(gone)
         on_progress("removing", removed + vouched_for, len(look.held))
     return removal(complete=True)
 
 
-def _remove_versions(ports: Ports, versions: Sequence[tuple[str, str]]) -> None:
+def _remove_versions(ports: RemoveOrphansPorts, versions: Sequence[tuple[str, str]]) -> None:
     demand_none(ports.originals.remove(versions))
 
 
 def _markers_on(orphans: tuple[Orphan, ...], put: dict[str, str]) -> list[tuple[str, str]]:
-    found = [(one.image_id, marker.version_id) for one in orphans for marker in one.markers]
-    return found + [(one.image_id, put[one.image_id]) for one in orphans if one.image_id in put]
+    versions = [(orphan.image_id, marker.version_id) for orphan in orphans for marker in orphan.markers]
+    return versions + [(orphan.image_id, put[orphan.image_id]) for orphan in orphans if orphan.image_id in put]

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom.domain.operator.audit import MOST_TARGETS, Entry, State, split
+from darkroom.domain.operator.audit import MOST_TARGETS, AuditEntry, State, split
 from darkroom.ports.kernel import Clock, Randomness
 from darkroom.ports.operator import Audit
 
@@ -29,32 +29,32 @@ class Trail:
     on_missed: Callable[[str], None]
 
     @contextmanager
-    def action(self, name: str, *targets: str, is_certain: bool = True, **about: Any) -> Iterator[Deeds]:
+    def action(self, name: str, *targets: str, is_certain: bool = True, **about: Any) -> Iterator[AuditedAction]:
         """An action for the length of the block. Unless it `is_certain` to change something, it is announced by
-        `Deeds.begin` and not before.
+        `AuditedAction.begin` and not before.
 
         Raises Retryable before anything is changed if the log does not answer.
         """
-        deeds = Deeds(
+        audited = AuditedAction(
             trail=self,
             action=name,
             action_id=self.randomness(8).hex(),
             about={key: value for key, value in about.items() if value is not None},
         )
         if is_certain:
-            deeds.begin(*targets)  # guard: audit-begun-before-change
+            audited.begin(*targets)  # guard: audit-begun-before-change
         try:
-            yield deeds
+            yield audited
         except BaseException as error:
-            deeds.state = State.FAILED if isinstance(error, Exception) else State.INTERRUPTED
-            deeds.error = type(error).__name__ if isinstance(error, Exception) else None  # guard: audit-no-error-text
+            audited.state = State.FAILED if isinstance(error, Exception) else State.INTERRUPTED
+            audited.error = type(error).__name__ if isinstance(error, Exception) else None  # guard: audit-no-error-text
             raise
         finally:
-            deeds.end()
+            audited.end()
 
 
 @dataclass(kw_only=True)
-class Deeds:
+class AuditedAction:
     """What an action has done so far. Threads may share it."""
 
     trail: Trail
@@ -105,7 +105,7 @@ class Deeds:
             )
 
     def _write(self, state: State, targets: Any, **more: Any) -> None:
-        entry = Entry(
+        entry = AuditEntry(
             action_id=self.action_id,
             action=self.action,
             state=state,

@@ -17,7 +17,7 @@ from typing import Any
 from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARD_NAMES, DutyKind, Image
 from darkroom.domain.images.load_shedding import drain_per_second
 from darkroom.domain.images.service_level import FAST_MINUTES, SLOW_MINUTES, Budget, burn, failing_percent, needed_since
-from darkroom.domain.kernel.fingerprint import Frame, guilty_frame
+from darkroom.domain.kernel.fingerprint import StackFrame, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.operator.observation import (
@@ -42,10 +42,8 @@ from darkroom.domain.operator.observation import (
 from darkroom.domain.sweeping.due import ENDPOINTS
 from darkroom.domain.webhooks.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.webhooks.endpoint import Endpoint, as_seen, at_one_host
-from darkroom.operations.dead_letters.list_dead_letters import Case, grouped, look_up
-from darkroom.operations.dead_letters.list_dead_letters import Ports as DeadLettersPorts
-from darkroom.operator.dead_letters.list_given_up import Ports as GivenUpPorts
-from darkroom.operator.dead_letters.list_given_up import list_given_up
+from darkroom.operations.dead_letters.list_dead_letters import Case, ListDeadLettersPorts, grouped, look_up
+from darkroom.operator.dead_letters.list_given_up import ListGivenUpPorts, list_given_up
 from darkroom.operator.images.list_retrying import Defect, defects_of
 from darkroom.ports.dead_letters import DeadLetters
 from darkroom.ports.images import Images, OutcomeCounts, Throughput, Waiting
@@ -114,10 +112,10 @@ class DeadLetterCause:
     queue: str
     cause: str
     fingerprint: str | None
-    frame: Frame | None
+    frame: StackFrame | None
     message: str | None
     image_id: str | None
-    letters: int
+    dead_letters: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +188,7 @@ PANELS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ObserveStackPorts:
     """What observing needs: the queues of work, those of what was `given_up`, of these the `dead_letters` that a row of
     an image explains, and each lane's deployed configuration."""
 
@@ -209,7 +207,7 @@ class Ports:
     service: Mapping[str, Lane]
 
 
-def observe_stack(ports: Ports, before: Observation | None = None) -> Observation:
+def observe_stack(ports: ObserveStackPorts, before: Observation | None = None) -> Observation:
     """Reads everything that changes by the second, and of the rest what `before` does not have or has for too long. It
     never raises: what cannot be read is a problem of that part alone, which keeps what it had before."""
     now = ports.clock()
@@ -223,7 +221,7 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
         except Exception as error:  # guard: top-part-failure-isolated
             return Panel(value=earlier.value, read_at=earlier.read_at, problem=error)
 
-    letters_before = None if before is None else before.dead_letters.value
+    dead_letters_before = None if before is None else before.dead_letters.value
     parts: Sequence[tuple[str, Callable[[], Any], int]] = (
         ("alarms", lambda: incident_first(ports.alarms.on()), 0),
         ("queues", lambda: _counts(ports, ports.queues), 0),
@@ -233,7 +231,7 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
         ("budgets", lambda: ports.measurements.budgets(now), BUDGET_SECONDS),
         ("measured", lambda: ports.measurements.latest(now), MEASURED_SECONDS),
         ("function_errors", lambda: ports.measurements.function_errors(now), ERRORS_SECONDS),
-        ("dead_letters", lambda: _dead_letters(ports, letters_before, now), 0),
+        ("dead_letters", lambda: _dead_letters(ports, dead_letters_before, now), 0),
         ("scheduled", lambda: _scheduled(ports, now), SLOW_SECONDS),
         ("sweeper", lambda: _late_looks(ports, now), SLOW_SECONDS),
         ("webhooks", lambda: _webhooks(ports), SLOW_SECONDS),
@@ -243,12 +241,12 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
     return Observation(observed_at=now, service=ports.service, **named)
 
 
-def _counts(ports: Ports, queues: QueueCounts) -> Mapping[str, QueueCount]:
+def _counts(ports: ObserveStackPorts, queues: QueueCounts) -> Mapping[str, QueueCount]:
     counted = ports.at_once([partial(queues.count, queue) for queue in queues.queues])
     return dict(zip(queues.queues, counted, strict=True))
 
 
-def _drains(ports: Ports, now: Milliseconds) -> Mapping[str, float]:
+def _drains(ports: ObserveStackPorts, now: Milliseconds) -> Mapping[str, float]:
     minutes = ports.at_once([partial(ports.throughput.latest, lane, now) for lane in ports.service])
     return {
         name: drain_per_second(lane, of_lane)
@@ -256,7 +254,7 @@ def _drains(ports: Ports, now: Milliseconds) -> Mapping[str, float]:
     }
 
 
-def _outcomes(ports: Ports, now: Milliseconds) -> Mapping[str, Recent]:
+def _outcomes(ports: ObserveStackPorts, now: Milliseconds) -> Mapping[str, Recent]:
     minutes = ports.at_once([partial(ports.outcome_counts.since, lane, needed_since(now)) for lane in ports.service])
     return {
         lane: Recent(
@@ -268,7 +266,9 @@ def _outcomes(ports: Ports, now: Milliseconds) -> Mapping[str, Recent]:
     }
 
 
-def _shards(ports: Ports, *, since: Milliseconds, until: Milliseconds) -> Mapping[str, Sequence[Sequence[Waiting]]]:
+def _shards(
+    ports: ObserveStackPorts, *, since: Milliseconds, until: Milliseconds
+) -> Mapping[str, Sequence[Sequence[Waiting]]]:
     """The first entries of each shard of each lane's waiting index in that time."""
 
     def first(lane: str, shard: str) -> Sequence[Waiting]:
@@ -277,13 +277,13 @@ def _shards(ports: Ports, *, since: Milliseconds, until: Milliseconds) -> Mappin
 
     places = [(lane, shard) for lane in ports.service for shard in DUE_SHARD_NAMES]
     read = ports.at_once([partial(first, *place) for place in places])
-    found: dict[str, list[Sequence[Waiting]]] = {lane: [] for lane in ports.service}
+    entries_by_lane: dict[str, list[Sequence[Waiting]]] = {lane: [] for lane in ports.service}
     for (lane, _), entries in zip(places, read, strict=True):
-        found[lane].append(entries)
-    return found
+        entries_by_lane[lane].append(entries)
+    return entries_by_lane
 
 
-def _unfinished(ports: Ports, now: Milliseconds) -> Unfinished:
+def _unfinished(ports: ObserveStackPorts, now: Milliseconds) -> Unfinished:
     shards = _shards(ports, since=0, until=now + SKEW)
     # guard: top-lane-rows-bound
     chosen = {lane: longest_waiting(of_lane, ROWS_PER_LANE) for lane, of_lane in shards.items()}
@@ -306,17 +306,17 @@ def _unfinished(ports: Ports, now: Milliseconds) -> Unfinished:
         overdue=overdue(each, now=now),
         looked_at=sum(map(len, wanted)),
         unreadable=sum(not isinstance(row, Image) for row in known.values()),
-        is_all=all(one.images.is_all and one.images.number <= ROWS_PER_LANE for one in waits.values()),
+        is_all=all(wait.images.is_all and wait.images.number <= ROWS_PER_LANE for wait in waits.values()),
     )
 
 
-def _scheduled(ports: Ports, now: Milliseconds) -> Upcoming:
+def _scheduled(ports: ObserveStackPorts, now: Milliseconds) -> Upcoming:
     shards = _shards(ports, since=now + SKEW, until=now + YEAR)
     each = [shard for of_lane in shards.values() for shard in of_lane]
     return upcoming(each, shard_limit=ENTRIES_PER_SHARD, now=now)
 
 
-def _late_looks(ports: Ports, now: Milliseconds) -> Mapping[str, float]:
+def _late_looks(ports: ObserveStackPorts, now: Milliseconds) -> Mapping[str, float]:
     """By kind, how late its oldest look is; one that the next sweep does in time is not late."""
     until = now - LOOK_LATE_SECONDS * 1000
 
@@ -335,9 +335,9 @@ def _late_looks(ports: Ports, now: Milliseconds) -> Mapping[str, float]:
     return late
 
 
-def _dead_letters(ports: Ports, before: DeadLetterCounts | None, now: Milliseconds) -> DeadLetterCounts:
+def _dead_letters(ports: ObserveStackPorts, before: DeadLetterCounts | None, now: Milliseconds) -> DeadLetterCounts:
     depths = {queue: count.total for queue, count in _counts(ports, ports.given_up).items()}
-    looked = GivenUpPorts(images=ports.images, at_once=ports.at_once, clock=ports.clock)
+    looked = ListGivenUpPorts(images=ports.images, at_once=ports.at_once, clock=ports.clock)
     given_up = list_given_up(looked, ahead_seconds=0, limit=ROWS_PER_LANE)
     coming = Counted(number=len(given_up.coming), is_all=given_up.is_all)
     if before is not None and before.depths == depths and now - before.sampled_at < SAMPLE_SECONDS * 1000:
@@ -347,28 +347,28 @@ def _dead_letters(ports: Ports, before: DeadLetterCounts | None, now: Millisecon
     causes = [cause for of_queue in sampled for cause in of_queue]
     return DeadLetterCounts(
         depths=depths,
-        causes=tuple(sorted(causes, key=lambda cause: -cause.letters)),
-        sampled=sum(cause.letters for cause in causes),
+        causes=tuple(sorted(causes, key=lambda cause: -cause.dead_letters)),
+        sampled=sum(cause.dead_letters for cause in causes),
         sampled_at=now,
         coming=coming,
     )
 
 
-def _sample(ports: Ports, queue: str) -> Sequence[DeadLetterCause]:
+def _sample(ports: ObserveStackPorts, queue: str) -> Sequence[DeadLetterCause]:
     """The causes of some of a queue's dead letters. They stay where they are, and visible."""
-    needed = DeadLettersPorts(dead_letters=ports.dead_letters, images=ports.images, clock=ports.clock)
+    needed = ListDeadLettersPorts(dead_letters=ports.dead_letters, images=ports.images, clock=ports.clock)
     groups = grouped(ports.dead_letters.sample(queue))
     cases = ports.at_once([partial(look_up, needed, group) for group in groups])
     numbers: Counter[tuple[str, str | None]] = Counter()
     firsts: dict[tuple[str, str | None], Case] = {}
     for case in cases:
         key = (case.cause or case.verdict.value, case.fingerprint)
-        numbers[key] += len(case.letters)
+        numbers[key] += len(case.dead_letters)
         firsts.setdefault(key, case)
-    return [_cause_of(firsts[key], *key, letters=number) for key, number in numbers.items()]
+    return [_cause_of(firsts[key], *key, dead_letters=number) for key, number in numbers.items()]
 
 
-def _cause_of(case: Case, cause: str, fingerprint: str | None, *, letters: int) -> DeadLetterCause:
+def _cause_of(case: Case, cause: str, fingerprint: str | None, *, dead_letters: int) -> DeadLetterCause:
     error = case.last_error
     return DeadLetterCause(
         queue=case.queue,
@@ -377,11 +377,11 @@ def _cause_of(case: Case, cause: str, fingerprint: str | None, *, letters: int) 
         frame=None if error is None else guilty_frame(str(error.get("stack") or "")),
         message=case.problem if error is None else str(error.get("message") or ""),
         image_id=None if case.message is None else case.message.image_id,
-        letters=letters,
+        dead_letters=dead_letters,
     )
 
 
-def _webhooks(ports: Ports) -> Webhooks:
+def _webhooks(ports: ObserveStackPorts) -> Webhooks:
     read = list(islice(ports.endpoints.everything(), ENDPOINTS_READ + 1))
     of_tenant = defaultdict[str, list[Endpoint]](list)
     for row in read[:ENDPOINTS_READ]:
@@ -405,6 +405,6 @@ def _webhooks(ports: Ports) -> Webhooks:
     )
 
 
-def _deliveries(ports: Ports, endpoint: Endpoint) -> Counted:
+def _deliveries(ports: ObserveStackPorts, endpoint: Endpoint) -> Counted:
     due = ports.deliveries.due(endpoint.endpoint_id, DELIVERIES_COUNTED)
     return Counted(number=len(due), is_all=len(due) < DELIVERIES_COUNTED)

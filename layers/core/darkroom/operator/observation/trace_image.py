@@ -30,7 +30,7 @@ AFTERWARDS_MILLISECONDS = 600_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class TraceImagePorts:
     """What tracing needs."""
 
     images: Images
@@ -40,7 +40,9 @@ class Ports:
     clock: Clock
 
 
-def trace_image(ports: Ports, image_id: str, *, on_read: Callable[[str, int], None] = lambda *_: None) -> Trace:
+def trace_image(
+    ports: TraceImagePorts, image_id: str, *, on_read: Callable[[str, int], None] = lambda *_: None
+) -> Trace:
     """Finds the image's life, in logs between its creation and some minutes after its end, and in its deliveries as
     long as they last; `on_read` hears from which source how many lines were found so far.
 
@@ -74,7 +76,7 @@ def trace_image(ports: Ports, image_id: str, *, on_read: Callable[[str, int], No
     return trace_of(image, lines, deliveries, now=ports.clock())
 
 
-def _deliveries_of(ports: Ports, image: Image) -> Iterator[Delivery]:
+def _deliveries_of(ports: TraceImagePorts, image: Image) -> Iterator[Delivery]:
     """The rows of its events' deliveries to the endpoints that there are now; unreadable ones are left out."""
     ids = [delivery_id_of(event.event_id, event.time) for event in events_of(image)]
     for endpoint in ports.endpoints.of_tenant(image.tenant_id):

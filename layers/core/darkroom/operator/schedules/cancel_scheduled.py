@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.operator.kernel.audit_trail import Deeds
-from darkroom.operator.schedules.list_scheduled import Selection
+from darkroom.operator.kernel.audit_trail import AuditedAction
+from darkroom.operator.schedules.list_scheduled import ScheduledSelection
 from darkroom.ports.images import Images
 from darkroom.ports.kernel import Clock, Fenced
 
@@ -22,15 +22,17 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
-    """What deleting needs; `deeds` is the operator's action, of which each image is a part."""
+class CancelScheduledPorts:
+    """What deleting needs; `audited` is the operator's action, of which each image is a part."""
 
     images: Images
     clock: Clock
-    deeds: Deeds
+    audited: AuditedAction
 
 
-def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remove_at: Milliseconds) -> bool:
+def cancel_scheduled(
+    ports: CancelScheduledPorts, image_id: str, selection: ScheduledSelection, *, remove_at: Milliseconds
+) -> bool:
     """Makes the image a tombstone, if it still belongs to the selection; returns whether it did. An image that a worker
     has meanwhile begun or finished is left alone.
 
@@ -41,12 +43,12 @@ def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remov
         image = ports.images.get(image_id)
         if image is None or not selection.covers(image):  # guard: day-cancel-selection-rechecked
             return False
-        ports.deeds.begin()  # guard: audit-cancel-announced
+        ports.audited.begin()  # guard: audit-cancel-announced
         after = delete(image, now=ports.clock(), remove_at=remove_at)
         try:
             ports.images.change(image, after, fence=("version",))  # guard: day-cancel-version-fence
         except Fenced:
             continue
-        ports.deeds.add(image_id, "deleted")
+        ports.audited.add(image_id, "deleted")
         return True
     raise Retryable("the image changed under every attempt to delete it")

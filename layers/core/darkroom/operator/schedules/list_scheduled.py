@@ -27,7 +27,7 @@ PAGE_LIMIT = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class ScheduledSelection:
     """Which scheduled images are selected: those in these lanes with a time in `period`; of one tenant, if one is
     named; only those of `image_ids`, if there are any."""
 
@@ -74,7 +74,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listing:
+class ScheduledListing:
     """What waits: the stretches with images, in order of time, and the first of the rows.
 
     `due` counts unfinished images of the selection whose time has come: they are in no stretch, and unless rows were
@@ -95,7 +95,7 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ListScheduledPorts:
     """What listing scheduled images needs."""
 
     images: Images
@@ -103,14 +103,14 @@ class Ports:
 
 
 def list_scheduled(
-    ports: Ports,
-    selection: Selection,
+    ports: ListScheduledPorts,
+    selection: ScheduledSelection,
     *,
     cut: Callable[[Milliseconds], Period],
     limit: int,
     rows: int = 0,
     on_read: Callable[[int], None] = lambda read: None,
-) -> Listing:
+) -> ScheduledListing:
     """Counts the selection by the periods that `cut` returns for their instants, reading its first `limit` keys.
 
     The index is seconds behind its table. Rows are read (consistently) only for the first `rows` images, and for all if
@@ -120,10 +120,10 @@ def list_scheduled(
     now = ports.clock()
     keys = keys_in_order(ports, selection, page_size=limit // len(DUE_SHARD_NAMES))
     stretches: list[Stretch] = []
-    found: list[Image] = []
+    images: list[Image] = []
     read = due = unreadable = 0
     for chunk in batched(islice(keys, limit), CHUNK, strict=False):
-        reads_rows = selection.tenant_id is not None or len(found) < rows
+        reads_rows = selection.tenant_id is not None or len(images) < rows
         known = ports.images.get_all([key.image_id for key, _ in chunk]) if reads_rows else {}
         for (at, image_id), lane in chunk:
             if reads_rows:
@@ -134,7 +134,7 @@ def list_scheduled(
                     continue
                 if row is None or not selection.covers(row) or row.process_at != at:  # guard: day-row-over-index
                     continue
-                found.append(row)
+                images.append(row)
             if at <= now:
                 due += 1
                 continue
@@ -144,16 +144,18 @@ def list_scheduled(
         read += len(chunk)
         on_read(read)
     following = next(keys, None)
-    return Listing(
+    return ScheduledListing(
         stretches=tuple(stretches),
         due=due,
         unreadable=unreadable,
-        rows=tuple(found[:rows]),
+        rows=tuple(images[:rows]),
         read_until=None if following is None else following[0].since,
     )
 
 
-def keys_in_order(ports: Ports, selection: Selection, *, page_size: int) -> Iterator[tuple[Waiting, str]]:
+def keys_in_order(
+    ports: ListScheduledPorts, selection: ScheduledSelection, *, page_size: int
+) -> Iterator[tuple[Waiting, str]]:
     """The keys of the waiting index in the selection's period, each with its lane, in order of time; up to `page_size`
     of each partition at a time, and at least a hundred."""
 
@@ -170,7 +172,7 @@ def keys_in_order(ports: Ports, selection: Selection, *, page_size: int) -> Iter
     return heapq.merge(*(of_partition(lane, shard) for lane in selection.lanes for shard in DUE_SHARD_NAMES))
 
 
-def ids_in_order(ports: Ports, selection: Selection) -> Iterator[str]:
+def ids_in_order(ports: ListScheduledPorts, selection: ScheduledSelection) -> Iterator[str]:
     """The selection's ids in order of time, as the index has them, read as the caller iterates. A caller that acts on
     one must read its row first: its time may have come, or have changed."""
     keys = keys_in_order(ports, selection, page_size=PAGE_LIMIT)

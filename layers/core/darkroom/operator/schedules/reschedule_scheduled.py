@@ -12,8 +12,8 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.operations.images.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.schedules.reschedule_image import rescheduled
-from darkroom.operator.kernel.audit_trail import Deeds
-from darkroom.operator.schedules.list_scheduled import Selection
+from darkroom.operator.kernel.audit_trail import AuditedAction
+from darkroom.operator.schedules.list_scheduled import ScheduledSelection
 from darkroom.ports.kernel import Fenced
 
 LOOK_SECONDS = 300
@@ -25,15 +25,18 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts):
-    """What rescheduling needs besides the ports of sending the message; `deeds` is the operator's action, of which each
-    image is a part."""
+class RescheduleScheduledPorts(EnqueueInTimePorts):
+    """What rescheduling needs besides the ports of sending the message; `audited` is the operator's action, of which
+    each image is a part."""
 
-    deeds: Deeds
+    audited: AuditedAction
 
 
 def reschedule_scheduled(
-    ports: Ports, image_id: str, selection: Selection, later: Callable[[Milliseconds], Milliseconds]
+    ports: RescheduleScheduledPorts,
+    image_id: str,
+    selection: ScheduledSelection,
+    later: Callable[[Milliseconds], Milliseconds],
 ) -> bool:
     """Moves the image from its time to the result of `later`, if it still belongs to the selection; returns whether it
     did.
@@ -53,7 +56,7 @@ def reschedule_scheduled(
             raise Rejected(
                 "invalid_schedule", "Its new time is in the period that is being moved: it would be moved again."
             )
-        ports.deeds.begin()  # guard: audit-reschedule-announced
+        ports.audited.begin()  # guard: audit-reschedule-announced
         now = ports.clock()
         after = rescheduled(image, Timetable(process_at=process_at), now=now)
         look_at = now + LOOK_SECONDS * 1000
@@ -68,6 +71,6 @@ def reschedule_scheduled(
         if enqueue_in_time(ports, written):
             with bookkeeping("look not spared"), suppress(Fenced):  # else it gets a needless one
                 ports.images.change(written, replace(written, due_at=after.due_at), fence=DUE_FENCE)
-        ports.deeds.add(image_id, "rescheduled")
+        ports.audited.add(image_id, "rescheduled")
         return True
     raise Retryable("the image changed under every attempt to move it")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darkroom.operator.kernel.audit_trail import Trail
-from darkroom.operator.kernel.patience import Patience
+from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.ports.schedules import Releases
 
 SETTLE_SECONDS = 120
@@ -26,22 +26,22 @@ class Stopped:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class StopReleasesPorts:
     """What stopping releases needs."""
 
     releases: Releases
-    patience: Patience
+    patience: TransientRetry
     audit: Trail
 
 
 def stop_releases(
-    ports: Ports, *, on_progress: Callable[[str, int, int], None] = lambda doing, done, of: None
+    ports: StopReleasesPorts, *, on_progress: Callable[[str, int, int], None] = lambda doing, done, of: None
 ) -> Stopped:
     """Stops all batches, and those that come while the consumer ends. `on_progress` is called with the step, how much
     of it is done, and of how much. Raises Retryable if AWS cannot answer for minutes: a repetition goes on from
     there."""
     stopped: set[str] = set()
-    with ports.audit.action("stop_releases") as deeds:
+    with ports.audit.action("stop_releases") as audited:
         ports.patience(ports.releases.hold_no_more)  # guard: release-stop-consumer-first
         has_settled = False
         while True:
@@ -51,17 +51,17 @@ def stop_releases(
                     break
                 ports.patience(ports.releases.stop, name)
                 stopped.add(name)
-                deeds.add(None, "stopped")
+                audited.add(None, "stopped")
                 on_progress("stopping", len(stopped), len(stopped | waiting))
             if ports.patience.stop():
-                deeds.interrupt()
+                audited.interrupt()
                 return Stopped(batches=len(stopped), complete=False)
             if has_settled and not waiting:  # guard: release-stop-awaits-consumer
                 return Stopped(batches=len(stopped), complete=True)
             has_settled = _settle(ports.patience, on_progress)
 
 
-def _settle(patience: Patience, on_progress: Callable[[str, int, int], None]) -> bool:
+def _settle(patience: TransientRetry, on_progress: Callable[[str, int, int], None]) -> bool:
     """Waits until no batch can come any more, or the operator ends it."""
     for waited_seconds in range(SETTLE_SECONDS):
         if patience.stop():

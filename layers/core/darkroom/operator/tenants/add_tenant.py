@@ -19,7 +19,7 @@ class TenantExists(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class AddTenantPorts:
     """What adding a tenant needs."""
 
     tenants: Tenants
@@ -28,7 +28,7 @@ class Ports:
 
 
 def add_tenant(
-    ports: Ports,
+    ports: AddTenantPorts,
     tenant_id: str,
     *,
     tier: Tier,
@@ -53,7 +53,7 @@ def add_tenant(
         max_images=max_images,
     )
     with ports.audit.action("add_tenant", tenant_id, tier=tier.value):
-        found = ports.tenants.add_tenant(tenant)
-        if found != tenant:
-            raise TenantExists(found)
-    return found
+        stored_tenant = ports.tenants.add_tenant(tenant)
+        if stored_tenant != tenant:
+            raise TenantExists(stored_tenant)
+    return stored_tenant

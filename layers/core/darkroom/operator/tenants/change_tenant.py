@@ -16,14 +16,14 @@ class UnknownTenant(LookupError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ChangeTenantPorts:
     """What changing a tenant needs."""
 
     tenants: Tenants
     audit: Trail
 
 
-def change_tenant(ports: Ports, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
+def change_tenant(ports: ChangeTenantPorts, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
     """Returns the tenant after `change`. Only the difference is written: another operator's concurrent changes stay.
 
     Raises UnknownTenant, and Retryable if the table cannot answer.

@@ -24,14 +24,14 @@ class MakePorts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(MakePorts):
+class CreateKeyPorts(MakePorts):
     """What an operator's making a key needs besides that."""
 
     audit: Trail
 
 
 def create_key(
-    ports: Ports,
+    ports: CreateKeyPorts,
     tenant_id: str,
     *,
     label: str | None,
@@ -46,9 +46,9 @@ def create_key(
     """
     if ports.tenants.tenant(tenant_id) is None:
         raise UnknownTenant(tenant_id)
-    with ports.audit.action("create_key", tenant_id=tenant_id) as deeds:
+    with ports.audit.action("create_key", tenant_id=tenant_id) as audited:
         key, stored = make_key(ports, tenant_id, label=label, scopes=scopes, lives_seconds=lives_seconds)
-        deeds.add(stored.key_id, "created")
+        audited.add(stored.key_id, "created")
     return key, stored
 
 

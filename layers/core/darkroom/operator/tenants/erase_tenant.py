@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.images.listing import MAX_PAGE_IMAGES, Cursor
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
-from darkroom.operator.kernel.audit_trail import Deeds
+from darkroom.operator.kernel.audit_trail import AuditedAction
 from darkroom.ports.images import Images
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.tenants import Tenants, TokenBuckets
@@ -25,7 +25,7 @@ from darkroom.ports.webhooks import Deliveries, Endpoints
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class EraseTenantPorts:
     """What erasing tenants needs."""
 
     tenants: Tenants
@@ -47,7 +47,7 @@ class Forgotten:
     keys: int = 0
 
 
-def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
+def image_ids(ports: EraseTenantPorts, tenant_id: str) -> Iterator[str]:
     """The ids of the tenant's images that are not deleted, as the index has them, which is seconds behind its table;
     read as the caller iterates. Raises Retryable."""
     after: Cursor | None = None
@@ -59,7 +59,7 @@ def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
         after = listed.next
 
 
-def keys_of(ports: Ports, tenant_ids: Collection[str]) -> Mapping[str, Sequence[str]]:
+def keys_of(ports: EraseTenantPorts, tenant_ids: Collection[str]) -> Mapping[str, Sequence[str]]:
     """The ids of each tenant's keys, also of those that cannot be read. Raises Retryable."""
     ids: dict[str, list[str]] = {tenant_id: [] for tenant_id in tenant_ids}
     for key in ports.tenants.all_keys():
@@ -68,17 +68,19 @@ def keys_of(ports: Ports, tenant_ids: Collection[str]) -> Mapping[str, Sequence[
     return ids
 
 
-def forget_tenants(ports: Ports, tenant_ids: Collection[str], deeds: Deeds) -> Mapping[str, Forgotten]:
+def forget_tenants(
+    ports: EraseTenantPorts, tenant_ids: Collection[str], audited: AuditedAction
+) -> Mapping[str, Forgotten]:
     """Removes the webhooks of these tenants, 1 to MOST_ERASED_AT_ONCE, with their deliveries; and then of each its
-    usage, its buckets, its keys and its own row. It reads all deliveries of the stack, once. `deeds` is the operator's
-    action. Raises Retryable."""
-    deeds.begin(*tenant_ids)  # guard: audit-erase-tenant-announced
+    usage, its buckets, its keys and its own row. It reads all deliveries of the stack, once. `audited` is the
+    operator's action. Raises Retryable."""
+    audited.begin(*tenant_ids)  # guard: audit-erase-tenant-announced
     webhooks, deliveries = Counter[str](), Counter[str]()
     for tenant_id in tenant_ids:
         for endpoint in ports.endpoints.of_tenant(tenant_id):
             endpoint_id = endpoint.row_id if isinstance(endpoint, UnreadableRow) else endpoint.endpoint_id
             ports.endpoints.remove(tenant_id, endpoint_id)
-            deeds.add(endpoint_id, "webhooks")
+            audited.add(endpoint_id, "webhooks")
             webhooks[tenant_id] += 1
     # guard: tenant-erasure-deliveries-once
     for tenant_id, endpoint_id in ports.deliveries.endpoints_of(tenant_ids):  # those of removed endpoints, too
@@ -91,9 +93,9 @@ def forget_tenants(ports: Ports, tenant_ids: Collection[str], deeds: Deeds) -> M
             ports.token_buckets.forget(bucket_of(policy, tenant_id))  # guard: erasure-tenant-token-buckets
         for key_id in keys[tenant_id]:
             ports.tenants.remove_key(key_id)
-            deeds.add(key_id, "keys")
+            audited.add(key_id, "keys")
         ports.tenants.remove_tenant(tenant_id)  # last, so that a repetition finds the tenant
-        deeds.add(tenant_id, "tenants")
+        audited.add(tenant_id, "tenants")
         forgotten[tenant_id] = Forgotten(
             webhooks=webhooks[tenant_id], deliveries=deliveries[tenant_id], usage=usage, keys=len(keys[tenant_id])
         )

@@ -15,7 +15,7 @@ class UnknownKey(LookupError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class RevokeKeyPorts:
     """What revoking a key needs."""
 
     tenants: Tenants
@@ -23,7 +23,7 @@ class Ports:
     audit: Trail
 
 
-def revoke_key(ports: Ports, key_id: str) -> ApiKey:
+def revoke_key(ports: RevokeKeyPorts, key_id: str) -> ApiKey:
     """Returns the revoked key. Revoking it again changes nothing.
 
     Raises UnknownKey, and Retryable if the table cannot answer.

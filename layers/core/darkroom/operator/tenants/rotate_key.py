@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darkroom.domain.tenants.api_keys import ApiKey, KeyState, is_key_id
 from darkroom.operator.tenants.change_tenant import UnknownTenant
-from darkroom.operator.tenants.create_key import Ports, make_key
+from darkroom.operator.tenants.create_key import CreateKeyPorts, make_key
 from darkroom.operator.tenants.revoke_key import UnknownKey
 
 
@@ -16,7 +16,7 @@ class KeyNotActive(ValueError):
         self.key = key
 
 
-def rotate_key(ports: Ports, key_id: str, *, overlap_seconds: float) -> tuple[str, ApiKey, ApiKey]:
+def rotate_key(ports: CreateKeyPorts, key_id: str, *, overlap_seconds: float) -> tuple[str, ApiKey, ApiKey]:
     """A new key for the same tenant, scopes and label, in full and as it is stored; and the old one, which expires when
     the overlap is over, if not before. A key that was made to live for some time is replaced by one that lives as long.
 
@@ -31,7 +31,7 @@ def rotate_key(ports: Ports, key_id: str, *, overlap_seconds: float) -> tuple[st
         raise KeyNotActive(old)
     if ports.tenants.tenant(old.tenant_id) is None:
         raise UnknownTenant(old.tenant_id)
-    with ports.audit.action("rotate_key", key_id, tenant_id=old.tenant_id) as deeds:
+    with ports.audit.action("rotate_key", key_id, tenant_id=old.tenant_id) as audited:
         key, stored = make_key(
             ports,
             old.tenant_id,
@@ -39,6 +39,6 @@ def rotate_key(ports: Ports, key_id: str, *, overlap_seconds: float) -> tuple[st
             scopes=old.scopes,
             lives_seconds=None if old.expires_at is None else (old.expires_at - old.created_at) / 1000,
         )
-        deeds.add(stored.key_id, "created")
+        audited.add(stored.key_id, "created")
         ending = ports.tenants.expire_key(key_id, now + round(overlap_seconds * 1000))
     return key, stored, old if ending is None else ending

@@ -18,7 +18,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class RecountStoredPorts:
     """What a recount needs."""
 
     images: Images
@@ -39,10 +39,14 @@ class Recount:
     def wrong(self) -> list[str]:
         """The tenants whose sum is not what their rows store."""
         tenants = sorted(self.stored.keys() | self.counted.keys())
-        return [one for one in tenants if self.stored.get(one, NOTHING) != self.counted.get(one, NOTHING)]
+        return [
+            tenant_id
+            for tenant_id in tenants
+            if self.stored.get(tenant_id, NOTHING) != self.counted.get(tenant_id, NOTHING)
+        ]
 
 
-def recount_stored(ports: Ports) -> Recount:
+def recount_stored(ports: RecountStoredPorts) -> Recount:
     """Reads every row and every sum. What is written or counted meanwhile may make a difference that is none. Raises
     Retryable."""
     stored: dict[str, Stored] = {}
@@ -55,22 +59,22 @@ def recount_stored(ports: Ports) -> Recount:
     return Recount(stored=stored, counted=ports.usage.all_stored(), unreadable=unreadable)
 
 
-def correct_stored(ports: Ports, recount: Recount) -> list[str]:
+def correct_stored(ports: RecountStoredPorts, recount: Recount) -> list[str]:
     """Corrects the sums that are wrong by the difference that was found; returns the tenants whose sums changed under
     every attempt. Raises Retryable."""
     left = []
-    with ports.audit.action("recount", is_certain=False) as deeds:
+    with ports.audit.action("recount", is_certain=False) as audited:
         for tenant_id in recount.wrong:
-            deeds.begin(tenant_id)
+            audited.begin(tenant_id)
             difference = recount.stored.get(tenant_id, NOTHING) - recount.counted.get(tenant_id, NOTHING)
             if _add(ports, tenant_id, difference):
-                deeds.add(tenant_id, "tenants")
+                audited.add(tenant_id, "tenants")
             else:
                 left.append(tenant_id)
     return left
 
 
-def _add(ports: Ports, tenant_id: str, difference: Stored) -> bool:
+def _add(ports: RecountStoredPorts, tenant_id: str, difference: Stored) -> bool:
     for _ in range(_TRIES):
         before = ports.usage.stored(tenant_id)
         if ports.usage.correct(tenant_id, before, before + difference):

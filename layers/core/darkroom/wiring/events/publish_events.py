@@ -10,7 +10,7 @@ from darkroom.aws.events.row_changes import changes_in
 from darkroom.aws.images.images_table import from_item
 from darkroom.aws.kernel import clients
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
-from darkroom.operations.events.publish_events import Ports
+from darkroom.operations.events.publish_events import PublishEventsPorts
 from darkroom.ports.events import RowChange
 from darkroom.settings import PublishEventsSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
@@ -21,10 +21,10 @@ def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
     return changes_in(event, {"image_id": from_item, "endpoint_id": ENDPOINTS.row_of})
 
 
-def wire() -> tuple[Ports, Callable[[Mapping[str, Any]], list[RowChange]]]:
+def wire() -> tuple[PublishEventsPorts, Callable[[Mapping[str, Any]], list[RowChange]]]:
     """The ports of `publish_events`, from the function's environment, and what reads the stream's writes."""
     settings = PublishEventsSettings.read()
-    ports = Ports(
+    ports = PublishEventsPorts(
         topic=SnsTopic(
             clients.sns_client(),
             settings.events_topic,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.kernel import circuits, clients
-from darkroom.operations.images.delete_image import Ports
-from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.operations.images.delete_image import DeleteImagePorts
+from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.settings import DeleteImageSettings
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, RateLimitPorts]:
+def wire() -> tuple[DeleteImagePorts, TakeTokenPorts]:
     """The ports of `delete_image`, from the function's environment, and those of its rate limit."""
     settings = DeleteImageSettings.read()
     dynamodb = clients.dynamodb_client()
     circuits.of_dynamodb(dynamodb, settings.images_table)
-    ports = Ports(images=ImagesTable(dynamodb, settings.images_table), clock=clock)
+    ports = DeleteImagePorts(images=ImagesTable(dynamodb, settings.images_table), clock=clock)
     return ports, rate_limit_of(dynamodb, settings.token_buckets_table)

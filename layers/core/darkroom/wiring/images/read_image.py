@@ -9,15 +9,15 @@ from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.operations.images.estimate import Estimator
-from darkroom.operations.images.read_image import Ports
-from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
-from darkroom.operations.usage.read_usage import Ports as UsagePorts
+from darkroom.operations.images.read_image import ReadImagePorts
+from darkroom.operations.tenants.take_token import TakeTokenPorts
+from darkroom.operations.usage.read_usage import ReadUsagePorts
 from darkroom.settings import ReadImageSettings
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, UsagePorts, RateLimitPorts]:
+def wire() -> tuple[ReadImagePorts, ReadUsagePorts, TakeTokenPorts]:
     """The ports of `read_image` and `list_images`, and of `read_usage`, from the function's environment, and those of
     its rate limit."""
     settings = ReadImageSettings.read()
@@ -25,7 +25,7 @@ def wire() -> tuple[Ports, UsagePorts, RateLimitPorts]:
     dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
     circuits.of_dynamodb(dynamodb, settings.images_table)
     circuits.of_s3(s3, settings.outputs_bucket)  # guard: variant-store-circuit
-    ports = Ports(
+    ports = ReadImagePorts(
         images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         estimator=Estimator(
@@ -36,5 +36,5 @@ def wire() -> tuple[Ports, UsagePorts, RateLimitPorts]:
         ),
         clock=clock,
     )
-    usage_ports = UsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
+    usage_ports = ReadUsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
     return ports, usage_ports, rate_limit_of(dynamodb, settings.token_buckets_table)

@@ -10,22 +10,22 @@ from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
-from darkroom.operations.images.submit_image import Ports
-from darkroom.operations.imports.begin_fetch import Ports as FetchPorts
+from darkroom.operations.images.submit_image import SubmitImagePorts
+from darkroom.operations.imports.begin_fetch import BeginFetchPorts
 from darkroom.operations.webhooks.find_recipient import has_recipient
 from darkroom.settings import SubmitImageSettings
-from darkroom.wiring.kernel.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
+from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> tuple[Ports, FetchPorts, Edge]:
+def wire() -> tuple[SubmitImagePorts, BeginFetchPorts, Edge]:
     """The ports of `submit_image` and of `begin_fetch`, from the function's environment, and what its handler needs
     around them."""
     settings = SubmitImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    ports = Ports(
+    ports = SubmitImagePorts(
         images=ImagesTable(dynamodb, settings.images_table),
         has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
         originals=OriginalsBucket(s3, settings.originals_bucket),
@@ -41,11 +41,11 @@ def wire() -> tuple[Ports, FetchPorts, Edge]:
     def check_url(url: str) -> None:
         # Few requests have a URL, and all others would pay for how one is read.
         from darkroom.egress import read_url  # noqa: PLC0415
-        from darkroom.wiring.kernel.reach import policy_of  # noqa: PLC0415
+        from darkroom.wiring.kernel.egress_policy import policy_of  # noqa: PLC0415
 
         read_url(url, policy_of(settings), max_length=MAX_SOURCE_URL_LENGTH)  # guard: egress-given-source-url-length
 
-    fetch_ports = FetchPorts(
+    fetch_ports = BeginFetchPorts(
         images=ports.images,
         has_recipient=ports.has_recipient,
         lanes=ports.lanes,

@@ -15,9 +15,9 @@ from darkroom.aws.images.queues import change_visibility
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
 from darkroom.domain.recipes.recipes import MAX_VARIANTS
-from darkroom.operations.images.count_outcomes import Ports as OutcomePorts
-from darkroom.operations.images.report_throughput import Ports as ThroughputPorts
-from darkroom.operations.images.transcode_image import Ports
+from darkroom.operations.images.count_outcomes import CountOutcomesPorts
+from darkroom.operations.images.report_throughput import ReportThroughputPorts
+from darkroom.operations.images.transcode_image import TranscodeImagePorts
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.settings import TranscodeImageSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of
@@ -34,8 +34,8 @@ class LaneWorker:
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
-    throughput: ThroughputPorts
-    outcomes: OutcomePorts
+    throughput: ReportThroughputPorts
+    outcomes: CountOutcomesPorts
     checking: CheckPorts
 
     def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
@@ -43,11 +43,11 @@ class LaneWorker:
         change_visibility(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 
-def wire() -> tuple[Ports, LaneWorker]:
+def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
     """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
     settings = TranscodeImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
-    ports = Ports(
+    ports = TranscodeImagePorts(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),  # guard: objects-worker-may-not-list
@@ -68,7 +68,7 @@ def wire() -> tuple[Ports, LaneWorker]:
     return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,
-        throughput=ThroughputPorts(throughput=throughput, clock=clock),
-        outcomes=OutcomePorts(outcome_counts=outcome_counts, clock=clock),
+        throughput=ReportThroughputPorts(throughput=throughput, clock=clock),
+        outcomes=CountOutcomesPorts(outcome_counts=outcome_counts, clock=clock),
         checking=checking_of(message_keys_of(settings), settings),
     )

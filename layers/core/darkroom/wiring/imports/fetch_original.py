@@ -10,22 +10,22 @@ from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
 from darkroom.domain.images.media_types import MEDIA_TYPES
 from darkroom.egress.images import HttpImages
-from darkroom.operations.imports.fetch_original import Ports
+from darkroom.operations.imports.fetch_original import FetchOriginalPorts
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.settings import FetchOriginalSettings
+from darkroom.wiring.kernel.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
-from darkroom.wiring.kernel.reach import policy_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, CheckPorts]:
+def wire() -> tuple[FetchOriginalPorts, CheckPorts]:
     """The ports of `fetch_original`, from the function's environment, and what checks its messages."""
     settings = FetchOriginalSettings.read()
     message_keys = message_keys_of(settings)
     signer = signer_of(message_keys)
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     accepted = [MEDIA_TYPES[input_format] for input_format in settings.input_formats]
-    ports = Ports(
+    ports = FetchOriginalPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         remote_images=HttpImages(policy_of(settings), accepted=accepted, clock=clock),
         originals=OriginalsBucket(s3, settings.originals_bucket),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darkroom.aws.page.origins import origin_of, origin_of_url
-from darkroom.operations.page.serve_page import File, Page
+from darkroom.operations.page.serve_page import File, WebPage
 from darkroom.settings import Access, AccessSettings, MissingSettings, ServePageSettings
 
 SHELL = "index.html"
@@ -19,7 +19,7 @@ SHELL = "index.html"
 class Served:
     """The page as it is packed, the settings of the function, and the origins that the page may call."""
 
-    page: Page
+    page: WebPage
     access: Access
     settings: ServePageSettings
     uploads: str
@@ -37,7 +37,7 @@ def wire() -> Served:
 
     tree, files = read_files(sys.path)
     return Served(
-        page=Page(tree=tree, shell=files.pop(SHELL), files=files),
+        page=WebPage(tree=tree, shell=files.pop(SHELL), files=files),
         access=access,
         settings=settings,
         uploads=bucket_origin(settings.uploads_bucket),

@@ -6,19 +6,19 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
-from darkroom.operations.schedules.reschedule_image import Ports
+from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts
 from darkroom.settings import RescheduleImageSettings
-from darkroom.wiring.kernel.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, Edge]:
+def wire() -> tuple[RescheduleImagePorts, Edge]:
     """The ports of `reschedule_image`, from the function's environment, and what its handler needs around it."""
     settings = RescheduleImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
-    ports = Ports(
+    ports = RescheduleImagePorts(
         images=ImagesTable(dynamodb, settings.images_table),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),

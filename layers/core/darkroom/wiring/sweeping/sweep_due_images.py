@@ -13,9 +13,9 @@ from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
-from darkroom.operations.images.count_outcomes import Ports as OutcomePorts
-from darkroom.operations.images.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.sweeping.sweep_due_images import Ports
+from darkroom.operations.images.count_outcomes import CountOutcomesPorts
+from darkroom.operations.images.measure_lanes import MeasureLanesPorts
+from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
 from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
 from darkroom.ports.events import Followers
 from darkroom.settings import SweepDueImagesSettings
@@ -29,7 +29,7 @@ def wire_followers() -> Followers:
     return FollowersQueues(clients.sns_client(), clients.sqs_client(), settings.events_topic)
 
 
-def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
+def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
     """The ports of `sweep_due_images`, from the function's environment, and what its handler measures and counts
     with."""
     settings = SweepDueImagesSettings.read()
@@ -37,7 +37,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     once_client = clients.sqs_client_without_retries()
     deliveries = DeliveriesTable(dynamodb, settings.deliveries_table)
-    ports = Ports(
+    ports = SweepDueImagesPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
@@ -55,7 +55,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         cleanups=(lambda image_id: blank_deliveries(deliveries, image_id, now=clock()),),
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
-    measuring = MeasurePorts(
+    measuring = MeasureLanesPorts(
         images=ports.images,
         outcome_counts=outcome_counts,
         dead_letters=ports.dead_letters,
@@ -65,4 +65,4 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         at_once=at_once,
         service=settings.service,
     )
-    return ports, measuring, OutcomePorts(outcome_counts=outcome_counts, clock=clock)
+    return ports, measuring, CountOutcomesPorts(outcome_counts=outcome_counts, clock=clock)

@@ -8,20 +8,20 @@ from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.operations.kernel.check_message import CheckPorts
-from darkroom.operations.uploads.accept_upload import Ports
+from darkroom.operations.uploads.accept_upload import AcceptUploadPorts
 from darkroom.settings import AcceptUploadSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, CheckPorts, SqsUploadQueue]:
+def wire() -> tuple[AcceptUploadPorts, CheckPorts, SqsUploadQueue]:
     """The ports of `accept_upload`, from the function's environment, what checks its notifications, and their
     queue."""
     settings = AcceptUploadSettings.read()
     message_keys = message_keys_of(settings)
     signer = signer_of(message_keys)
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    ports = Ports(
+    ports = AcceptUploadPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),

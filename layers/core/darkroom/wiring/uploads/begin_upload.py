@@ -9,18 +9,18 @@ from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
-from darkroom.operations.uploads.begin_upload import Ports
+from darkroom.operations.uploads.begin_upload import BeginUploadPorts
 from darkroom.operations.webhooks.find_recipient import has_recipient
 from darkroom.settings import BeginUploadSettings
-from darkroom.wiring.kernel.edge import Edge, edge_of, load_shedder_of, quota_keeper_of
+from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> tuple[Ports, Edge]:
+def wire() -> tuple[BeginUploadPorts, Edge]:
     """The ports of `begin_upload`, from the function's environment, and what its handler needs around it."""
     settings = BeginUploadSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
-    ports = Ports(
+    ports = BeginUploadPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
         uploads=UploadsBucket(s3, settings.uploads_bucket),

@@ -8,18 +8,18 @@ from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.operations.kernel.check_message import CheckPorts
-from darkroom.operations.webhooks.create_deliveries import Ports
+from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts
 from darkroom.settings import CreateDeliveriesSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, CheckPorts]:
+def wire() -> tuple[CreateDeliveriesPorts, CheckPorts]:
     """The ports of `create_deliveries`, from the function's environment, and what checks its messages."""
     settings = CreateDeliveriesSettings.read()
     message_keys = message_keys_of(settings)
     dynamodb = clients.dynamodb_client()
-    ports = Ports(
+    ports = CreateDeliveriesPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),

@@ -13,19 +13,19 @@ from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.egress.receiver import HttpReceiver
 from darkroom.operations.kernel.check_message import CheckPorts
-from darkroom.operations.webhooks.deliver_event import Ports
+from darkroom.operations.webhooks.deliver_event import DeliverEventPorts
 from darkroom.settings import DeliverEventSettings
+from darkroom.wiring.kernel.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
-from darkroom.wiring.kernel.reach import policy_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[Ports, CheckPorts]:
+def wire() -> tuple[DeliverEventPorts, CheckPorts]:
     """The ports of `deliver_event`, from the function's environment, and what checks its messages."""
     settings = DeliverEventSettings.read()
     message_keys = message_keys_of(settings)
     dynamodb = clients.dynamodb_client()
-    ports = Ports(
+    ports = DeliverEventPorts(
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
         delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url, signer_of(message_keys)),

@@ -8,16 +8,16 @@ from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.egress import read_url
-from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
-from darkroom.operations.webhooks.manage_webhooks import Ports
+from darkroom.operations.tenants.take_token import TakeTokenPorts
+from darkroom.operations.webhooks.manage_webhooks import ManageWebhooksPorts
 from darkroom.settings import ManageWebhooksSettings
+from darkroom.wiring.kernel.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
-from darkroom.wiring.kernel.reach import policy_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> tuple[Ports, RateLimitPorts]:
+def wire() -> tuple[ManageWebhooksPorts, TakeTokenPorts]:
     """The ports of `manage_webhooks`, from the function's environment, and those of its rate limit."""
     settings = ManageWebhooksSettings.read()
     policy = policy_of(settings)
@@ -27,7 +27,7 @@ def wire() -> tuple[Ports, RateLimitPorts]:
     def check_url(url: str) -> None:
         read_url(url, policy)
 
-    ports = Ports(
+    ports = ManageWebhooksPorts(
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
         delivery_queue=SqsDeliveryQueue(

@@ -20,7 +20,7 @@ one was stored; the row said how the attempt had ended."""
 
 
 @dataclass(kw_only=True)
-class Marks:
+class AttemptTimeline:
     """The instants of the marks that a delivery has reached, and the `run` and `attempt` that it has begun, 0 if none.
 
     The clocks are those of several machines: a mark may be a little earlier than the one before it.

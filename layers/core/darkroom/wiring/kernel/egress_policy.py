@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from darkroom.egress import Policy
+from darkroom.egress import EgressPolicy
 from darkroom.settings import ReachSettings
 
 
-def policy_of(settings: ReachSettings) -> Policy:
+def policy_of(settings: ReachSettings) -> EgressPolicy:
     """What the deployment allows."""
-    return Policy(ports=settings.webhook_ports, allows_loopback=settings.webhook_hosts == "loopback")
+    return EgressPolicy(ports=settings.webhook_ports, allows_loopback=settings.webhook_hosts == "loopback")

@@ -20,7 +20,7 @@ _TRIES = 5
 """The sweeper may change a row between its read and its write; not five times in a row."""
 
 
-def open_row(
+def reopen_run(
     ports: EnqueuePorts,
     image: Image,
     *,

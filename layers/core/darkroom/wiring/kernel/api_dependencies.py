@@ -12,7 +12,7 @@ from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.quota_keeper import QuotaKeeper
-from darkroom.operations.tenants.take_token import Ports as RateLimitPorts
+from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.images import Outputs
 from darkroom.settings import LoadSheddingSettings, QuotaSettings
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
@@ -31,7 +31,7 @@ class Edge:
     then.
     """
 
-    rate_limit: RateLimitPorts
+    rate_limit: TakeTokenPorts
     outputs: Outputs
     require_healthy: Callable[[], None]
 

@@ -17,13 +17,13 @@ from botocore import xform_name
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from console.doctor import gather
+from console.doctor import collect
 from console.doctor.checkout import hashes_of, runbook_sections, source_files
+from console.doctor.collect import READING, SERVICES, WouldChange, only_reading
 from console.doctor.facts import Checkout
-from console.doctor.gather import READING, SERVICES, WouldChange, only_reading
 from console.doctor.policies import actions_on, covers, is_for_anybody, refuses_plain_http, statements_of
 
-SOURCE = Path(gather.__file__)
+SOURCE = Path(collect.__file__)
 
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/FastQueue"
 
@@ -97,7 +97,7 @@ def test_a_queue_is_read_from_its_attributes() -> None:
     }
     with Stubber(sqs) as stub:
         stub.add_response("get_queue_attributes", {"Attributes": attributes})
-        queue = gather._queue(sqs, QUEUE_URL)
+        queue = collect._queue(sqs, QUEUE_URL)
     assert (queue.name, queue.visibility_seconds, queue.messages) == ("FastQueue", 360, 3)
     assert (queue.dead_letters, queue.max_receives, queue.is_encrypted, queue.policy) == ("arn:dead", 5, True, ())
 
@@ -115,7 +115,7 @@ def test_only_a_redrive_that_failed_is_one(results: list[dict[str, str]], reason
     sqs = client("sqs")
     with Stubber(sqs) as stub:
         stub.add_response("list_message_move_tasks", {"Results": results})
-        assert gather._failed_redrive(sqs, "arn") == reason
+        assert collect._failed_redrive(sqs, "arn") == reason
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_only_a_redrive_that_failed_is_one(results: list[dict[str, str]], reason
 )
 def test_a_subscription_by_mail_is_confirmed_once_it_has_an_arn(listed: str, is_confirmed: bool) -> None:
     one = {"SubscriptionArn": listed, "Protocol": "email", "Endpoint": "a@example.com"}
-    assert gather._subscription(client("sns"), one).is_confirmed is is_confirmed
+    assert collect._subscription(client("sns"), one).is_confirmed is is_confirmed
 
 
 def test_what_a_bucket_does_not_have_is_nothing_and_what_is_refused_stays_refused() -> None:
@@ -133,9 +133,9 @@ def test_what_a_bucket_does_not_have_is_nothing_and_what_is_refused_stays_refuse
 
         return call
 
-    assert gather._if_there_is(raising("NoSuchBucketPolicy"), "NoSuchBucketPolicy") is None
+    assert collect._if_there_is(raising("NoSuchBucketPolicy"), "NoSuchBucketPolicy") is None
     with pytest.raises(ClientError):
-        gather._if_there_is(raising("AccessDenied"), "NoSuchBucketPolicy")
+        collect._if_there_is(raising("AccessDenied"), "NoSuchBucketPolicy")
 
 
 def test_the_hashes_of_a_package_are_those_of_its_python_files() -> None:
@@ -171,12 +171,12 @@ def test_the_code_that_is_compared_is_what_lambda_would_run(monkeypatch: pytest.
             opened.writestr("app.py", location)
         return archive.getvalue()
 
-    monkeypatch.setattr(gather, "only_reading", lambda client: client)
-    monkeypatch.setattr(gather, "_downloaded", package)
+    monkeypatch.setattr(collect, "only_reading", lambda client: client)
+    monkeypatch.setattr(collect, "_downloaded", package)
     sources: Any = {"SubmitImageFunction": {}, "CoreLayer": {}}
     checkout = Checkout(types={}, resources={}, runbook={}, sources=sources)
     with ThreadPoolExecutor(2) as pool:
-        reader = gather._Reader(FakeStack(), pool, lambda _: None)  # type: ignore[arg-type]
+        reader = collect._Reader(FakeStack(), pool, lambda _: None)  # type: ignore[arg-type]
         assert reader._deployed_sources(checkout) == {
             "SubmitImageFunction": {"app.py": hashlib.sha256(b"https://s3/shop-SubmitImageFunction").hexdigest()},
             "CoreLayer": {"app.py": hashlib.sha256(b"https://s3/arn:core").hexdigest()},

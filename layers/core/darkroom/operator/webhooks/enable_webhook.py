@@ -15,7 +15,7 @@ from darkroom.ports.webhooks import Endpoints
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class EnableWebhookPorts:
     """What mending an endpoint needs."""
 
     endpoints: Endpoints
@@ -23,7 +23,9 @@ class Ports:
     audit: Trail
 
 
-def mend_webhook(ports: Ports, tenant_id: str, endpoint_id: str, *, since: Milliseconds | None) -> Endpoint:
+def enable_webhook(
+    ports: EnableWebhookPorts, tenant_id: str, endpoint_id: str, *, since: Milliseconds | None
+) -> Endpoint:
     """The endpoint, enabled; with `since`, deliveries of events since then that have failed are tried again, slowly at
     first.
 

@@ -12,7 +12,7 @@ PAUSES_SECONDS = (1, 2, 4, 8, 16, 32, 32, 32)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class TransientRetry:
     """How an operator's work waits: `pause` waits that many seconds, or until `stop` returns True."""
 
     pause: Callable[[float], None]

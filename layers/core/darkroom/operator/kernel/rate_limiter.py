@@ -10,7 +10,7 @@ from darkroom.ports.kernel import Clock
 
 
 @dataclass(kw_only=True)
-class Pace:
+class RateLimiter:
     """Lets things happen at most `per_second` times per second."""
 
     per_second: float

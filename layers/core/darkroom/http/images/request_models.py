@@ -1,0 +1,100 @@
+"""What every request in JSON for an image has: how to develop it, and when. Requests are checked by these types, and
+openapi.json describes them by the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticKnownError
+
+from darkroom.domain.images.order import Order, order_of
+from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields, problems_of
+from darkroom.domain.kernel.sizes import excess_in_words
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.http.images.documents import WebhookId
+from darkroom.http.images.order_fields import PresetName, PresetVariants, WrittenDuration, WrittenInstant
+from darkroom.http.kernel.timetables import read_timetable
+
+MAX_ORDER_BYTES = 24_576
+"""Four times the longest recipe, so that an indented one fits, and the longest URL beside it."""
+
+
+def _text(value: Any, described: ValidatorFunctionWrapHandler) -> str:
+    del described
+    if not isinstance(value, str):
+        raise PydanticKnownError("string_type")
+    return value
+
+
+def _object(value: Any, described: ValidatorFunctionWrapHandler) -> dict[str, Any]:
+    del described
+    if not isinstance(value, dict):
+        raise PydanticKnownError("dict_type")
+    return value
+
+
+def _texts(value: Any, described: ValidatorFunctionWrapHandler) -> Any:
+    return described(value) if value != [] else value
+
+
+# What the domain reads, and refuses in its own words, is only checked for its kind here.
+NOTIFY: Any = Annotated[WebhookId, WrapValidator(_text)]
+RECIPE: Any = Annotated[Recipe, WrapValidator(_object)]
+VARIANTS: Any = Annotated[PresetVariants, WrapValidator(_texts)]
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+
+
+class OrderFields(TypedDict):
+    """How to develop an image, and when."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+    preset: NotRequired[PresetName | None]
+    variants: NotRequired[VARIANTS | None]
+    recipe: NotRequired[RECIPE | None]
+    process_at: NotRequired[WrittenInstant | None]
+    delay: NotRequired[WrittenDuration | None]
+    expires_at: NotRequired[WrittenInstant | None]
+    notify: NotRequired[NOTIFY | None]
+
+
+class RequestReader[Request]:
+    """Reads requests of type `kind`, a TypedDict, in a body's JSON. `refusal` makes the error of what is wrong with
+    one, by field, in which `body` names the whole document; `patterns` say in words what a field's pattern asks for."""
+
+    def __init__(
+        self,
+        kind: type[Request],
+        refusal: Callable[[tuple[FieldProblem, ...]], InvalidFields],
+        *,
+        patterns: Mapping[str, str] | None = None,
+    ) -> None:
+        self._adapter = TypeAdapter(kind)
+        self._names = tuple(kind.__annotations__)
+        self._refusal, self._patterns = refusal, patterns
+
+    def read(self, body: bytes) -> Request:
+        """The request. Raises the refusal."""
+        if len(body) > MAX_ORDER_BYTES:
+            message = f"has {excess_in_words(len(body), MAX_ORDER_BYTES)} are allowed"
+            raise self._refusal((FieldProblem(field="body", message=message),))
+        try:
+            return self._adapter.validate_json(body)
+        except ValidationError as error:
+            raise self._refusal(problems_of(error, known=self._names, patterns=self._patterns)) from error
+
+
+def order_in(parameters: Mapping[str, Any]) -> Order:
+    """The order in a request's parameters, as they stand in a query or in JSON. Raises Rejected, as `order_of` and
+    `read_timetable` do."""
+    variants, recipe = parameters.get("variants"), parameters.get("recipe")
+    return order_of(
+        preset=parameters.get("preset"),
+        variants=",".join(variants) if isinstance(variants, list) else variants,
+        recipe=json.dumps(recipe, separators=(",", ":")) if isinstance(recipe, dict) else recipe,
+        notify=parameters.get("notify"),
+        timetable=read_timetable(**{name: parameters.get(name) for name in ("process_at", "delay", "expires_at")}),
+    )
