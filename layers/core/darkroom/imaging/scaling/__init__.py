@@ -1,1 +1,1 @@
-"""What scaling needs."""
+"""Scaling: the geometry, the filters, resizing, and shrinking while a file is decoded."""

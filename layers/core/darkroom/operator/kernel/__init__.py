@@ -1,1 +1,1 @@
-"""Operators' commands for every part."""
+"""What every command of an operator needs: the audit log, a rate, and retries of what may pass."""
