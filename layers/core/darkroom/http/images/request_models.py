@@ -1,10 +1,9 @@
 """What every request in JSON for an image has: how to develop it, and when. Requests are checked by these types, and
 openapi.json describes them by the same."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
@@ -72,9 +71,14 @@ class RequestReader[Request]:
         *,
         patterns: Mapping[str, str] | None = None,
     ) -> None:
-        self._adapter = TypeAdapter(kind)
-        self._names = tuple(kind.__annotations__)
+        self._kind = kind
         self._refusal, self._patterns = refusal, patterns
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Request]:
+        # Made for the first request that needs it: most uploads have no JSON. So the annotations of such types are
+        # evaluated where they stand, and their modules have no `from __future__ import annotations`.
+        return TypeAdapter(self._kind)
 
     def read(self, body: bytes) -> Request:
         """The request. Raises the refusal."""
@@ -84,7 +88,9 @@ class RequestReader[Request]:
         try:
             return self._adapter.validate_json(body)
         except ValidationError as error:
-            raise self._refusal(problems_of(error, known=self._names, patterns=self._patterns)) from error
+            raise self._refusal(
+                problems_of(error, known=tuple(self._kind.__annotations__), patterns=self._patterns)
+            ) from error
 
 
 def order_in(parameters: Mapping[str, Any]) -> Order:

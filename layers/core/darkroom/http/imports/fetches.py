@@ -1,7 +1,5 @@
 """Reads a request for an image that is to be fetched from a URL: its JSON, with every problem reported by field."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypedDict
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Reads a request's announcement of a file: its JSON, with every problem reported by field."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, NotRequired, TypedDict
 
