@@ -56,21 +56,54 @@ function Images({ statuses, isBack, onBeside }) {
         return list;
     }, []);
     const [, redraw] = useReducer((number) => number + 1, 0);
-    const [now, setNow] = useState(Date.now());
-    const [error, setError] = useState(null); // why no more can be read
-    const [until, setUntil] = useState(null); // when reading goes on by itself
-    const [isAsked, setAsked] = useState(false); // whether the service asked to wait until then
-    const [stale, setStale] = useState(null); // why the list may be out of date
-    const [chosen, choose] = useState(null); // the ids of images to delete; null unless they are being chosen
     const visible = useRef([]);
-    const control = useRef(null);
-    const end = useRef(null);
-
     useEffect(() => list.listen(redraw), []);
+    const now = useNow();
+    const reading = useReading(list, visible);
+    const end = useEnd(list, reading);
+    const choice = useChoice();
+    useBeside(list, reading, choice, onBeside);
+
+    const { error, until, stale, more } = reading;
+    if (error && !list.isStarted) {
+        const again = error.status === 400 ? null : () => location.reload();
+        return html`<${Trouble} error=${error} again=${again} />`;
+    }
+    const images = list.isStarted ? list.images : list.old;
+    if (!list.isStarted && images.length === 0) {
+        const told = until === null ? "Loading…" : "The list comes by itself after that.";
+        return html`<p class="starting" role="status">${told}</p>`;
+    }
+    return html`${stale && stale.until === null &&
+            html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}
+        ${images.length > 0
+            ? html`<${Grid} images=${images} now=${now} scroll=${list.scroll} opened=${list.opened}
+                  chosen=${choice.chosen} onChoose=${choice.toggle}
+                  onScroll=${(scroll) => (list.scroll = scroll)} onOpen=${(id) => (list.opened = id)}
+                  onView=${(images) => (visible.current = images)} onBroken=${(image) => list.renew(image)} />`
+            : list.isWhole && html`<${Nothing} statuses=${statuses} />`}
+        <div class="browse-end" ref=${end}>
+            <${More} list=${list} error=${error} until=${until} more=${more} />
+        </div>`;
+}
+
+/** The present time, in milliseconds since 1970: a new one twice a minute. */
+function useNow() {
+    const [now, setNow] = useState(Date.now());
     useEffect(() => {
         const timer = setInterval(() => setNow(Date.now()), 30_000);
         return () => clearInterval(timer);
     }, []);
+    return now;
+}
+
+/** Reads the list, keeps it current while it is shown, and says what stands in the way; `more` reads its next page. */
+function useReading(list, visible) {
+    const [error, setError] = useState(null); // why no more can be read
+    const [until, setUntil] = useState(null); // when reading goes on by itself
+    const [isAsked, setAsked] = useState(false); // whether the service asked to wait until then
+    const [stale, setStale] = useState(null); // why the list may be out of date
+    const control = useRef(null);
 
     const more = async () => {
         const { signal } = control.current;
@@ -100,31 +133,38 @@ function Images({ statuses, isBack, onBeside }) {
     useEffect(() => {
         control.current = new AbortController();
         const { signal } = control.current;
-        const keepCurrent = async () => {
-            let isAgain = list.isStarted;
-            if (list.isStarted) await pause(list.rest, signal);
-            else {
-                // Who clicks on to the next filter does not wait for this one.
-                if (list.old.length > 0) await pause(SETTLED_SECONDS, signal);
-                await more();
-                if (!list.isStarted) return;
-                await pause(list.images.every((image) => image.completed_at) ? 10 : 1, signal);
-            }
-            await poll(async () => {
-                // What has the focus stays where it is.
-                list.isHeld = Boolean(document.activeElement?.closest(".gallery"));
-                const wait = await list.look(visible.current, isAgain);
-                isAgain = false;
-                return wait;
-            }, { signal, trouble: tellStale });
-        };
-        keepCurrent().catch((problem) => {
+        keepCurrent(list, { visible, more, tellStale, signal }).catch((problem) => {
             if (!signal.aborted) setError(problem);
         });
         return () => control.current.abort();
     }, []);
+    return { error, until, isAsked, stale, tellStale, more };
+}
 
-    // The list's end comes into view: the next page is read. It is observed anew after each page, which may be empty.
+/** Has the list begin, and then looks again and again at what is in view. */
+async function keepCurrent(list, { visible, more, tellStale, signal }) {
+    let isAgain = list.isStarted;
+    if (list.isStarted) await pause(list.rest, signal);
+    else {
+        // Who clicks on to the next filter does not wait for this one.
+        if (list.old.length > 0) await pause(SETTLED_SECONDS, signal);
+        await more();
+        if (!list.isStarted) return;
+        await pause(list.images.every((image) => image.completed_at) ? 10 : 1, signal);
+    }
+    await poll(async () => {
+        // What has the focus stays where it is.
+        list.isHeld = Boolean(document.activeElement?.closest(".gallery"));
+        const wait = await list.look(visible.current, isAgain);
+        isAgain = false;
+        return wait;
+    }, { signal, trouble: tellStale });
+}
+
+/** Reads the next page when the list's end comes into view: the element with the reference that this returns. */
+function useEnd(list, { error, until, more }) {
+    const end = useRef(null);
+    // It is observed anew after each page, which may be empty.
     useEffect(() => {
         if (!end.current || !list.isStarted || list.isWhole || error || until !== null) return undefined;
         const observer = new IntersectionObserver(
@@ -136,71 +176,66 @@ function Images({ statuses, isBack, onBeside }) {
         observer.observe(end.current);
         return () => observer.disconnect();
     }, [list.pages.length, list.isStarted, error, until]);
+    return end;
+}
 
-    const showFresh = () => {
-        const told = list.hasGap ? "The newest images are shown." : `${count(list.fresh.length, "new image")} shown.`;
-        list.showFresh().then(() => announce(told), (problem) => {
-            tellStale(problem);
-            setTimeout(() => setStale(null), (endOf(problem) ?? Date.now() + 10_000) - Date.now());
-        });
-        scrollTo(0, 0);
-        document.getElementById("content").focus({ preventScroll: true });
-    };
-
-    const fresh = list.fresh.length;
-    const endChoosing = () => {
+/** Which images are chosen to be deleted, by their ids; null unless they are being chosen. */
+function useChoice() {
+    const [chosen, choose] = useState(null);
+    const begin = () => choose(new Set());
+    const end = () => {
         choose(null);
         document.getElementById("content").focus({ preventScroll: true }); // its button goes away
     };
-    const hasImages = list.isStarted && list.images.length > 0;
     const toggle = (id) => choose((before) => {
         const after = new Set(before);
         if (!after.delete(id)) after.add(id);
         return after;
     });
+    return { chosen, begin, end, toggle };
+}
+
+/** Puts beside the heading what is to be done now: with new images, with those that are chosen, or to wait. */
+function useBeside(list, { until, isAsked, stale, tellStale }, { chosen, begin, end }, onBeside) {
+    const fresh = list.fresh.length;
+    const hasImages = list.isStarted && list.images.length > 0;
     const newer = list.hasGap ? "Many new images" : fresh > 0 ? count(fresh, "new image") : null;
     const wait = (list.isStarted && !isAsked ? null : until) ?? stale?.until ?? null;
     const why = until !== null && !isAsked ? "No answer came. Trying again in" : ONE_MOMENT;
     useEffect(() => {
-        const offer = newer && html`<button type="button" class="main" onClick=${showFresh}>${newer}: show</button>`;
-        onBeside(chosen ? html`<${Chosen} ids=${chosen} onEnd=${endChoosing} />`
+        const offer = newer && html`<button type="button" class="main"
+            onClick=${() => showFresh(list, tellStale)}>${newer}: show</button>`;
+        onBeside(chosen ? html`<${Chosen} ids=${chosen} onEnd=${end} />`
             : html`<div class="row">
                 ${wait === null ? offer : html`<p class="quiet">${why} <${Countdown} until=${wait} /></p>`}
-                ${hasImages && html`<button type="button" class="small"
-                    onClick=${() => choose(new Set())}>Select</button>`}
+                ${hasImages && html`<button type="button" class="small" onClick=${begin}>Select</button>`}
             </div>`);
     }, [newer, wait, why, chosen, hasImages]);
     useEffect(() => () => onBeside(null), []);
-
-    if (error && !list.isStarted) {
-        const again = error.status === 400 ? null : () => location.reload();
-        return html`<${Trouble} error=${error} again=${again} />`;
-    }
-    const images = list.isStarted ? list.images : list.old;
-    if (!list.isStarted && images.length === 0) {
-        const told = until === null ? "Loading…" : "The list comes by itself after that.";
-        return html`<p class="starting" role="status">${told}</p>`;
-    }
-    return html`${stale && stale.until === null &&
-            html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}
-        ${images.length > 0
-            ? html`<${Grid} images=${images} now=${now} scroll=${list.scroll} opened=${list.opened}
-                  chosen=${chosen} onChoose=${toggle}
-                  onScroll=${(scroll) => (list.scroll = scroll)} onOpen=${(id) => (list.opened = id)}
-                  onView=${(images) => (visible.current = images)} onBroken=${(image) => list.renew(image)} />`
-            : list.isWhole && html`<${Nothing} statuses=${statuses} />`}
-        <div class="browse-end" ref=${end}>
-            ${error && html`<${Trouble} error=${error} again=${more} />`}
-            ${until !== null && list.isStarted &&
-            html`<p role="status">Going on in <${Countdown} until=${until} /></p>`}
-            ${!list.isWhole && !error && until === null && list.isStarted &&
-            html`<button type="button" onClick=${more} disabled=${list.loading !== null}>
-                ${list.loading ? "Loading…" : "Show more"}</button>`}
-            ${list.isWhole && list.images.length > 0 &&
-            html`<p class="quiet">That is all: ${count(list.images.length, "image")}. Names of files are known only in
-                the browser that sent them.</p>`}
-        </div>`;
 }
+
+/** Brings the reader to the list's beginning, with what is new there. */
+function showFresh(list, tellStale) {
+    const told = list.hasGap ? "The newest images are shown." : `${count(list.fresh.length, "new image")} shown.`;
+    list.showFresh().then(() => announce(told), (problem) => {
+        tellStale(problem);
+        setTimeout(() => tellStale(null), (endOf(problem) ?? Date.now() + 10_000) - Date.now());
+    });
+    scrollTo(0, 0);
+    document.getElementById("content").focus({ preventScroll: true });
+}
+
+/** What follows the images: how more of them come, why they do not, or that these are all. */
+const More = ({ list, error, until, more }) => html`
+    ${error && html`<${Trouble} error=${error} again=${more} />`}
+    ${until !== null && list.isStarted &&
+    html`<p role="status">Going on in <${Countdown} until=${until} /></p>`}
+    ${!list.isWhole && !error && until === null && list.isStarted &&
+    html`<button type="button" onClick=${more} disabled=${list.loading !== null}>
+        ${list.loading ? "Loading…" : "Show more"}</button>`}
+    ${list.isWhole && list.images.length > 0 &&
+    html`<p class="quiet">That is all: ${count(list.images.length, "image")}. Names of files are known only in
+        the browser that sent them.</p>`}`;
 
 /** How many images are chosen, and what can be done with them. */
 function Chosen({ ids, onEnd }) {

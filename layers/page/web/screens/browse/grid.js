@@ -24,24 +24,30 @@ function measure(width) {
 
 const rowsOf = (count, columns) => Math.ceil(count / columns);
 
-/**
- * @param {{images: object[], now: number, scroll: number, opened: string|null, onScroll: (scroll: number) => void,
- *          chosen: Set<string>|null, onChoose: (id: string) => void,
- *          onView: (images: object[]) => void, onBroken: (image: object) => void,
- *          onOpen: (id: string) => void}} properties
- *     `scroll` and `opened` are where the reader was before; `chosen` are the ids of chosen images, null if a click
- *     opens an image
- */
-export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, onView, onBroken, onOpen }) {
-    const place = useRef(null);
-    const wanted = useRef(null); // the index of the link that gets the focus once it is there
+/** Calls `act` at most once per frame while the page is scrolled or gets another size; returns what ends that. */
+function followView(act) {
+    let frame = null;
+    const follow = () => {
+        frame ??= requestAnimationFrame(() => {
+            frame = null;
+            act();
+        });
+    };
+    addEventListener("scroll", follow, { passive: true });
+    addEventListener("resize", follow);
+    return () => {
+        removeEventListener("scroll", follow);
+        removeEventListener("resize", follow);
+        cancelAnimationFrame(frame);
+    };
+}
+
+/** The grid's measures, and which of its rows are in the document; `look` finds out which are to be there now. */
+function useView(place, { images, scroll, onScroll, onView }) {
     const [measures, setMeasures] = useState(null);
     const [span, setSpan] = useState([0, 0]); // the first row in the document, and the one after the last
-    const [focused, setFocused] = useState(null); // the index of the link that has the focus: it stays in the document
-    const isDrawing = useRef(false); // what loses the focus then is only moved in the document
     const current = useRef({});
     current.current = { measures, images };
-    isDrawing.current = true;
 
     const look = () => {
         const { measures, images } = current.current;
@@ -66,27 +72,34 @@ export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, 
         const { columns, row } = adapt();
         place.current.style.height = `${rowsOf(images.length, columns) * row}px`;
         if (scroll) scrollTo(0, scroll);
-        if (opened) wanted.current = images.findIndex((image) => image.id === opened);
         const observer = new ResizeObserver(adapt);
         observer.observe(place.current);
-        let frame = null;
-        const follow = () => {
-            frame ??= requestAnimationFrame(() => {
-                frame = null;
-                onScroll(scrollY);
-                look();
-            });
-        };
-        addEventListener("scroll", follow, { passive: true });
-        addEventListener("resize", follow);
+        const unfollow = followView(() => {
+            onScroll(scrollY);
+            look();
+        });
         return () => {
             observer.disconnect();
-            removeEventListener("scroll", follow);
-            removeEventListener("resize", follow);
-            cancelAnimationFrame(frame);
+            unfollow();
         };
     }, []);
     useLayoutEffect(look, [measures, images.length]);
+    return { measures, span, look };
+}
+
+/**
+ * Which link has the focus, by its index: it stays in the document. `aim` gives the focus to another one, as soon as
+ * that is there.
+ */
+function useFocus(place, { images, opened }) {
+    const wanted = useRef(null); // the index of the link that gets the focus once it is there
+    const [focused, setFocused] = useState(null);
+    const isDrawing = useRef(false); // what loses the focus then is only moved in the document
+    isDrawing.current = true;
+
+    useLayoutEffect(() => {
+        if (opened) wanted.current = images.findIndex((image) => image.id === opened);
+    }, []);
     useLayoutEffect(() => {
         isDrawing.current = false;
         const { activeElement } = document;
@@ -102,6 +115,59 @@ export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, 
         link.focus({ preventScroll: true });
     });
 
+    const aim = (index) => {
+        wanted.current = index;
+        setFocused(index);
+    };
+    const blur = (index) => {
+        if (!isDrawing.current) setFocused((before) => (before === index ? null : before));
+    };
+    return { focused, setFocused, aim, blur };
+}
+
+/** The index that a key leads to from another one, which may be outside of the grid; undefined for other keys. */
+const targetOf = (key, from, columns, total) => ({
+    ArrowLeft: from - 1,
+    ArrowRight: from + 1,
+    ArrowUp: from - columns,
+    ArrowDown: from + columns,
+    Home: 0,
+    End: total - 1,
+})[key];
+
+/** Scrolls as far as is needed to see the row of an index. */
+function reveal(place, index, { columns, row }) {
+    const bar = document.querySelector(".browse-bar")?.offsetHeight ?? 0; // it covers what is beneath it
+    const top = place.getBoundingClientRect().top + Math.floor(index / columns) * row;
+    const isAbove = top < bar;
+    if (isAbove || top + row > innerHeight) scrollBy(0, isAbove ? top - bar - GAP : top + row - innerHeight);
+}
+
+/** The indices in the document: those in `span`, from `from` to before `to`, and the one that has the focus. */
+function indicesOf(measures, span, focused, total) {
+    if (!measures) return { indices: [], from: 0, to: 0 };
+    const indices = [];
+    const from = span[0] * measures.columns;
+    const to = Math.min(total, span[1] * measures.columns, from + measures.cells);
+    if (focused !== null && focused < from) indices.push(focused);
+    for (let index = from; index < to; index += 1) indices.push(index);
+    if (focused !== null && focused >= to && focused < total) indices.push(focused);
+    return { indices, from, to };
+}
+
+/**
+ * @param {{images: object[], now: number, scroll: number, opened: string|null, onScroll: (scroll: number) => void,
+ *          chosen: Set<string>|null, onChoose: (id: string) => void,
+ *          onView: (images: object[]) => void, onBroken: (image: object) => void,
+ *          onOpen: (id: string) => void}} properties
+ *     `scroll` and `opened` are where the reader was before; `chosen` are the ids of chosen images, null if a click
+ *     opens an image
+ */
+export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, onView, onBroken, onOpen }) {
+    const place = useRef(null);
+    const { measures, span, look } = useView(place, { images, scroll, onScroll, onView });
+    const { focused, setFocused, aim, blur } = useFocus(place, { images, opened });
+
     const go = (event) => {
         const from = Number(event.target.closest("a")?.dataset.index);
         if (Number.isNaN(from) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -110,39 +176,16 @@ export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, 
             onChoose(images[from].id);
             return;
         }
-        const { columns, row } = measures;
-        const to = {
-            ArrowLeft: from - 1,
-            ArrowRight: from + 1,
-            ArrowUp: from - columns,
-            ArrowDown: from + columns,
-            Home: 0,
-            End: images.length - 1,
-        }[event.key];
+        const to = targetOf(event.key, from, measures.columns, images.length);
         if (to === undefined) return;
         event.preventDefault();
         if (to < 0 || to >= images.length) return;
-        wanted.current = to;
-        setFocused(to);
-        const bar = document.querySelector(".browse-bar")?.offsetHeight ?? 0; // it covers what is beneath it
-        const top = place.current.getBoundingClientRect().top + Math.floor(to / columns) * row;
-        const isAbove = top < bar;
-        if (isAbove || top + row > innerHeight) scrollBy(0, isAbove ? top - bar - GAP : top + row - innerHeight);
+        aim(to);
+        reveal(place.current, to, measures);
         look();
     };
 
-    const blur = (index) => {
-        if (!isDrawing.current) setFocused((before) => (before === index ? null : before));
-    };
-
-    const indices = [];
-    const from = measures ? span[0] * measures.columns : 0;
-    const to = measures ? Math.min(images.length, span[1] * measures.columns, from + measures.cells) : 0;
-    if (measures) {
-        if (focused !== null && focused < from) indices.push(focused);
-        for (let index = from; index < to; index += 1) indices.push(index);
-        if (focused !== null && focused >= to && focused < images.length) indices.push(focused);
-    }
+    const { indices, from, to } = indicesOf(measures, span, focused, images.length);
     const height = measures ? rowsOf(images.length, measures.columns) * measures.row : 0;
     return html`<ul class="gallery" ref=${place} role="list" aria-label="Images, newest first"
         style=${{ height: `${height}px` }} onKeyDown=${go}>
