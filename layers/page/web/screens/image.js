@@ -17,22 +17,74 @@ const ENDS = { jpeg: "jpg", png: "png", webp: "webp", avif: "avif", gif: "gif" }
 
 /** The screen of the image whose id is `argument`. */
 export default function Image({ argument: id, query }) {
+    const [acting, setActing] = useState(null); // what is being done: "delete", "move" or "begin"
+    const [told, setTold] = useState(null); // what an action has done
+    const [isDeleted, setDeleted] = useState(false);
+    useEffect(() => {
+        document.title = `${titleOf(id)} · Darkroom`;
+    }, [id]);
+    const { image, error, stale, renew, take } = useImage(id, isDeleted);
+    const tell = (text) => {
+        setTold(text);
+        announce(text);
+    };
+    const leave = () => {
+        setDeleted(true);
+        announce(`${titleOf(id)} was deleted.`);
+        document.getElementById("content").focus();
+    };
+
+    const back = html`<p><a href="#/browse">← All images</a></p>`;
+    if (isDeleted) return html`${back}<${Deleted} id=${id} />`;
+    if (error?.status === 404 && acting !== "delete") return html`${back}<${Unknown} id=${id} />`;
+    if (error && !image) return html`${back}<${Trouble} error=${error} again=${renew} />`;
+    if (!image) {
+        return html`${back}<p class="starting" role="status">${stale ? sentence(stale.message) : "Loading…"}</p>`;
+    }
+    return html`${back}
+        <div class="image-head">
+            <h1>${titleOf(id)}</h1> <${Status} status=${image.status} />
+            <span class="quiet">${relative(image.created_at)}</span>
+        </div>
+        ${error && error.status !== 404 && html`<${Trouble} error=${error} again=${renew} />`}
+        ${stale && html`<p class="quiet" role="status">This may be out of date. ${stale.message}</p>`}
+        <${Failure} image=${image} />
+        ${image.notices.length > 0 &&
+        html`<div class="note"><ul class="plain">
+            ${image.notices.map((notice) => html`<li>${sentence(notice)}</li>`)}
+        </ul></div>`}
+        <${Variants} image=${image} renew=${renew} />
+        <div class="image-columns">
+            <section class="card" aria-labelledby="stages"><h2 id="stages">What happened</h2>
+                <${Stages} image=${image} /></section>
+            <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2><${Facts} image=${image} /></section>
+        </div>
+        ${image.status === "scheduled"
+            ? html`<${Reschedule} isAsked=${query.has("reschedule")}
+                  image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
+                  onChange=${(document) => {
+                      take(document);
+                      renew();
+                  }} />`
+            : told && html`<p class="good">${told}</p>`}
+        <${Delete} image=${image} acting=${acting} setActing=${setActing} onDeleted=${leave} />`;
+}
+
+/**
+ * The image as it is now, looked at again and again until it is deleted. `renew` looks at once, and `take` shows what
+ * an action has answered.
+ */
+function useImage(id, isDeleted) {
     const [image, setImage] = useState(null);
     const [error, setError] = useState(null); // why it cannot be shown
     const [stale, setStale] = useState(null); // why it may be out of date
     const [round, again] = useState(0);
-    const [acting, setActing] = useState(null); // what is being done: "delete", "move" or "begin"
-    const [told, setTold] = useState(null); // what an action has done
-    const [isDeleted, setDeleted] = useState(false);
     const etag = useRef(null);
     const take = (document) => {
         etag.current = null;
         // What only one kind of document has stays.
         setImage((before) => ({ source: before?.source, ...document }));
     };
-    useEffect(() => {
-        document.title = `${titleOf(id)} · Darkroom`;
-    }, [id]);
     useEffect(() => {
         if (isDeleted) return undefined;
         const control = new AbortController();
@@ -58,60 +110,17 @@ export default function Image({ argument: id, query }) {
         });
         return () => control.abort();
     }, [id, round, isDeleted]);
-    const tell = (text) => {
-        setTold(text);
-        announce(text);
-    };
-    const leave = () => {
-        setDeleted(true);
-        announce(`${titleOf(id)} was deleted.`);
-        document.getElementById("content").focus();
-    };
-
-    const back = html`<p><a href="#/browse">← All images</a></p>`;
-    if (isDeleted) {
-        return html`${back}<div class="card narrow"><h1>${titleOf(id)} was deleted</h1>
-            <p>Its original and its variants are gone within minutes.</p>
-            <p class="row"><a class="button main" href="#/browse">Back to all images</a>
-                <a class="button" href="#/">Upload another photo</a></p></div>`;
-    }
-    if (error?.status === 404 && acting !== "delete") {
-        return html`${back}<div class="card narrow"><h1>There is no such image</h1>
-            <p>It was deleted, or it belongs to somebody else.</p>
-            <p>No image of yours has the id <code>${id}</code>.</p></div>`;
-    }
-    if (error && !image) return html`${back}<${Trouble} error=${error} again=${() => again(round + 1)} />`;
-    if (!image) {
-        return html`${back}<p class="starting" role="status">${stale ? sentence(stale.message) : "Loading…"}</p>`;
-    }
-    return html`${back}
-        <div class="image-head">
-            <h1>${titleOf(id)}</h1> <${Status} status=${image.status} />
-            <span class="quiet">${relative(image.created_at)}</span>
-        </div>
-        ${error && error.status !== 404 && html`<${Trouble} error=${error} again=${() => again(round + 1)} />`}
-        ${stale && html`<p class="quiet" role="status">This may be out of date. ${stale.message}</p>`}
-        <${Failure} image=${image} />
-        ${image.notices.length > 0 &&
-        html`<div class="note"><ul class="plain">
-            ${image.notices.map((notice) => html`<li>${sentence(notice)}</li>`)}
-        </ul></div>`}
-        <${Variants} image=${image} renew=${() => again(round + 1)} />
-        <div class="image-columns">
-            <section class="card" aria-labelledby="stages"><h2 id="stages">What happened</h2>
-                <${Stages} image=${image} /></section>
-            <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2><${Facts} image=${image} /></section>
-        </div>
-        ${image.status === "scheduled"
-            ? html`<${Reschedule} isAsked=${query.has("reschedule")}
-                  image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
-                  onChange=${(document) => {
-                      take(document);
-                      again(round + 1);
-                  }} />`
-            : told && html`<p class="good">${told}</p>`}
-        <${Delete} image=${image} acting=${acting} setActing=${setActing} onDeleted=${leave} />`;
+    return { image, error, stale, renew: () => again(round + 1), take };
 }
+
+const Deleted = ({ id }) => html`<div class="card narrow"><h1>${titleOf(id)} was deleted</h1>
+    <p>Its original and its variants are gone within minutes.</p>
+    <p class="row"><a class="button main" href="#/browse">Back to all images</a>
+        <a class="button" href="#/">Upload another photo</a></p></div>`;
+
+const Unknown = ({ id }) => html`<div class="card narrow"><h1>There is no such image</h1>
+    <p>It was deleted, or it belongs to somebody else.</p>
+    <p>No image of yours has the id <code>${id}</code>.</p></div>`;
 
 // ── Failure: why an image failed, and what its owner can do.
 
