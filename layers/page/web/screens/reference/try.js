@@ -9,27 +9,20 @@ const MOST_CHARACTERS = 100_000;
 const text = (value) => (value === undefined || value === null ? "" : Array.isArray(value) ? value.join(",")
     : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-/** @param {{one: object, description: object}} properties */
-export function Try({ one, description }) {
-    const { operation, method, path } = one;
+/** What a call takes: its parameters and its body, with the references to the description resolved. */
+function takenBy({ operation }, description) {
     const parameters = (operation.parameters ?? []).map((parameter) => resolve(parameter, description));
     const body = resolve(operation.requestBody, description);
     const types = Object.keys(body.content ?? {});
     const isJson = types.length === 1 && types[0] === "application/json";
     const examples = isJson ? Object.values(body.content[types[0]].examples ?? {}).map((example) => resolve(example,
         description).value) : [];
-    const [values, setValues] = useState({});
-    const [json, setJson] = useState(body.required !== false && examples.length ? JSON.stringify(examples[0], null,
-        2) : "");
-    const [file, setFile] = useState(null);
-    const [answer, setAnswer] = useState(null);
-    const [error, setError] = useState(null);
-    const [isBusy, setBusy] = useState(false);
-    const [isAsking, ask] = useState(false);
-    const set = (name) => (event) => setValues({ ...values, [name]: event.target.value });
+    return { parameters, body, types, isJson, examples };
+}
 
+/** The request that the form would send now: also what its curl line says. */
+function requestOf({ operation, method, path }, { parameters, body, types, isJson }, { values, json, file }) {
     const of = (place) => parameters.filter(({ in: at, name }) => at === place && (values[name] ?? "") !== "");
-    const missing = parameters.find((parameter) => parameter.required && (values[parameter.name] ?? "") === "");
     const filled = path.replace(/\{(\w+)\}/g, (whole, name) => (values[name] ? encodeURIComponent(values[name])
         : whole));
     const query = new URLSearchParams(of("query").map((parameter) => [parameter.name,
@@ -41,27 +34,64 @@ export function Try({ one, description }) {
     const needsKey = credential() !== null && !needsNoKey(operation);
     // A type that the API does not know is sent as bytes, which it looks at anyway.
     const type = isJson ? types[0] : types.includes(file?.type) ? file.type : "application/octet-stream";
+    return { method, target, headers, isSent, isFileNeeded, needsKey, isJson, json, type, file };
+}
+
+/** Sends a request. Throws why nothing came back. */
+async function answerTo({ method, target, headers, isSent, needsKey, isJson, json, type, file }) {
+    const started = performance.now();
+    const response = await fetch(target, {
+        method: method.toUpperCase(),
+        headers: { ...headers, ...(isSent ? { "Content-Type": type } : {}), ...(needsKey
+            ? { Authorization: `Bearer ${credential()}` } : {}) },
+        body: isSent ? (isJson ? json : file) : undefined,
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "manual",
+    });
+    const isRedirect = response.type === "opaqueredirect";
+    const content = isRedirect ? "" : await response.text();
+    return { status: response.status, isRedirect, headers: [...response.headers], content,
+        milliseconds: Math.round(performance.now() - started) };
+}
+
+/** Why the form cannot be sent as it is filled in, in a sentence; null if it can. */
+function faultOf(parameters, values, { isJson, json, isFileNeeded, file }) {
+    const missing = parameters.find((parameter) => parameter.required && (values[parameter.name] ?? "") === "");
+    if (missing) return `Give ${missing.name}.`;
+    if (isJson && json.trim()) {
+        try {
+            JSON.parse(json);
+        } catch (problem) {
+            return `The body is not JSON: ${problem.message}`;
+        }
+    }
+    return isFileNeeded && !file ? "Choose a file." : null;
+}
+
+/** @param {{one: object, description: object}} properties */
+export function Try({ one, description }) {
+    const { operation, method, path } = one;
+    const taken = takenBy(one, description);
+    const { parameters, body, types, isJson, examples } = taken;
+    const [values, setValues] = useState({});
+    const [json, setJson] = useState(body.required !== false && examples.length ? JSON.stringify(examples[0], null,
+        2) : "");
+    const [file, setFile] = useState(null);
+    const [answer, setAnswer] = useState(null);
+    const [error, setError] = useState(null);
+    const [isBusy, setBusy] = useState(false);
+    const [isAsking, ask] = useState(false);
+    const request = requestOf(one, taken, { values, json, file });
+    const { target, needsKey, isSent, isFileNeeded } = request;
 
     const send = async () => {
         ask(false);
         setError(null);
         setAnswer(null);
         setBusy(true);
-        const started = performance.now();
         try {
-            const response = await fetch(target, {
-                method: method.toUpperCase(),
-                headers: { ...headers, ...(isSent ? { "Content-Type": type } : {}), ...(needsKey
-                    ? { Authorization: `Bearer ${credential()}` } : {}) },
-                body: isSent ? (isJson ? json : file) : undefined,
-                cache: "no-store",
-                credentials: "omit",
-                redirect: "manual",
-            });
-            const isRedirect = response.type === "opaqueredirect";
-            const content = isRedirect ? "" : await response.text();
-            setAnswer({ status: response.status, isRedirect, headers: [...response.headers], content,
-                milliseconds: Math.round(performance.now() - started) });
+            setAnswer(await answerTo(request));
         } catch (problem) {
             setError(problem instanceof TypeError
                 ? new Error("No answer came, or a header has characters that cannot be sent.") : problem);
@@ -70,50 +100,25 @@ export function Try({ one, description }) {
     };
     const submit = (event) => {
         event.preventDefault();
-        setError(null);
-        if (missing) return setError(new Error(`Give ${missing.name}.`));
-        if (isJson && json.trim()) {
-            try {
-                JSON.parse(json);
-            } catch (problem) {
-                return setError(new Error(`The body is not JSON: ${problem.message}`));
-            }
-        }
-        if (isFileNeeded && !file) return setError(new Error("Choose a file."));
+        const fault = faultOf(parameters, values, request);
+        setError(fault && new Error(fault));
+        if (fault) return undefined;
         return isGrave(one) ? ask(true) : send();
     };
 
     return html`<form class="try" onSubmit=${submit} aria-label=${`Try ${method.toUpperCase()} ${path}`}>
-        ${parameters.map((parameter) => {
-            const schema = resolve(schemaOf(parameter), description);
-            const id = `try-${one.id}-${parameter.name}`;
-            const isChoice = Array.isArray(schema.enum);
-            return html`<div><label for=${id}>
-                <code>${parameter.name}</code>${parameter.required && " (required)"}</label>
-                ${isChoice
-                    ? html`<select id=${id} value=${values[parameter.name] ?? ""} onChange=${set(parameter.name)}>
-                        <option value="">not sent</option>
-                        ${schema.enum.map((value) => html`<option
-                            value=${text(value)}>${text(value)}</option>`)}</select>`
-                    : html`<input id=${id} type="text" autocomplete="off" spellcheck="false"
-                        value=${values[parameter.name] ?? ""} placeholder=${text(parameter.example)}
-                        onInput=${set(parameter.name)} />`}</div>`;
-        })}
-        ${isJson && html`<div><label for=${`try-${one.id}-body`}>Body, in JSON</label>
-            <textarea id=${`try-${one.id}-body`} rows=${Math.min(12, Math.max(3, json.split("\n").length))}
-                spellcheck="false" class="mono" value=${json}
-                onInput=${(event) => setJson(event.target.value)}></textarea></div>`}
-        ${types.length > 0 && !isJson && html`<div><label for=${`try-${one.id}-file`}>Body: a file</label>
-            <input id=${`try-${one.id}-file`} type="file"
-                onChange=${(event) => setFile(event.target.files[0] ?? null)} />
-            ${file && html`<span class="quiet">${bytes(file.size)}, sent as ${type}</span>`}</div>`}
+        ${parameters.map((parameter) => html`<${Parameter} id=${`try-${one.id}-${parameter.name}`}
+            parameter=${parameter} description=${description} value=${values[parameter.name] ?? ""}
+            onSet=${(event) => setValues({ ...values, [parameter.name]: event.target.value })} />`)}
+        ${isJson && html`<${JsonBody} id=${`try-${one.id}-body`} json=${json} onSet=${setJson} />`}
+        ${types.length > 0 && !isJson && html`<${FileBody} id=${`try-${one.id}-file`} file=${file}
+            type=${request.type} onSet=${setFile} />`}
         ${error && html`<${Trouble} error=${error} />`}
         <div class="row">
             <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Sending…" : "Send"}</button>
             <span class="quiet">${needsKey ? "It is sent with your key, and does what it says."
                 : "It does what it says."}</span></div>
-        <${Copy} text=${curl({ method, target, headers, needsKey, isJson, json, type, file,
-            isSent: isSent || isFileNeeded })} label="the curl line" isLong />
+        <${Copy} text=${curl({ ...request, isSent: isSent || isFileNeeded })} label="the curl line" isLong />
         ${needsKey && html`<p class="quiet">The line takes your key from the environment:
             <code>export DARKROOM_API_KEY=dr_…</code> first.</p>`}
         ${answer && html`<${Shown} answer=${answer} />`}
@@ -123,6 +128,31 @@ export function Try({ one, description }) {
         <//>`}
     </form>`;
 }
+
+/** The input for a parameter's value. */
+function Parameter({ id, parameter, description, value: given, onSet }) {
+    const schema = resolve(schemaOf(parameter), description);
+    return html`<div><label for=${id}>
+        <code>${parameter.name}</code>${parameter.required && " (required)"}</label>
+        ${Array.isArray(schema.enum)
+            ? html`<select id=${id} value=${given} onChange=${onSet}>
+                <option value="">not sent</option>
+                ${schema.enum.map((value) => html`<option
+                    value=${text(value)}>${text(value)}</option>`)}</select>`
+            : html`<input id=${id} type="text" autocomplete="off" spellcheck="false"
+                value=${given} placeholder=${text(parameter.example)}
+                onInput=${onSet} />`}</div>`;
+}
+
+const JsonBody = ({ id, json, onSet }) => html`<div><label for=${id}>Body, in JSON</label>
+    <textarea id=${id} rows=${Math.min(12, Math.max(3, json.split("\n").length))}
+        spellcheck="false" class="mono" value=${json}
+        onInput=${(event) => onSet(event.target.value)}></textarea></div>`;
+
+const FileBody = ({ id, file, type, onSet }) => html`<div><label for=${id}>Body: a file</label>
+    <input id=${id} type="file"
+        onChange=${(event) => onSet(event.target.files[0] ?? null)} />
+    ${file && html`<span class="quiet">${bytes(file.size)}, sent as ${type}</span>`}</div>`;
 
 /** Whether a call takes something away. */
 const isGrave = ({ method, path }) => method === "delete" || path.endsWith("/rotate");
