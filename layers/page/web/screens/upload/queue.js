@@ -262,7 +262,8 @@ const ENDS = new Set(["done", "failed", "cancelled", "expired"]);
 /** Whether nothing more happens to the file, or to the one that it is a twin of. */
 export function hasEnded(item) {
     const { stage, isDeleted, image } = item.twin ?? item;
-    return stage === "refused" || stage === "cancelled" || (stage === "accepted" && (isDeleted || ENDS.has(image.status)));
+    if (stage === "accepted") return isDeleted || ENDS.has(image.status);
+    return stage === "refused" || stage === "cancelled";
 }
 
 /** Whether the file, or the one that it is a twin of, became an image with one of these statuses. */
@@ -376,7 +377,8 @@ async function run(item) {
 const latestKeyOf = ({ sha256, parameters, firstKey }) => keyOf(sha256, parameters, keptOf(firstKey).generation);
 
 const isTakenCareOf = (item) =>
-    item.twin === null && ((item.stage === "accepted" && !item.isDeleted) || (isUnsent(item) && item.stage !== "queued"));
+    item.twin === null &&
+    ((item.stage === "accepted" && !item.isDeleted) || (isUnsent(item) && item.stage !== "queued"));
 
 /** Sends the file until it is accepted. Throws what cannot pass by waiting. */
 async function persist(item, signal) {
