@@ -50,8 +50,6 @@ _HOUR = 3_600_000_000_000
 _SHARE = 30
 """How many tests run together with all guards in place: neighbours, so that a module's are imported and set up once."""
 
-_NO_CODE = ("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError")
-
 CAUGHT = "caught"
 
 
@@ -73,6 +71,14 @@ class Run:
     exit_status: int
     failed: frozenset[str]
     said: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """A file that has changed since the tests were imported, and what it said then."""
+
+    file: Path
+    before: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,16 +189,18 @@ def copy_of(root: Path, target: Path) -> Path:
 
 
 class Copy:
-    """A copy of the repository, in which one test process after another is forked from one that has imported boto3,
-    moto and the like: otherwise importing them would take most of the time of a removal."""
+    """A copy of the repository, with a process that has imported its tests: each run is forked from that one, because
+    importing them would take most of the time of a removal (`proof.fork_server`)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tests: Sequence[str]) -> None:
         self.folder = folder
         self._said = folder / "build" / "said.txt"
         self._said.parent.mkdir(parents=True, exist_ok=True)
+        # Processes of pytest that end at the same time disturb each other in the folder that they share by default.
+        # Ours is beside the copy: tools that look for their settings in the folders above must not find the copy's.
         with self._said.open("wb") as said:
             self._server = subprocess.Popen(
-                [sys.executable, "-P", _FORK_SERVER],
+                [sys.executable, "-P", _FORK_SERVER, f"--basetemp={folder}-t"],
                 cwd=folder,
                 env=_environment(),
                 stdin=subprocess.PIPE,
@@ -200,41 +208,50 @@ class Copy:
                 stderr=said,
                 text=True,
             )
+        self._write(tests)
+
+    def _write(self, value: object) -> None:
+        requests = cast(IO[str], self._server.stdin)
+        requests.write(json.dumps(value) + "\n")
+        requests.flush()
 
     def close(self) -> None:
         """Ends the process that forks."""
         self._server.communicate()
 
-    def run_tests(self, tests: Iterable[str], *, keeps_bytecode: bool = True) -> Run:
-        """Runs the named tests on the copy's code. Bytecode of code that is soon changed must not be kept."""
-        report = self.folder / "build" / "removal.xml"
-        report.unlink(missing_ok=True)
+    def run_tests(self, tests: Sequence[str], *, changed: Changed | None = None, from_scratch: bool = False) -> Run:
+        """Runs the named tests on the copy's code, of which one file may have changed since they were imported."""
         before = self._said.stat().st_size
-        # Processes of pytest that end at the same time disturb each other in the folder that they share by default.
-        # Ours is beside the copy: tools that look for their settings in the folders above must not find the copy's.
-        files = [f"--junit-xml={report}", f"--basetemp={self.folder}-t"]
-        # Only whether a test fails matters here: explaining why may take minutes, if what differs is long.
-        arguments = ["-q", "--tb=line", "--assert=plain", *files, *tests]
-        asked, answered = cast(IO[str], self._server.stdin), cast(IO[str], self._server.stdout)
-        asked.write(json.dumps([keeps_bytecode, arguments]) + "\n")
-        asked.flush()
-        status = int(answered.readline() or _NO_ANSWER)
+        file, text = (str(changed.file), changed.before) if changed else (None, None)
+        self._write({"tests": tests, "file": file, "before": text, "from_scratch": from_scratch})
+        answer = cast(IO[str], self._server.stdout).readline()
+        status, failed = json.loads(answer) if answer else (_NO_ANSWER, [])
         said = self._said.read_bytes()[before:].decode(errors="replace")
-        return Run(exit_status=status, failed=frozenset(_failed(report)), said=said[-3000:])
+        return Run(exit_status=status, failed=frozenset(failed), said=said[-3000:])
 
     def remove(self, guard: Guard) -> Verdict:
         """Removes the guard from the copy, runs its tests there and puts the guard back."""
         started = time.monotonic()
         path = self.folder / guard.file
         code, when = path.read_text(), path.stat().st_mtime_ns
-        path.write_text(mutant(guard, self.folder))
-        os.utime(path, ns=(when, when - _HOUR))  # so that bytecode of the file with its guards is never used
-        try:
-            run = self.run_tests(guard.tests, keeps_bytecode=False)
-        finally:
-            path.write_text(code)
-            os.utime(path, ns=(when, when))
-        return Verdict(guard=guard, outcome=outcome_of(guard, run), seconds=time.monotonic() - started, said=run.said)
+        changed = Changed(file=guard.file, before=code)
+
+        def run_without(*, from_scratch: bool) -> Run:
+            path.write_text(mutant(guard, self.folder))
+            os.utime(path, ns=(when, when - _HOUR))  # so that bytecode of the file with its guards is never used
+            try:
+                return self.run_tests(guard.tests, changed=changed, from_scratch=from_scratch)
+            finally:
+                path.write_text(code)
+                os.utime(path, ns=(when, when))
+
+        run = run_without(from_scratch=False)
+        outcome = outcome_of(guard, run)
+        if outcome != CAUGHT:  # what the guard decides while modules are imported is missed above
+            before = self.run_tests(guard.tests, from_scratch=True)
+            run = run_without(from_scratch=True) if before.exit_status == _ALL_PASSED else before
+            outcome = outcome_of(guard, run) if run is not before else red_before(guard, before)
+        return Verdict(guard=guard, outcome=outcome, seconds=time.monotonic() - started, said=run.said)
 
 
 def _environment() -> dict[str, str]:
@@ -244,23 +261,9 @@ def _environment() -> dict[str, str]:
     return others | {"PYTHONPATH": "tools:layers/core:."}
 
 
-def _failed(report: Path) -> Iterator[str]:
-    """The node ids of the failed tests, by pytest's own report; neither an error in a fixture is a failure, nor code
-    that cannot run at all."""
-    if not report.exists():
-        return
-    for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - the file is our own
-        failure = case.find("failure")
-        if failure is not None and not failure.get("message", "").startswith(_NO_CODE):
-            yield f"{case.get('classname')}::{case.get('name')}"
-
-
 def turned_red(test: str, failed: Iterable[str]) -> bool:
     """Whether a test, by its node id, is among the failed ones; without parameters, any of its cases counts."""
-    file, *names = test.split("::")
-    *classes, name = names
-    case = "::".join([".".join([*Path(file).with_suffix("").parts, *classes]), name])
-    return any(one == case or one.startswith(f"{case}[") for one in failed)
+    return any(name == test or name.startswith(f"{test}[") for name in failed)
 
 
 def outcome_of(guard: Guard, run: Run) -> str:
@@ -280,7 +283,8 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
     ready = [guard for guard in guards if guard not in problems]
     if not ready:
         return
-    with _copies(root, jobs) as copies, ThreadPoolExecutor(jobs) as pool:
+    tests = sorted({test for guard in ready for test in guard.tests})
+    with _copies(root, jobs, tests) as copies, ThreadPoolExecutor(jobs) as pool:
 
         def with_a_copy[T, R](work: Callable[[Copy, T], R]) -> Callable[[T], R]:
             def borrowed(given: T) -> R:
@@ -292,13 +296,12 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
 
             return borrowed
 
-        tests = sorted({test for guard in ready for test in guard.tests})
         print(f"{len(tests)} tests with all guards in place …", flush=True)
         shares = batched(tests, _SHARE, strict=False)
         before = _together(pool.map(with_a_copy(Copy.run_tests), shares))
         if before.exit_status not in (_ALL_PASSED, _SOME_FAILED):
             print(before.said)
-        red = {guard: _red_before(guard, before) for guard in ready}
+        red = {guard: red_before(guard, before) for guard in ready}
         yield from (Verdict(guard=guard, outcome=why) for guard, why in red.items() if why)
         # Guards with slower tests first, so that no processor is idle at the end.
         in_order = sorted((guard for guard, why in red.items() if not why), key=lambda guard: min(guard.tests))
@@ -317,7 +320,8 @@ def _together(runs: Iterable[Run]) -> Run:
     )
 
 
-def _red_before(guard: Guard, before: Run) -> str:
+def red_before(guard: Guard, before: Run) -> str:
+    """What is wrong with the guard's tests while the guard is in place; an empty text if nothing is."""
     if before.exit_status == _ALL_PASSED:
         return ""
     if before.exit_status != _SOME_FAILED:
@@ -327,11 +331,11 @@ def _red_before(guard: Guard, before: Run) -> str:
 
 
 @contextmanager
-def _copies(root: Path, count: int) -> Iterator[SimpleQueue[Copy]]:
+def _copies(root: Path, count: int, tests: Sequence[str]) -> Iterator[SimpleQueue[Copy]]:
     with tempfile.TemporaryDirectory(prefix="darkroom-guards-") as folder, ExitStack() as stack:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(count):
-            copy = Copy(copy_of(root, Path(folder) / str(number)))
+            copy = Copy(copy_of(root, Path(folder) / str(number)), tests)
             stack.callback(copy.close)
             copies.put(copy)
         yield copies
