@@ -76,7 +76,9 @@ def _answer_refusals(app: Router, respond: Respond) -> None:
 
     @app.exception_handler(InvalidFields)
     def _invalid_fields(error: InvalidFields) -> Response:
-        errors: list[FieldErrorDocument] = [{"field": one.field, "message": one.message} for one in error.problems]
+        errors: list[FieldErrorDocument] = [
+            {"field": problem.field, "message": problem.message} for problem in error.problems
+        ]
         return respond(Problem(error.code, error.message, errors=errors))
 
     @app.exception_handler(QuotaExceeded)

@@ -216,7 +216,7 @@ def _begin_encoding(
     as it is there. Returns the whole picture that the smallest variant comes from."""
     smallest = opened.moving_whole
     for picture in opened.stills:
-        for number, placed, whole in cascade(picture.image, picture.jobs):
+        for number, placed, full_picture in cascade(picture.image, picture.jobs):
             spec, placement = picture.jobs[number]
             image = overlaid(placed, spec.overlays, overlays)
             share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
@@ -229,7 +229,7 @@ def _begin_encoding(
                 ceiling_bytes=spec.max_bytes,
                 carriers=opened.carriers.get(spec.name),
             )
-            smallest = whole  # they are ordered by size
+            smallest = full_picture  # they are ordered by size
     return smallest
 
 
@@ -261,14 +261,14 @@ def _opened(
     carriers, of_rights = _carriers(original, recipe)
     moving: dict[str, Encoded] = {}
     pictures: list[_Picture] = []
-    whole = None
+    moving_full = None
     if timeline is None:
         stills = [_picture(source, recipe, limits)]
     else:
         first, poster = _still_frames(source, timeline, recipe, parts, limits, sought=sought)
         stills = [picture for picture in (first, poster) if picture is not None]  # the placeholder is the last one's
         if "keep" in parts:
-            moving, whole, moved = _animated(
+            moving, moving_full, moved = _animated(
                 source,
                 timeline,
                 parts["keep"],
@@ -289,7 +289,7 @@ def _opened(
     return _Opened(
         stills=tuple(stills),
         moving=moving,
-        moving_whole=whole,
+        moving_whole=moving_full,
         carriers=carriers,
         notices=tuple(notices),
         attention=next((picture.attention for picture in pictures if picture.attention is not None), None),
@@ -350,10 +350,10 @@ def _carriers(original: bytes, recipe: Recipe) -> tuple[dict[str, Carriers], lis
         return {}, []
     from darkroom.imaging.rights import carriers_of, read_rights  # noqa: PLC0415  few recipes need it
 
-    found = read_rights(original)
-    carriers = carriers_of(found.rights)
+    reading = read_rights(original)
+    carriers = carriers_of(reading.rights)
     carried: dict[str, Carriers] = {}
-    notices = list(found.notices)
+    notices = list(reading.notices)
     if carriers is None:
         return carried, notices
     for spec in recipe.variants:
@@ -401,7 +401,7 @@ def _animated(
         if first is None:
             require_little_work(timeline, recipe, picture.jobs)  # a trim may leave another shape
             overlays = overlays_for(picture.jobs)
-        for number, placed, whole in cascade(picture.image, picture.jobs):
+        for number, placed, full_picture in cascade(picture.image, picture.jobs):
             spec, _ = picture.jobs[number]
             image = overlaid(placed, spec.overlays, overlays)
             if first is None:
@@ -414,7 +414,7 @@ def _animated(
                     effort=spec.effort or effort,
                     carriers=carriers.get(spec.name),
                 )
-                smallest = whole
+                smallest = full_picture
             writers[number].add(in_colour(image), frame.milliseconds)
         first = first or picture
     moving = {

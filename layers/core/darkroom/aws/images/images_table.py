@@ -150,8 +150,8 @@ class ImagesTable:
         if len(self._tenants) > _REMEMBERED_TENANTS:
             self._tenants.clear()
         unknown = [image_id for image_id in image_ids if image_id not in self._tenants]
-        found = self._batch(unknown, ProjectionExpression="image_id, tenant_id", is_consistent=False)
-        self._tenants |= {item["image_id"]["S"]: item["tenant_id"]["S"] for item in found}
+        items = self._batch(unknown, ProjectionExpression="image_id, tenant_id", is_consistent=False)
+        self._tenants |= {item["image_id"]["S"]: item["tenant_id"]["S"] for item in items}
         asked = ((image_id, self._tenants.get(image_id)) for image_id in image_ids)  # another thread may clear them
         return {image_id: tenant_id for image_id, tenant_id in asked if tenant_id is not None}
 
@@ -346,9 +346,9 @@ class ImagesTable:
         parts = [partial(self._part_of_list, shard, after, limit + 1) for shard in list_shards_of(tenant_id)]
         with ThreadPoolExecutor(max_workers=len(parts)) as threads:
             asked = [threads.submit(copy_context().run, part) for part in parts]
-        found = sorted((cursor for part in asked for cursor in part.result()), key=_place, reverse=True)
-        cursors = tuple(found[:limit])
-        return Listed(cursors=cursors, next=cursors[-1] if len(found) > limit else None)
+        newest_first = sorted((cursor for part in asked for cursor in part.result()), key=_place, reverse=True)
+        cursors = tuple(newest_first[:limit])
+        return Listed(cursors=cursors, next=cursors[-1] if len(newest_first) > limit else None)
 
     def _part_of_list(self, shard: str, after: Cursor | None, wanted: int) -> list[Cursor]:
         """The places of a partition after that one, in our order: at least as many as wanted, if there are.
@@ -356,7 +356,7 @@ class ImagesTable:
         DynamoDB has an order of its own in a millisecond, so each is read as a whole.
         """
         bound: Any = {} if after is None else {":until": {"N": str(after.created_at)}}
-        found: list[Cursor] = []
+        cursors: list[Cursor] = []
         beginning: Any = {}
         while True:
             with retryable("reading the index of listed images"):
@@ -369,22 +369,23 @@ class ImagesTable:
                     Limit=wanted + 2,  # the cursor's own place, and the one that shows that its millisecond is over
                     **beginning,
                 )
-            found += [one for one in map(_cursor, answer["Items"]) if after is None or _place(one) < _place(after)]
+            page = map(_cursor, answer["Items"])
+            cursors += [cursor for cursor in page if after is None or _place(cursor) < _place(after)]
             if "LastEvaluatedKey" not in answer:
-                return found
+                return cursors
             last = _cursor(answer["LastEvaluatedKey"]).created_at
-            whole = [one for one in found if one.created_at > last]  # guard: list-whole-millisecond
-            if len(whole) >= wanted:
-                return whole
+            complete = [cursor for cursor in cursors if cursor.created_at > last]  # guard: list-whole-millisecond
+            if len(complete) >= wanted:
+                return complete
             beginning = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def unlisted(self, *, pages: int | None = None) -> Iterator[tuple[str, str]]:
-        found: Any = self._client.get_paginator("scan").paginate(
+        answers: Any = self._client.get_paginator("scan").paginate(
             TableName=self._table_name,
             FilterExpression="attribute_not_exists(list_shard) AND attribute_not_exists(deleted_at)",
             ProjectionExpression="image_id, tenant_id",
         )
-        for page in islice(pages_of(found, "reading the table"), pages):  # guard: doctor-row-pages-bound
+        for page in islice(pages_of(answers, "reading the table"), pages):  # guard: doctor-row-pages-bound
             yield from ((item["image_id"]["S"], item["tenant_id"]["S"]) for item in page["Items"])
 
     def enlist(self, image_id: str, tenant_id: str) -> None:

@@ -145,10 +145,10 @@ def segments(body: bytes) -> Iterator[tuple[int, int, int]]:
     """Every marker segment after SOI: its code, its start and its end. A scan's data is skipped."""
     at = 2
     for _ in range(MAX_PIECES):
-        found = _MARKER.search(body, at)
-        if found is None:
+        marker_match = _MARKER.search(body, at)
+        if marker_match is None:
             return
-        at = found.start()
+        at = marker_match.start()
         marker = body[at + 1]
         if marker == _SOI:  # guard: engine-nested-jpeg-refused
             raise undecodable("another JPEG begins before it ends")
@@ -169,14 +169,14 @@ def segments(body: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _end_of_image(body: bytes, at: int) -> int | None:
     """Where the end marker behind `at` is, if there is one: no other bytes of a scan look like it."""
-    found = body.find(END_OF_IMAGE, max(at, len(body) - _TAIL_BYTES))
-    found = found if found >= 0 else body.find(END_OF_IMAGE, at)
-    return found if found >= 0 else None
+    position = body.find(END_OF_IMAGE, max(at, len(body) - _TAIL_BYTES))
+    position = position if position >= 0 else body.find(END_OF_IMAGE, at)
+    return position if position >= 0 else None
 
 
 def _end_of_scan(body: bytes, at: int) -> int:
-    found = _END_OF_SCAN.search(body, at)
-    return found.start() if found is not None else len(body)
+    end = _END_OF_SCAN.search(body, at)
+    return end.start() if end is not None else len(body)
 
 
 _ALL_COEFFICIENTS = (1 << 64) - 1

@@ -496,7 +496,7 @@ def _call_next(
             # Not the first of them: several that end at the same time would all call the same ones.
             mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
             # guard: webhook-runway-held-not-called
-            free = [one for one in mixed if one != held]
+            free = [delivery_id for delivery_id in mixed if delivery_id != held]
             waiting = _those_that_wait(ports, endpoint, free, NEXT_READ if is_wide else here, met)
             room -= min(here, len(waiting))
             if waiting:
@@ -534,7 +534,9 @@ def _call_another(ports: DeliverEventPorts, endpoint: Endpoint) -> Sequence[Unre
 def _due(ports: DeliverEventPorts, endpoint: Endpoint, but: Collection[str | None], before: Milliseconds) -> list[str]:
     """The deliveries that have waited since `before`, by the index, those first that have waited longest."""
     listed = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED)
-    return [one.delivery_id for one in listed if one.due_at <= before and one.delivery_id not in but]
+    return [
+        delivery.delivery_id for delivery in listed if delivery.due_at <= before and delivery.delivery_id not in but
+    ]
 
 
 def _those_that_wait(

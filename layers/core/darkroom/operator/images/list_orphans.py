@@ -109,19 +109,19 @@ def list_orphans(
     held: list[Orphan] = []
     foreign = _Foreign()
     for chunk in batched(_of_images(ports, foreign), ROWS_AT_ONCE, strict=False):
-        known = ports.patience(ports.images.known, [one.image_id for one in chunk])
-        for one in chunk:
-            if one.image_id in known:
+        known = ports.patience(ports.images.known, [original.image_id for original in chunk])
+        for original in chunk:
+            if original.image_id in known:
                 continue
             # guard: orphans-age-of-every-version
-            if max(version.stored_at for version in one.versions) > stored_before:
+            if max(version.stored_at for version in original.versions) > stored_before:
                 young += 1
                 continue
             orphans += 1
-            size_bytes += one.size_bytes
-            oldest_at = min(one.stored_at, oldest_at or one.stored_at)
+            size_bytes += original.size_bytes
+            oldest_at = min(original.stored_at, oldest_at or original.stored_at)
             if len(held) < HELD:
-                held.append(one)
+                held.append(original)
         looked_at += len(chunk)
         on_look(looked_at, orphans + young)
     return Look(
