@@ -98,8 +98,8 @@ class Plane:
                 workers=Workers(self.time, FETCH_MILLISECONDS / FETCH_WORKERS),
                 fetch=lambda message: self.inside.fetch(message, "receipt"),
             ),
-            dead_letters=FakeDeadLetters(lying={queue: [] for queue in DEAD_LETTER_QUEUES}),
-            event_dead_letters=FakeDeadLetters(lying={queue: [] for queue in EVENT_DEAD_LETTER_QUEUES}),
+            dead_letters=FakeDeadLetters(messages={queue: [] for queue in DEAD_LETTER_QUEUES}),
+            event_dead_letters=FakeDeadLetters(messages={queue: [] for queue in EVENT_DEAD_LETTER_QUEUES}),
             remote_images=FakeRemoteImages(answers={URL: [UNREACHABLE]}),
             jitter=self.chance.random,
         )

@@ -108,7 +108,7 @@ def _row(name: str, account: Account) -> dict[str, Any]:
         "doubled": len(outcome.doubled) + len(account.doubled),
         "differing": len(outcome.differing),
         "dead_letters_wrong": len(account.dead_letters),
-        "astray": len(account.astray),
+        "astray": len(account.misrouted),
         "rows_touched": len(account.rows_touched),
         "lists_refused": len(account.lists_refused),
         "kills": dict(sorted(account.deaths.items())),

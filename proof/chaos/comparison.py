@@ -126,7 +126,7 @@ def problems_of_dead_letters(
     return found
 
 
-def astray(poisons: Sequence[Poison], dead_letters: Mapping[str, Collection[str]]) -> list[str]:
+def misrouted(poisons: Sequence[Poison], dead_letters: Mapping[str, Collection[str]]) -> list[str]:
     """The poison that did not end where it should; `dead letters` are the message bodies in each dead-letter queue.
 
     Call this when the queues themselves are empty: by then every message that is no dead letter is settled.

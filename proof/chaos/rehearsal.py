@@ -116,7 +116,7 @@ class Account:
     failed: tuple[str, ...]
     doubled: tuple[str, ...]
     dead_letters: tuple[str, ...]
-    astray: tuple[str, ...]
+    misrouted: tuple[str, ...]
     rows_touched: tuple[str, ...]
     lists_refused: tuple[str, ...]
     deaths: Counter[str]
@@ -138,7 +138,7 @@ class Account:
             *self.outcome.broken,
             *self.doubled,
             *self.dead_letters,
-            *self.astray,
+            *self.misrouted,
             *self.rows_touched,
             *self.lists_refused,
         ]
@@ -634,8 +634,8 @@ class Rehearsal:
                 if (doubled := comparison.written_twice(row, self._watch.first_versions.get(row.image_id)))
             ),
             dead_letters=tuple(self._problems_of_dead_letters(rows, dead_letters)),
-            astray=(
-                *comparison.astray(
+            misrouted=(
+                *comparison.misrouted(
                     self._poison,
                     {name: {one["Body"] for one in messages} for name, messages in dead_letters.items()},
                 ),

@@ -85,7 +85,7 @@ class Process:
 
 def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
     """A new process of the function in that file: all stateful modules are loaded, as Lambda does at initialisation."""
-    with anew(), patch.dict(os.environ, environment):
+    with fresh_process(), patch.dict(os.environ, environment):
         spec = importlib.util.spec_from_file_location(f"app_{name}", path)
         if spec is None or spec.loader is None:
             raise FileNotFoundError(path)
@@ -115,7 +115,7 @@ def _sent(_method: str, _url: object, **_: object) -> EgressResponse:
 
 
 @contextmanager
-def anew() -> Iterator[None]:
+def fresh_process() -> Iterator[None]:
     """Within this block, all stateful modules are imported as if for the first time."""
     for name in _stateful():
         parent, _, child = name.rpartition(".")

@@ -304,7 +304,7 @@ class World:
         """The result of an operator's command, in its own process. Raises InvocationFailed like `invoke`."""
         # The sweeper's environment names every store that an operator uses.
         environment = self.stores.environment(self.functions["sweep_due_images"].environment)
-        with processes.anew():
+        with processes.fresh_process():
             return self._run(name, Process(environment=environment), 3600, lambda context: command())
 
     def _run(self, name: str, process: Process, timeout_seconds: int, work: Callable[[Context], Any]) -> Any:

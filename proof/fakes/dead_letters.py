@@ -45,7 +45,7 @@ class FakeRedrives:
             status=RedriveStatus.RUNNING,
             started_at=len(self.started),
             moved=0,
-            to_move=len(self.dead_letters.lying[queue]),
+            to_move=len(self.dead_letters.messages[queue]),
             handle=f"move-{len(self.started)}",
         )
 
@@ -58,7 +58,7 @@ class FakeRedrives:
         if self.failure is not None:
             return replace(redrive, status=RedriveStatus.FAILED, handle=None, failure=self.failure)
         there = [
-            one for one in self.dead_letters.lying[redrive.queue] if one.message_id not in self.dead_letters.hidden
+            one for one in self.dead_letters.messages[redrive.queue] if one.message_id not in self.dead_letters.hidden
         ]
         for dead_letter in there[: self.per_look]:
             self.dead_letters.remove(dead_letter)

@@ -35,7 +35,7 @@ class FakeVersionedOriginals:
     ) -> StoredOriginal:
         versions = self.kept.get(f"originals/{image_id}", [])
         if not versions or versions[-1].body is None:
-            versions = [self.lie_down(f"originals/{image_id}", body)]
+            versions = [self.add(f"originals/{image_id}", body)]
             versions[0].media_type, versions[0].made_for = media_type, made_for
         current = versions[-1]
         stored = current.body or b""
@@ -79,7 +79,7 @@ class FakeVersionedOriginals:
         )
 
     def hide(self, image_ids: Sequence[str]) -> Mapping[str, str]:
-        return {image_id: self.lie_down(f"originals/{image_id}", None).version_id for image_id in image_ids}
+        return {image_id: self.add(f"originals/{image_id}", None).version_id for image_id in image_ids}
 
     def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
         for image_id, version_id in versions:
@@ -89,7 +89,7 @@ class FakeVersionedOriginals:
                 del self.kept[key]
         return {}
 
-    def lie_down(self, key: str, body: bytes | None) -> _Version:
+    def add(self, key: str, body: bytes | None) -> _Version:
         """Adds a version of `key`, whatever is there."""
         self.made += 1
         version = _Version(version_id=f"v{self.made}", body=body, stored_at=self.clock())

@@ -448,41 +448,41 @@ class FakeReleases:
 class FakeDeadLetters:
     """The `DeadLetters` port: a list of dead letters per queue. A taken one stays hidden until it is given back."""
 
-    lying: dict[str, list[DeadLetter]] = field(default_factory=lambda: {lane: [] for lane in LANES})
+    messages: dict[str, list[DeadLetter]] = field(default_factory=lambda: {lane: [] for lane in LANES})
     hidden: set[str] = field(default_factory=set)
     made: int = 0
 
     @property
     def queues(self) -> tuple[str, ...]:
-        return tuple(self.lying)
+        return tuple(self.messages)
 
     def depth(self, queue: str) -> int:
-        return len(self.lying[queue])
+        return len(self.messages[queue])
 
     def take(self, queue: str, limit: int) -> Taken:
-        there = [dead_letter for dead_letter in self.lying[queue] if dead_letter.message_id not in self.hidden]
+        there = [dead_letter for dead_letter in self.messages[queue] if dead_letter.message_id not in self.hidden]
         self.hidden |= {dead_letter.message_id for dead_letter in there[:limit]}
         return Taken(dead_letters=tuple(there[:limit]), complete=len(there) <= limit)
 
     def sample(self, queue: str) -> tuple[DeadLetter, ...]:
-        return tuple(dead_letter for dead_letter in self.lying[queue] if dead_letter.message_id not in self.hidden)[:10]
+        return tuple(message for message in self.messages[queue] if message.message_id not in self.hidden)[:10]
 
     def give_back(self, dead_letters: tuple[DeadLetter, ...]) -> None:
         self.hidden -= {dead_letter.message_id for dead_letter in dead_letters}
 
     def remove(self, dead_letter: DeadLetter) -> None:
-        self.lying[dead_letter.queue] = [
-            one for one in self.lying[dead_letter.queue] if one.message_id != dead_letter.message_id
+        self.messages[dead_letter.queue] = [
+            one for one in self.messages[dead_letter.queue] if one.message_id != dead_letter.message_id
         ]
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
-        self.lie_down(queue, message.model_dump_json(), json.dumps(explanation))
+        self.add(queue, message.model_dump_json(), json.dumps(explanation))
 
     def put_rejected(self, queue: str, message: RejectedMessage, explanation: dict[str, Any]) -> None:
         """The `RejectedMessages` port."""
-        self.lie_down(queue, message.model_dump_json(), json.dumps(explanation), is_signed=False)
+        self.add(queue, message.model_dump_json(), json.dumps(explanation), is_signed=False)
 
-    def lie_down(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
+    def add(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
         """A dead letter that SQS moved there, unless it has an explanation."""
         self.made += 1
         dead_letter = DeadLetter(
@@ -494,7 +494,7 @@ class FakeDeadLetters:
             is_signed=is_signed,
             sent_at=0,
         )
-        self.lying[queue].append(dead_letter)
+        self.messages[queue].append(dead_letter)
         return dead_letter
 
 

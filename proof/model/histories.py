@@ -66,7 +66,7 @@ RULES = (
 )
 """Everything that can happen in a history, by the names in a proof's table."""
 
-type How = dict[str, Any]
+type ProcessOptions = dict[str, Any]
 type Upload = tuple[int, str, int, str | None]
 type Step = tuple[Any, ...]
 
@@ -110,22 +110,24 @@ CALLS = {
 """The first calls that a process makes, by their stores."""
 
 
-def hows(process: str) -> st.SearchStrategy[How]:
+def process_options(process: str) -> st.SearchStrategy[ProcessOptions]:
     """What happens to a process and where it pauses, if at all."""
     calls = st.sampled_from(CALLS[process])
     faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
     return st.fixed_dictionaries({"fault": st.none() | faults | faults, "stops_at": st.none() | calls})
 
 
-def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, How]]:
+def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, ProcessOptions]]:
     """A process that pauses at one of its calls, and may be struck later."""
     calls = st.sampled_from(CALLS[process])
     faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
     return st.tuples(steps, st.fixed_dictionaries({"fault": st.none() | st.none() | faults, "stops_at": calls}))
 
 
-orders: st.SearchStrategy[tuple[Step, How]] = st.one_of(
-    st.tuples(withdrawals, hows("delete")), st.tuples(replays, hows("replay")), st.tuples(drops, hows("drop"))
+orders: st.SearchStrategy[tuple[Step, ProcessOptions]] = st.one_of(
+    st.tuples(withdrawals, process_options("delete")),
+    st.tuples(replays, process_options("replay")),
+    st.tuples(drops, process_options("drop")),
 )
 
 meantimes: st.SearchStrategy[Step] = st.one_of(
@@ -140,7 +142,7 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
 )
 """What may happen while another process is paused."""
 
-mischiefs: st.SearchStrategy[Step] = st.one_of(
+queue_faults: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("duplicate"), st.integers(1, 10)),
     st.just(("reorder",)),
     st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
@@ -157,7 +159,7 @@ mischiefs: st.SearchStrategy[Step] = st.one_of(
     ),
 )
 
-weathers: st.SearchStrategy[Step] = st.one_of(
+store_faults: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("throttle"), st.sampled_from(STORES), st.sampled_from([1, 60, 300])),
     st.tuples(st.just("break the worker"), st.sampled_from([60, 300, 3600])),
     st.tuples(st.just("skew a clock"), st.sampled_from(ROLES), st.integers(-SKEW_LIMIT_SECONDS, SKEW_LIMIT_SECONDS)),
@@ -203,9 +205,9 @@ class Histories(RuleBasedStateMachine):
 
     # ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @rule(upload=uploads, how=hows("submit"))
-    def submit(self, upload: Upload, how: How) -> None:
-        self._submit(upload, how)
+    @rule(upload=uploads, options=process_options("submit"))
+    def submit(self, upload: Upload, options: ProcessOptions) -> None:
+        self._submit(upload, options)
 
     @precondition(lambda self: self.model.lanes.visible())
     @rule(step=deliveries)
@@ -213,39 +215,39 @@ class Histories(RuleBasedStateMachine):
         self._do(step, {})
 
     @precondition(lambda self: self.model.lanes.visible())
-    @rule(step=deliveries, how=hows("deliver"))
-    def deliver(self, step: Step, how: How) -> None:
-        self._do(step, how)
+    @rule(step=deliveries, options=process_options("deliver"))
+    def deliver(self, step: Step, options: ProcessOptions) -> None:
+        self._do(step, options)
 
-    @rule(step=sweeps, how=hows("sweep"))
-    def sweep(self, step: Step, how: How) -> None:
-        self._do(step, how)
+    @rule(step=sweeps, options=process_options("sweep"))
+    def sweep(self, step: Step, options: ProcessOptions) -> None:
+        self._do(step, options)
 
     @rule(order=orders)
-    def order(self, order: tuple[Step, How]) -> None:
+    def order(self, order: tuple[Step, ProcessOptions]) -> None:
         """One rule for everything that clients and operators request, so that it does not crowd out the work itself."""
         self._do(*order)
 
     @precondition(lambda self: self.model.lanes.visible())
     @rule(first=stopped("deliver", deliveries), meantime=st.lists(meantimes, min_size=1, max_size=3))
-    def while_a_worker_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+    def while_a_worker_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
     @rule(first=stopped("sweep", sweeps), meantime=st.lists(meantimes, min_size=1, max_size=3))
-    def while_a_sweep_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+    def while_a_sweep_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
     @rule(
         first=stopped("delete", withdrawals) | stopped("replay", replays),
         meantime=st.lists(meantimes, min_size=1, max_size=3),
     )
-    def while_another_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+    def while_another_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
-    @rule(turns=st.lists(st.integers(1, 4), max_size=8), how=hows("sweep"))
-    def two_sweeps(self, turns: list[int], how: How) -> None:
+    @rule(turns=st.lists(st.integers(1, 4), max_size=8), options=process_options("sweep"))
+    def two_sweeps(self, turns: list[int], options: ProcessOptions) -> None:
         self._happens("two sweeps at once")
-        self.model.sweep_twice(turns, **how)
+        self.model.sweep_twice(turns, **options)
 
     @precondition(lambda self: self.model.stopped)
     @rule(which=ANY)
@@ -259,50 +261,50 @@ class Histories(RuleBasedStateMachine):
         self._happens("go on")
         self.model.go_on(self.model.stopped[which % len(self.model.stopped)], calls)
 
-    def _meanwhile(self, first: Step, how: How, meantime: list[Step]) -> None:
+    def _meanwhile(self, first: Step, options: ProcessOptions, meantime: list[Step]) -> None:
         """A process pauses at one of its calls while others run, and then continues, if it still can."""
         verdict = set(self.model.stopped)
-        self._do(first, how)
+        self._do(first, options)
         self._happens("meanwhile")
         for step in meantime:
             self._do(step, {})
         for process in set(self.model.stopped) - verdict:
             self.model.go_on(process, None)
 
-    def _submit(self, upload: Upload, how: How) -> None:
+    def _submit(self, upload: Upload, options: ProcessOptions) -> None:
         which, tenant, recipe, key = upload
         self._happens("submit" if key is None else "submit with a key")
         photos = self.model.engine.photos
-        self.model.submit(photos[which % len(photos)], tenant, recipe, key, **how)
+        self.model.submit(photos[which % len(photos)], tenant, recipe, key, **options)
 
-    def _do(self, step: Step, how: How) -> None:
+    def _do(self, step: Step, options: ProcessOptions) -> None:
         model = self.model
         rows = sorted(model.images.rows.values(), key=lambda row: not model.is_at(row.image_id))
         visible = sorted(model.lanes.visible(), key=lambda message: not model.is_at(message.message.image_id))
         match step:
             case ("deliver", which) if visible:
                 self._happens("deliver")
-                model.deliver(visible[which % len(visible)], **how)
+                model.deliver(visible[which % len(visible)], **options)
             case ("sweep",):
                 self._happens("sweep")
-                model.sweep(**how)
+                model.sweep(**options)
             case ("delete", which, owns) if rows:
                 self._happens("delete")
                 row = rows[which % len(rows)]
-                model.delete(row.image_id, row.tenant_id if owns else "mallory", **how)
+                model.delete(row.image_id, row.tenant_id if owns else "mallory", **options)
             case ("replay", queue, by, which) if rows:
                 self._happens(f"replay by {by}")
-                model.replay(queue, by, rows[which % len(rows)].image_id, **how)
+                model.replay(queue, by, rows[which % len(rows)].image_id, **options)
             case ("redo", is_lost, which) if done := [row for row in rows if row.status is Status.DONE]:
                 self._happens("redo by row")
                 image_id = done[which % len(done)].image_id
                 if is_lost:
                     self._happens("lose an output")
                     model.lose_output(image_id)
-                model.redo(image_id, **how)
+                model.redo(image_id, **options)
             case ("drop", queue, force) if rows:
                 self._happens("drop by force" if force else "drop what is settled")
-                model.drop(queue, force=force, **how)
+                model.drop(queue, force=force, **options)
             case ("pass time", seconds):
                 model.pass_time(seconds)
             case ("skew", role, seconds):
@@ -311,13 +313,13 @@ class Histories(RuleBasedStateMachine):
     # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @precondition(lambda self: self.model.lanes.messages)
-    @rule(which=ANY, mischief=mischiefs)
-    def play(self, which: int, mischief: Step) -> None:
+    @rule(which=ANY, queue_fault=queue_faults)
+    def play(self, which: int, queue_fault: Step) -> None:
         """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
         lanes = self.model.lanes
         which %= len(lanes.messages)
         message = lanes.messages[which]
-        match mischief:
+        match queue_fault:
             case ("duplicate", times):
                 COUNTS.totals["duplicates"] += times
                 for _ in range(times):
@@ -336,7 +338,7 @@ class Histories(RuleBasedStateMachine):
                 self.model.once.remember_otherwise(self._key_of(message.message))
             case ("lose its original",):
                 self.model.lose_original(message.message.image_id)
-        self._happens(mischief[0])
+        self._happens(queue_fault[0])
 
     def _key_of(self, message: Message) -> str:
         row = self.model.images.rows.get(message.image_id)
@@ -351,11 +353,11 @@ class Histories(RuleBasedStateMachine):
         self._happens("apply late")
         self.model.surroundings.land()
 
-    @rule(weather=weathers)
-    def change(self, weather: Step) -> None:
+    @rule(store_fault=store_faults)
+    def change(self, store_fault: Step) -> None:
         """One rule for everything that only changes the environment, so that it does not crowd out the other rules."""
         model = self.model
-        match weather:
+        match store_fault:
             case ("throttle", store, seconds):
                 model.throttle(store, seconds)
             case ("break the worker", seconds):
@@ -374,7 +376,7 @@ class Histories(RuleBasedStateMachine):
                 model.plant(tenant, lane, has_dead_letter=has_dead_letter)
             case ("list", tenant):
                 model.look_through(tenant)
-        self._happens(weather[0])
+        self._happens(store_fault[0])
 
     @rule(seconds=st.sampled_from([1, 25, 61, 361, 900, 1201, 3600]))
     def pass_time(self, seconds: int) -> None:

@@ -30,19 +30,19 @@ HIDDEN_MILLISECONDS = 60_000
 """After this time a taken dead letter that is not given back is visible again, as the adapter asks of SQS."""
 
 
-type Harm = Literal["lost", "doubled", "stuck", "differing"]
-HARMS: tuple[Harm, ...] = ("lost", "doubled", "stuck", "differing")
+type ViolationName = Literal["lost", "doubled", "stuck", "differing"]
+HARMS: tuple[ViolationName, ...] = ("lost", "doubled", "stuck", "differing")
 
 
 class Broken(AssertionError):
     """A promise was broken: what was accepted was lost, doubled, left stuck, or came out differently."""
 
-    def __init__(self, harm: Harm, promise: str) -> None:
+    def __init__(self, harm: ViolationName, promise: str) -> None:
         super().__init__(f"{harm}: {promise}")
         self.harm = harm
 
 
-def must(holds: bool, harm: Harm, promise: str) -> None:
+def must(holds: bool, harm: ViolationName, promise: str) -> None:
     """Raises Broken if the promise does not hold."""
     if not holds:
         raise Broken(harm, promise)
@@ -224,7 +224,7 @@ class ModelLanes(FakeLanes):
         """Delivers the message; after five deliveries it becomes a dead letter instead."""
         if message.receive_count >= MAX_RECEIVES:
             is_signed = message.signature is not None
-            self.dead_letters.lie_down(message.message.lane, message.message.model_dump_json(), is_signed=is_signed)
+            self.dead_letters.add(message.message.lane, message.message.model_dump_json(), is_signed=is_signed)
             self.messages.remove(message)
             return False
         message.receive_count += 1
@@ -281,15 +281,15 @@ class ModelDeadLetters(FakeDeadLetters):
         self.taken_at |= {dead_letter.message_id: self.now for dead_letter in taken.dead_letters}
         return taken
 
-    def lie_down(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
-        dead_letter = super().lie_down(queue, body, explanation, is_signed=is_signed)
+    def add(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
+        dead_letter = super().add(queue, body, explanation, is_signed=is_signed)
         if explanation is None and self.is_kept(read_message(body)):
             self.late.add(dead_letter.message_id)
         return dead_letter
 
     def all(self) -> list[DeadLetter]:
         """The dead letters of all queues."""
-        return [dead_letter for dead_letters in self.lying.values() for dead_letter in dead_letters]
+        return [dead_letter for dead_letters in self.messages.values() for dead_letter in dead_letters]
 
 
 @dataclass

@@ -364,7 +364,7 @@ class Model:
         message = message_for(image)
         self.lanes.send(message)
         if has_dead_letter:
-            self.dead_letters.lie_down(lane, message.model_dump_json())
+            self.dead_letters.add(lane, message.model_dump_json())
 
     def look_through(self, tenant: str) -> None:
         """A client lists all of its images."""

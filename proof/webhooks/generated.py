@@ -43,7 +43,7 @@ OUTCOMES = (
 LOOKS = ("sent", "quiet", "resting", "suspended", "unreachable", "unreadable", "not_due")
 """The outcomes that looks must have had."""
 
-type How = dict[str, Any]
+type ProcessOptions = dict[str, Any]
 type Step = tuple[Any, ...]
 
 ANY = st.integers(0, 30)
@@ -74,14 +74,14 @@ CALLS = {
 """The first calls that a process makes, by their stores."""
 
 
-def hows(process: str) -> st.SearchStrategy[How]:
+def process_options(process: str) -> st.SearchStrategy[ProcessOptions]:
     """What happens to a process and where it pauses, if at all."""
     calls = st.sampled_from(CALLS[process])
     faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
     return st.fixed_dictionaries({"fault": st.none() | faults, "stops_at": st.none() | calls})
 
 
-def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, How]]:
+def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, ProcessOptions]]:
     """A process that pauses at one of its calls, and may be struck later."""
     calls = st.sampled_from(CALLS[process])
     faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
@@ -100,7 +100,7 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
 )
 """What may happen while another process is paused."""
 
-mischiefs: st.SearchStrategy[Step] = st.one_of(
+queue_faults: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("duplicate"), st.integers(1, 6)),
     st.just(("reorder",)),
     st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
@@ -108,7 +108,7 @@ mischiefs: st.SearchStrategy[Step] = st.one_of(
     st.just(("lose a message",)),
 )
 
-weathers: st.SearchStrategy[Step] = st.one_of(
+store_faults: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("throttle"), st.sampled_from(STORES), st.sampled_from([1, 60, 300])),
     st.tuples(st.just("receiver"), st.sampled_from(["ok", *sorted(ANSWERS)])),
     st.just(("suspend",)),
@@ -160,9 +160,9 @@ class Histories(RuleBasedStateMachine):
         self._delete(which)
 
     @precondition(lambda self: self.model.events.visible())
-    @rule(step=hearings, how=hows("hear"))
-    def hear(self, step: Step, how: How) -> None:
-        self._do(step, how)
+    @rule(step=hearings, options=process_options("hear"))
+    def hear(self, step: Step, options: ProcessOptions) -> None:
+        self._do(step, options)
 
     @precondition(lambda self: self.model.queue.visible())
     @rule(step=deliveries)
@@ -170,34 +170,34 @@ class Histories(RuleBasedStateMachine):
         self._do(step, {})
 
     @precondition(lambda self: self.model.queue.visible())
-    @rule(step=deliveries, how=hows("deliver"))
-    def deliver(self, step: Step, how: How) -> None:
-        self._do(step, how)
+    @rule(step=deliveries, options=process_options("deliver"))
+    def deliver(self, step: Step, options: ProcessOptions) -> None:
+        self._do(step, options)
 
-    @rule(step=sweeps, how=hows("sweep"))
-    def sweep(self, step: Step, how: How) -> None:
-        self._do(step, how)
+    @rule(step=sweeps, options=process_options("sweep"))
+    def sweep(self, step: Step, options: ProcessOptions) -> None:
+        self._do(step, options)
 
-    @rule(step=questions, how=hows("ask"))
-    def ask(self, step: Step, how: How) -> None:
-        self._do(step, how)
+    @rule(step=questions, options=process_options("ask"))
+    def ask(self, step: Step, options: ProcessOptions) -> None:
+        self._do(step, options)
 
     @precondition(lambda self: self.model.queue.visible())
     @rule(first=stopped("deliver", deliveries), meantime=st.lists(meantimes, min_size=1, max_size=4))
-    def while_a_worker_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+    def while_a_worker_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
     @rule(
         first=stopped("sweep", sweeps) | stopped("ask", questions) | stopped("hear", hearings),
         meantime=st.lists(meantimes, min_size=1, max_size=3),
     )
-    def while_another_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+    def while_another_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
-    @rule(turns=st.lists(st.integers(1, 4), max_size=8), how=hows("sweep"))
-    def two_sweeps(self, turns: list[int], how: How) -> None:
+    @rule(turns=st.lists(st.integers(1, 4), max_size=8), options=process_options("sweep"))
+    def two_sweeps(self, turns: list[int], options: ProcessOptions) -> None:
         self._happens("two sweeps at once")
-        self.model.sweep_twice(turns, **how)
+        self.model.sweep_twice(turns, **options)
 
     @precondition(lambda self: self.model.stopped)
     @rule(which=ANY)
@@ -211,10 +211,10 @@ class Histories(RuleBasedStateMachine):
         self._happens("go on")
         self.model.go_on(self.model.stopped[which % len(self.model.stopped)], calls)
 
-    def _meanwhile(self, first: Step, how: How, meantime: list[Step]) -> None:
+    def _meanwhile(self, first: Step, options: ProcessOptions, meantime: list[Step]) -> None:
         """A process pauses at one of its calls while others run, and then continues, if it still can."""
         before = set(self.model.stopped)
-        self._do(first, how)
+        self._do(first, options)
         self._happens("meanwhile")
         for step in meantime:
             self._do(step, {})
@@ -232,7 +232,7 @@ class Histories(RuleBasedStateMachine):
             self.deleted.add(number)
             self.model.delete(number)
 
-    def _do(self, step: Step, how: How) -> None:
+    def _do(self, step: Step, options: ProcessOptions) -> None:
         model = self.model
         told = model.events.visible()
         sent = sorted(model.queue.visible(), key=lambda message: not model.is_at(message.content.delivery_id))
@@ -241,16 +241,16 @@ class Histories(RuleBasedStateMachine):
             case ("hear", which, count) if told:
                 self._happens("hear")
                 which %= len(told)
-                model.hear(*told[which : which + count], **how)
+                model.hear(*told[which : which + count], **options)
             case ("deliver", which) if sent:
                 self._happens("deliver")
-                model.deliver(sent[which % len(sent)], **how)
+                model.deliver(sent[which % len(sent)], **options)
             case ("sweep",):
                 self._happens("sweep")
-                model.sweep(**how)
+                model.sweep(**options)
             case ("ask", what, which) if endpoints:
                 self._happens(f"owner: {what}")
-                model.ask(what, endpoints[which % len(endpoints)].endpoint_id, **how)
+                model.ask(what, endpoints[which % len(endpoints)].endpoint_id, **options)
             case ("delete", which):
                 self._delete(which)
             case ("pass time", seconds):
@@ -263,13 +263,13 @@ class Histories(RuleBasedStateMachine):
     # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @precondition(lambda self: self.model.queue.messages)
-    @rule(which=ANY, mischief=mischiefs)
-    def play(self, which: int, mischief: Step) -> None:
+    @rule(which=ANY, queue_fault=queue_faults)
+    def play(self, which: int, queue_fault: Step) -> None:
         """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
         queue = self.model.queue
         which %= len(queue.messages)
         message = queue.messages[which]
-        match mischief:
+        match queue_fault:
             case ("duplicate", times):
                 for _ in range(times):
                     queue.send(message.content)
@@ -281,7 +281,7 @@ class Histories(RuleBasedStateMachine):
                 queue.hide(message, 0)
             case ("lose a message",):
                 queue.acknowledge(message)
-        self._happens(mischief[0])
+        self._happens(queue_fault[0])
 
     # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -291,10 +291,10 @@ class Histories(RuleBasedStateMachine):
         self._happens("apply late")
         self.model.surroundings.land()
 
-    @rule(weather=weathers)
-    def change(self, weather: Step) -> None:
+    @rule(store_fault=store_faults)
+    def change(self, store_fault: Step) -> None:
         """One rule for everything that only changes the environment, so that it does not crowd out the other rules."""
-        match weather:
+        match store_fault:
             case ("throttle", store, seconds):
                 self._happens("throttle")
                 self.model.throttle(store, seconds)
@@ -314,7 +314,7 @@ class Histories(RuleBasedStateMachine):
                 self._happens("lag of the index")
                 self.model.deliveries.lag = seconds * 1000
             case _:
-                self._do(weather, {})
+                self._do(store_fault, {})
 
     @rule(seconds=st.sampled_from([1, 5, 25, 61, 361, 900, 3601, 86_400]))
     def pass_time(self, seconds: int) -> None:

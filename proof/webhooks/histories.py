@@ -16,7 +16,7 @@ from darkroom.operations.webhooks import sweep_due_endpoints
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.processes import MODES, Call, Mode
-from proof.model.stores import Broken, Harm
+from proof.model.stores import Broken, ViolationName
 from proof.webhooks.world import DOWN, GONE, LATE, SLOW, UNREACHED, Model
 
 POST = Call(store="receiver", number=0)
@@ -418,7 +418,7 @@ class Violation:
 
     history: str
     strikes: Mapping[int, Mode]
-    harm: Harm | None
+    harm: ViolationName | None
     problem: str
     story: str
 

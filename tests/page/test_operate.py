@@ -20,8 +20,8 @@ from darkroom.domain.images.image import DeadLetterState, Failure, Status
 from darkroom.domain.kernel.errors import INTERNAL
 from darkroom.domain.kernel.instants import rfc3339
 from proof.page.planted import clock, image, plant
+from tests.local.dead_letter_fixture import DeadLetterFixture
 from tests.local.local_stack import LocalStack, interrupt, wait_until
-from tests.local.morgue import DeadLetterFixture
 from tests.page.hostile import MARKUP
 from tests.page.visitor import LOOKS, Visitor
 
@@ -34,10 +34,10 @@ PARTS = (
 
 
 @pytest.fixture
-def morgue(stack: LocalStack) -> Iterator[DeadLetterFixture]:
+def dead_letters(stack: LocalStack) -> Iterator[DeadLetterFixture]:
     """Images that were given up; what is left of them is removed."""
-    yield (morgue := DeadLetterFixture(stack))
-    morgue.empty()
+    yield (dead_letters := DeadLetterFixture(stack))
+    dead_letters.empty()
 
 
 @contextmanager
@@ -59,8 +59,8 @@ def opened(visitor: Visitor, address: str, *, width: int = WIDE, dark: bool = Fa
     return page
 
 
-def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgue: DeadLetterFixture) -> None:
-    given_up = morgue.give_up()
+def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, dead_letters: DeadLetterFixture) -> None:
+    given_up = dead_letters.give_up()
     with operating(visitor, "--write") as address:
         page = opened(visitor, address)
         assert "token" not in page.url
@@ -69,18 +69,18 @@ def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgu
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text("Nothing was changed yet.")
         expect(dialog).to_contain_text("What would happen")
-        assert morgue.row(given_up.image_id).run == 1
+        assert dead_letters.row(given_up.image_id).run == 1
         dialog.get_by_role("button", name="Replay", exact=True).click()
         expect(dialog).to_contain_text("The command has ended.")
         dialog.get_by_role("button", name="Close").click()
         expect(page.get_by_text("There are none.")).to_be_visible()
-        wait_until(lambda: morgue.is_done_again(given_up), "the image is done again", seconds=60)
+        wait_until(lambda: dead_letters.is_done_again(given_up), "the image is done again", seconds=60)
 
 
 def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stopped(
-    visitor: Visitor, morgue: DeadLetterFixture
+    visitor: Visitor, dead_letters: DeadLetterFixture
 ) -> None:
-    morgue.give_up()
+    dead_letters.give_up()
     run: dict[str, Any] = {
         "run": "a" * 16,
         "action": "replay",
@@ -189,8 +189,8 @@ def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
         expect(page.get_by_role("row").filter(has_text=rows[0].image_id)).to_have_count(0)
 
 
-def test_without_write_it_only_reads(visitor: Visitor, morgue: DeadLetterFixture) -> None:
-    morgue.give_up()
+def test_without_write_it_only_reads(visitor: Visitor, dead_letters: DeadLetterFixture) -> None:
+    dead_letters.give_up()
     error = Failure(code=INTERNAL, message="It failed 5 times.", retryable=True)
     owed = image(visitor.account.tenant_id, 1, status=Status.FAILED, error=error, dead_letter=DeadLetterState.OWED)
     plant(visitor.stack, [replace(owed, due_at=clock() + 1_800_000)])  # so long the sweeper leaves it alone
@@ -232,8 +232,8 @@ def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:
             expect(page.get_by_role("alert")).to_contain_text("The token of this run is missing or wrong")
 
 
-def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: DeadLetterFixture) -> None:
-    given_up = morgue.give_up(error_type=MARKUP, message=MARKUP)
+def test_hostile_failures_are_shown_as_text(visitor: Visitor, dead_letters: DeadLetterFixture) -> None:
+    given_up = dead_letters.give_up(error_type=MARKUP, message=MARKUP)
     with operating(visitor, "--write") as address:
         page = opened(visitor, address)
         root = page.url.partition("#")[0]
@@ -313,8 +313,10 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: DeadLetterFixture, width: int, dark: bool) -> None:
-    given_up = morgue.give_up()
+def test_every_part_is_accessible_and_fits(
+    visitor: Visitor, dead_letters: DeadLetterFixture, width: int, dark: bool
+) -> None:
+    given_up = dead_letters.give_up()
     with operating(visitor, "--write") as address:
         page = opened(visitor, address, width=width, dark=dark)
         root = page.url.partition("#")[0]

@@ -103,7 +103,7 @@ class Night:
             self.images.rows[row.image_id] = row
             body = f'{{"image_id":"{row.image_id}","tenant_id":"default","lane":"slow","run":1,"schedule":0}}'
             for _ in range(2 if number == 1 else 1):
-                self.dead_letters.lie_down("slow", body)
+                self.dead_letters.add("slow", body)
 
     def operator(self, fault: Fault) -> QueuePorts:
         return QueuePorts(
@@ -244,4 +244,4 @@ def assert_each_once(night: Night) -> None:
         stop=lambda: False,
         counts=Counts(counts=Counter()),
     )
-    assert night.dead_letters.lying["slow"] == []
+    assert night.dead_letters.messages["slow"] == []

@@ -49,7 +49,7 @@ class Besieged:
     chance: random.Random
     world: World = field(default_factory=World)
     dead_letters: FakeDeadLetters = field(
-        default_factory=lambda: FakeDeadLetters(lying={queue: [] for queue in QUEUES})
+        default_factory=lambda: FakeDeadLetters(messages={queue: [] for queue in QUEUES})
     )
     holds: FakeHolds = field(default_factory=FakeHolds)
     wake_ups: FakeWakeUps = field(default_factory=FakeWakeUps)
@@ -175,18 +175,19 @@ def test_none_of_a_thousand_does_what_its_row_does_not_allow(kind: Callable[[Bes
         assert len(stack.world.lanes.sent) == sent
         assert (stack.holds.objects, stack.wake_ups.wakings) == ({}, {})
         told = {
-            json.loads(dead_letter.body)["message_id"]: dead_letter for dead_letter in stack.dead_letters.lying[queue]
+            json.loads(dead_letter.body)["message_id"]: dead_letter
+            for dead_letter in stack.dead_letters.messages[queue]
         }
         assert told.keys() == {message.message_id for message in messages}, "each has exactly one dead letter"
-        assert len(stack.dead_letters.lying[queue]) == COUNT
+        assert len(stack.dead_letters.messages[queue]) == COUNT
         reasons = [json.loads(told[message.message_id].explanation or "")["cause"] for message in messages]
         assert reasons == mistrusts
     else:
         assert set(mistrusts) == {None}, "they are ours, and the row decides"
-        assert stack.dead_letters.lying[queue] == []
+        assert stack.dead_letters.messages[queue] == []
         assert unchanged(before, stack.world.images.rows)
     assert dict(stack.world.outputs.objects) == objects
-    assert sum(map(len, stack.dead_letters.lying.values())) == len(stack.dead_letters.lying[queue])
+    assert sum(map(len, stack.dead_letters.messages.values())) == len(stack.dead_letters.messages[queue])
 
 
 def unchanged(before: dict[str, Image], after: dict[str, Image]) -> bool:
@@ -213,10 +214,10 @@ def test_what_was_rejected_is_rejected_again_when_it_is_moved_back() -> None:
     stack = Besieged(queue="slow", chance=random.Random(1))
     first = forged(stack)
     stack.receive(first)
-    (dead_letter,) = stack.dead_letters.lying["slow"]
+    (dead_letter,) = stack.dead_letters.messages["slow"]
     back = Received(message_id="moved", body=dead_letter.body, group=None, signature=None, sent_at=stack.world.now)
     assert stack.receive(back) is VerificationFailure.MOVED_BACK
-    assert json.loads(stack.dead_letters.lying["slow"][1].body) == json.loads(dead_letter.body)
+    assert json.loads(stack.dead_letters.messages["slow"][1].body) == json.loads(dead_letter.body)
 
 
 # ── The queue of deliveries ──────────────────────────────────────────────────────────────────────────────────────────
@@ -234,7 +235,7 @@ class BesiegedWebhooks:
 
     chance: random.Random
     world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
-    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={DELIVERY: []}))
+    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(messages={DELIVERY: []}))
     messages: int = 0
 
     def __post_init__(self) -> None:
@@ -317,7 +318,7 @@ def test_none_of_a_thousand_has_a_webhook_sent(kind: Callable[[BesiegedWebhooks]
     mistrusts = [stack.receive(message) for message in messages]
     assert len(stack.world.receiver.requests) == requests
     assert all_of(stack.world) == rows
-    dead_letters = stack.dead_letters.lying[DELIVERY]
+    dead_letters = stack.dead_letters.messages[DELIVERY]
     if kind in (forged_delivery, foreign_delivery):
         assert None not in mistrusts
         assert dict(stack.world.endpoints.rows) == endpoints, "no row is touched"
@@ -359,7 +360,7 @@ class BesiegedConsumers:
     chance: random.Random
     world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
     usage: FakeUsage = field(default_factory=FakeUsage)
-    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={EVENTS: []}))
+    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(messages={EVENTS: []}))
     messages: int = 0
 
     def __post_init__(self) -> None:
@@ -438,7 +439,7 @@ def test_none_of_a_thousand_is_counted_or_sent(kind: Callable[[BesiegedConsumers
     messages = [kind(stack) for _ in range(COUNT)]
     mistrusts = [stack.receive(message) for message in messages]
     assert (stack.usage.sums, all_of(stack.world), len(stack.world.receiver.requests)) == (sums, rows, requests)
-    dead_letters = stack.dead_letters.lying[EVENTS]
+    dead_letters = stack.dead_letters.messages[EVENTS]
     if kind in (forged_event, foreign_event):
         assert None not in mistrusts
         explained = {

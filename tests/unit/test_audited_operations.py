@@ -83,7 +83,7 @@ class Operated(Observed):
         return deepcopy(
             (
                 self.images.rows,
-                self.dead_letters.lying,
+                self.dead_letters.messages,
                 self.lanes.sent,
                 self.tenants.tenants,
                 self.tenants.keys,

@@ -27,9 +27,9 @@ from proof.chaos.comparison import (
     SWEEP_SECONDS,
     WINDOW_SECONDS,
     Life,
-    astray,
     compare,
     longest_gap_seconds,
+    misrouted,
     next_moment,
     problems_of_dead_letters,
     written_twice,
@@ -292,24 +292,24 @@ def test_a_run_that_was_given_up_has_one_dead_letter_that_explains_itself_and_no
 
 @pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize(
-    ("ends", "is_dead_letter", "is_astray"),
+    ("ends", "is_dead_letter", "is_misrouted"),
     [(DEAD_LETTER, True, False), (DEAD_LETTER, False, True), (SETTLED, True, True), (SETTLED, False, False)],
 )
 def test_poison_that_is_not_where_it_should_be_is_astray(
-    queue: str, ends: frozenset[object], is_dead_letter: bool, is_astray: bool
+    queue: str, ends: frozenset[object], is_dead_letter: bool, is_misrouted: bool
 ) -> None:
     poison = Poison(name="junk", queue=queue, body="junk", ends=ends)  # type: ignore[arg-type]
     dead_letters = {name: set[str]() for name in DEAD_LETTERS.values()}
     if is_dead_letter:
         dead_letters[DEAD_LETTERS[queue]] = {"junk"}
-    assert bool(astray([poison], dead_letters)) is is_astray
+    assert bool(misrouted([poison], dead_letters)) is is_misrouted
 
 
 def test_poison_among_dead_letters_stays_there() -> None:
     dead_letters = {name: set[str]() for name in DEAD_LETTERS.values()}
     among = [one for one in poisons(1, now=NOW) if one.queue in dead_letters]
-    assert len(astray(among, dead_letters)) == len(among)
-    assert astray(among, {name: {one.body for one in among} for name in dead_letters}) == []
+    assert len(misrouted(among, dead_letters)) == len(among)
+    assert misrouted(among, {name: {one.body for one in among} for name in dead_letters}) == []
 
 
 # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

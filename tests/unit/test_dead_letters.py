@@ -74,7 +74,7 @@ def given_up(number: int, *, bug: str = "ZeroDivisionError", **changes: Any) -> 
 
 
 @dataclass
-class Office:
+class DeadLetterWorld:
     """Rows, queues and a clock that only pauses move."""
 
     images: FakeImages = field(default_factory=FakeImages)
@@ -109,10 +109,10 @@ class Office:
         self.images.rows[image.image_id] = image
         message = replace_run(message_for(image), run)
         explanation = json.dumps(explanation_of(image, run)) if explained else None
-        dead_letter = self.dead_letters.lie_down(image.lane, message.model_dump_json(), explanation)
+        dead_letter = self.dead_letters.add(image.lane, message.model_dump_json(), explanation)
         dated = replace(dead_letter, sent_at=sent_at)
-        self.dead_letters.lying[image.lane] = [
-            dated if one == dead_letter else one for one in self.dead_letters.lying[image.lane]
+        self.dead_letters.messages[image.lane] = [
+            dated if one == dead_letter else one for one in self.dead_letters.messages[image.lane]
         ]
         return dated
 
@@ -170,10 +170,12 @@ class Office:
     @property
     def in_hand(self) -> set[str]:
         """The dead letters that somebody has taken and neither removed nor given back."""
-        lying = {
-            dead_letter.message_id for dead_letters in self.dead_letters.lying.values() for dead_letter in dead_letters
+        message_ids = {
+            dead_letter.message_id
+            for dead_letters in self.dead_letters.messages.values()
+            for dead_letter in dead_letters
         }
-        return self.dead_letters.hidden & lying
+        return self.dead_letters.hidden & message_ids
 
     def row(self, image: Image) -> Image:
         return self.images.rows[image.image_id]
@@ -228,29 +230,29 @@ def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:
 
 
 def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() -> None:
-    office = Office()
-    office.place(FAILED, explained=False, sent_at=NOW - 5)
-    office.place(FAILED)
-    (case,) = office.ls().cases
+    world = DeadLetterWorld()
+    world.place(FAILED, explained=False, sent_at=NOW - 5)
+    world.place(FAILED)
+    (case,) = world.ls().cases
     assert (len(case.dead_letters), case.cause, case.error_code) == (2, "ZeroDivisionError", "internal")
     assert (case.verdict, case.sent_at) == (Verdict.FAILED, NOW - 5)
-    assert office.ls().dead_letters == 2, "what was looked at is given back"
+    assert world.ls().dead_letters == 2, "what was looked at is given back"
 
 
 def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     lost = replace(give_up(processing(attempt=5), now=NOW), dead_letter=DeadLetterState.KEPT)
-    office.place(lost, explained=False)
-    (case,) = office.ls().cases
+    world.place(lost, explained=False)
+    (case,) = world.ls().cases
     assert case.cause == "worker_lost"
     assert '"r"' in case.explanation["look"], "the request that died is the one to look for"
 
 
 def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
-    office = Office()
-    office.dead_letters.lie_down("fast", '{"hello": 1}')
-    office.dead_letters.lie_down("fast", '{"hello": 1}')
-    cases = office.ls().cases
+    world = DeadLetterWorld()
+    world.dead_letters.add("fast", '{"hello": 1}')
+    world.dead_letters.add("fast", '{"hello": 1}')
+    cases = world.ls().cases
     assert [case.verdict for case in cases] == [Verdict.UNREADABLE] * 2
     assert "image_id" in str(cases[0].problem)
     assert (cases[0].cause, cases[0].explanation) == (None, {})
@@ -271,18 +273,18 @@ def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
     ],
 )
 def test_filters_choose_by_what_is_known_of_a_case(selection: DeadLetterSelection, numbers: list[int]) -> None:
-    office = Office()
-    office.place(FAILED, sent_at=NOW - DAY * 1000)
-    office.place(given_up(2, bug="KeyError"))
-    office.place(replace(given_up(3, tenant_id="acme"), status=Status.DONE))
-    assert [int(case.explanation["image_id"]) for case in office.ls(selection).cases] == numbers
+    world = DeadLetterWorld()
+    world.place(FAILED, sent_at=NOW - DAY * 1000)
+    world.place(given_up(2, bug="KeyError"))
+    world.place(replace(given_up(3, tenant_id="acme"), status=Status.DONE))
+    assert [int(case.explanation["image_id"]) for case in world.ls(selection).cases] == numbers
 
 
 def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for number in range(4):
-        office.place(given_up(number))
-    listing = office.ls(limit=3)
+        world.place(given_up(number))
+    listing = world.ls(limit=3)
     depths = dict.fromkeys(LANES, 0) | {"slow": 4}
     assert (listing.dead_letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
 
@@ -292,110 +294,110 @@ def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
 
 
 def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_of_the_run() -> None:
-    office = Office()
-    office.place(FAILED, explained=False)
-    office.place(FAILED)
-    assert office.replay() == Counter(replayed=1)
-    row = office.row(FAILED)
+    world = DeadLetterWorld()
+    world.place(FAILED, explained=False)
+    world.place(FAILED)
+    assert world.replay() == Counter(replayed=1)
+    row = world.row(FAILED)
     assert (row.status, row.run, row.attempt, row.dead_letter, row.error) == (Status.PENDING, 2, 0, None, None)
-    assert office.lanes.sent == [message_for(row)]
-    assert office.dead_letters.lying["slow"] == []
-    assert office.replay() == Counter()
+    assert world.lanes.sent == [message_for(row)]
+    assert world.dead_letters.messages["slow"] == []
+    assert world.replay() == Counter()
 
 
 def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for number, bug in enumerate(("KeyError", "OSError", "KeyError")):
-        office.place(given_up(number, bug=bug))
-    assert office.replay(DeadLetterSelection(cause="OSError")) == Counter(replayed=1)
-    assert len(office.dead_letters.lying["slow"]) == 2
-    assert office.in_hand == set()
+        world.place(given_up(number, bug=bug))
+    assert world.replay(DeadLetterSelection(cause="OSError")) == Counter(replayed=1)
+    assert len(world.dead_letters.messages["slow"]) == 2
+    assert world.in_hand == set()
 
 
 def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict() -> None:
-    office = Office()
-    office.place(replace(REFUSED, image_id=f"{1:026d}"))
-    office.place(processing())
-    office.dead_letters.lie_down("slow", "no message")
-    office.dead_letters.lie_down("slow", message_for(given_up(9)).model_dump_json())
-    assert office.replay() == Counter(settled=1, working=1, unreadable=1, unknown=1)
-    assert len(office.dead_letters.lying["slow"]) == 4
-    assert office.lanes.sent == []
+    world = DeadLetterWorld()
+    world.place(replace(REFUSED, image_id=f"{1:026d}"))
+    world.place(processing())
+    world.dead_letters.add("slow", "no message")
+    world.dead_letters.add("slow", message_for(given_up(9)).model_dump_json())
+    assert world.replay() == Counter(settled=1, working=1, unreadable=1, unknown=1)
+    assert len(world.dead_letters.messages["slow"]) == 4
+    assert world.lanes.sent == []
 
 
 def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_message_is_sent_anew() -> None:
-    office = Office()
-    office.place(FAILED)
-    office.images.rows[FAILED.image_id] = replace(pending(image_id=FAILED.image_id), run=2)
-    assert office.replay() == Counter(finished=1)
-    assert [message.run for message in office.lanes.sent] == [2]
-    assert office.row(FAILED).run == 2
-    assert office.dead_letters.lying["slow"] == []
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    world.images.rows[FAILED.image_id] = replace(pending(image_id=FAILED.image_id), run=2)
+    assert world.replay() == Counter(finished=1)
+    assert [message.run for message in world.lanes.sent] == [2]
+    assert world.row(FAILED).run == 2
+    assert world.dead_letters.messages["slow"] == []
 
 
 def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -> None:
-    office = Office()
-    office.place(FAILED)
-    send = office.lanes.send
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    send = world.lanes.send
 
     def fails_again(message: Message, *, delay_seconds: int = 0) -> None:
         send(message)
-        office.place(replace(FAILED, run=message.run))
+        world.place(replace(FAILED, run=message.run))
 
-    office.lanes.send = fails_again  # type: ignore[method-assign]
+    world.lanes.send = fails_again  # type: ignore[method-assign]
     for number in range(2, HANDFUL + 3):
-        office.place(replace(given_up(number), status=Status.DONE))
-    assert office.replay()["replayed"] == 1
-    assert office.row(FAILED).run == 2
+        world.place(replace(given_up(number), status=Status.DONE))
+    assert world.replay()["replayed"] == 1
+    assert world.row(FAILED).run == 2
 
 
 def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
-    office = Office()
-    office.place(replace(FAILED, dead_letter=DeadLetterState.OWED))
-    change = office.images.change
+    world = DeadLetterWorld()
+    world.place(replace(FAILED, dead_letter=DeadLetterState.OWED))
+    change = world.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
-        office.images.change = change  # type: ignore[method-assign]
-        row = office.row(FAILED)
+        world.images.change = change  # type: ignore[method-assign]
+        row = world.row(FAILED)
         change(row, replace(row, dead_letter=DeadLetterState.PLACED), fence=("version",))
         return change(*arguments, **options)
 
-    office.images.change = overtaken  # type: ignore[method-assign]
-    assert office.replay() == Counter(replayed=1)
-    assert office.row(FAILED).run == 2
+    world.images.change = overtaken  # type: ignore[method-assign]
+    assert world.replay() == Counter(replayed=1)
+    assert world.row(FAILED).run == 2
 
 
 @pytest.mark.guards("fence-on-replay")
 def test_of_two_operators_one_opens_the_row() -> None:
-    office = Office()
-    office.place(FAILED)
-    change = office.images.change
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    change = world.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
-        office.images.change = change  # type: ignore[method-assign]
-        replay_image(office.ports, FAILED.image_id)
+        world.images.change = change  # type: ignore[method-assign]
+        replay_image(world.ports, FAILED.image_id)
         return change(*arguments, **options)
 
-    office.images.change = overtaken  # type: ignore[method-assign]
-    assert office.replay() == Counter(finished=1)
-    assert office.row(FAILED).run == 2
+    world.images.change = overtaken  # type: ignore[method-assign]
+    assert world.replay() == Counter(finished=1)
+    assert world.row(FAILED).run == 2
 
 
 @pytest.mark.parametrize(("meanwhile", "outcome", "run"), [("deleted", "finished", 1), ("failed again", "finished", 2)])
 def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(meanwhile: str, outcome: str, run: int) -> None:
-    office = Office()
-    office.place(FAILED)
-    change = office.images.change
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    change = world.images.change
     after = delete(FAILED, now=NOW) if meanwhile == "deleted" else replace(FAILED, run=2)
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
-        office.images.change = change  # type: ignore[method-assign]
-        office.images.rows[FAILED.image_id] = replace(after, version=9)
+        world.images.change = change  # type: ignore[method-assign]
+        world.images.rows[FAILED.image_id] = replace(after, version=9)
         return change(*arguments, **options)
 
-    office.images.change = overtaken  # type: ignore[method-assign]
-    assert office.replay() == Counter({outcome: 1})
-    assert (office.row(FAILED).run, office.row(FAILED).version, office.lanes.sent) == (run, 9, [])
+    world.images.change = overtaken  # type: ignore[method-assign]
+    assert world.replay() == Counter({outcome: 1})
+    assert (world.row(FAILED).run, world.row(FAILED).version, world.lanes.sent) == (run, 9, [])
 
 
 @dataclass
@@ -418,37 +420,37 @@ class Fading(FakeDeadLetters):
 
 @pytest.mark.parametrize(("per_second", "seconds_a_row"), [(0.01, 0), (0.05, 0), (1000, 15)])
 def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second: float, seconds_a_row: int) -> None:
-    office = Office()
-    office.dead_letters = Fading(clock=office.clock)
+    world = DeadLetterWorld()
+    world.dead_letters = Fading(clock=world.clock)
     for number in range(5):
-        office.place(given_up(number))
-    get = office.images.get
+        world.place(given_up(number))
+    get = world.images.get
 
     def slow(image_id: str) -> Any:
-        office.now += seconds_a_row * 1000
+        world.now += seconds_a_row * 1000
         return get(image_id)
 
-    office.images.get = slow  # type: ignore[method-assign]
-    began = office.now
-    assert office.replay(per_second=per_second) == Counter(replayed=5)
-    assert (office.now - began) / 1000 >= 4 / per_second
-    assert office.dead_letters.lying["slow"] == []
+    world.images.get = slow  # type: ignore[method-assign]
+    began = world.now
+    assert world.replay(per_second=per_second) == Counter(replayed=5)
+    assert (world.now - began) / 1000 >= 4 / per_second
+    assert world.dead_letters.messages["slow"] == []
 
 
 def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for number in range(3):
-        office.place(given_up(number))
-    send = office.lanes.send
+        world.place(given_up(number))
+    send = world.lanes.send
 
     def stop_after_the_first(message: Message, *, delay_seconds: int = 0) -> None:
         send(message)
-        office.stopped = True
+        world.stopped = True
 
-    office.lanes.send = stop_after_the_first  # type: ignore[method-assign]
-    assert office.replay() == Counter(replayed=1)
-    assert len(office.dead_letters.lying["slow"]) == 2
-    assert office.in_hand == set()
+    world.lanes.send = stop_after_the_first  # type: ignore[method-assign]
+    assert world.replay() == Counter(replayed=1)
+    assert len(world.dead_letters.messages["slow"]) == 2
+    assert world.in_hand == set()
 
 
 @dataclass
@@ -459,49 +461,49 @@ class Forgetful(FakeDeadLetters):
 
     def take(self, queue: str, limit: int) -> Taken:
         lost, self.lost = self.lost, 0
-        self.hidden |= {dead_letter.message_id for dead_letter in self.lying[queue][:lost]}
+        self.hidden |= {dead_letter.message_id for dead_letter in self.messages[queue][:lost]}
         return replace(super().take(queue, limit), asked_again=lost > 0)
 
 
 @pytest.mark.guards("dead-letters-replay-lost-answer")
 def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
-    office = Office()
-    office.dead_letters = Forgetful()
+    world = DeadLetterWorld()
+    world.dead_letters = Forgetful()
     for number in range(3):
-        office.place(given_up(number))
+        world.place(given_up(number))
     counts = Counts()
-    pace = RateLimiter(per_second=10, clock=office.clock, pause=office.pause)
+    pace = RateLimiter(per_second=10, clock=world.clock, pause=world.pause)
     assert not replay_dead_letters(
-        office.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: office.stopped, counts=counts
+        world.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: world.stopped, counts=counts
     )
     assert counts.counts == Counter(replayed=2)
-    office.dead_letters.hidden.clear()  # a minute later
+    world.dead_letters.hidden.clear()  # a minute later
     assert replay_dead_letters(
-        office.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: office.stopped, counts=counts
+        world.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: world.stopped, counts=counts
     )
     assert counts.counts == Counter(replayed=3)
 
 
 def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None:
-    office = Office()
-    office.place(FAILED)
+    world = DeadLetterWorld()
+    world.place(FAILED)
 
     def throttled(message: Message, *, delay_seconds: int = 0) -> None:
         raise Retryable("throttled")
 
-    office.lanes.send = throttled  # type: ignore[method-assign]
-    assert office.replay() == Counter(replayed=1)
-    assert office.row(FAILED).due_at == office.now
+    world.lanes.send = throttled  # type: ignore[method-assign]
+    assert world.replay() == Counter(replayed=1)
+    assert world.row(FAILED).due_at == world.now
 
 
 # ── Replaying by id ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_image_without_a_dead_letter_is_replayed_by_its_row() -> None:
-    office = Office()
-    office.images.rows[FAILED.image_id] = FAILED
-    assert replay_image(office.ports, FAILED.image_id).run == 2
-    assert [message.run for message in office.lanes.sent] == [2]
+    world = DeadLetterWorld()
+    world.images.rows[FAILED.image_id] = FAILED
+    assert replay_image(world.ports, FAILED.image_id).run == 2
+    assert [message.run for message in world.lanes.sent] == [2]
 
 
 @pytest.mark.guards("original-loss-not-refusal")
@@ -509,9 +511,9 @@ def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> N
     cause = Cause(error_type="OriginalMissing", message="gone", stack="")
     image = escalate(processing(), code="original_missing", message="It is gone.", now=NOW, cause=cause)
     assert verdict_of(message_for(image), image) is Verdict.FAILED
-    office = Office()
-    office.images.rows[image.image_id] = image
-    assert replay_image(office.ports, image.image_id).run == 2
+    world = DeadLetterWorld()
+    world.images.rows[image.image_id] = image
+    assert replay_image(world.ports, image.image_id).run == 2
 
 
 @pytest.mark.parametrize(
@@ -524,116 +526,116 @@ def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> N
     ],
 )
 def test_what_cannot_be_replayed_by_id_says_why(image: Image | None, why: str) -> None:
-    office = Office()
+    world = DeadLetterWorld()
     if image is not None:
-        office.images.rows[image.image_id] = image
+        world.images.rows[image.image_id] = image
     with pytest.raises(NotReplayable, match=why):
-        replay_image(office.ports, (image or FAILED).image_id)
-    assert office.lanes.sent == []
+        replay_image(world.ports, (image or FAILED).image_id)
+    assert world.lanes.sent == []
 
 
 # ── Replaying a whole queue ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for number in range(3):
-        office.place(given_up(number))
+        world.place(given_up(number))
     redrives = FakeRedrives(
-        office.dead_letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values())
+        world.dead_letters, world.lanes, on_start=lambda: statuses.extend(world.images.rows.values())
     )
     statuses: list[Image] = []
-    move, counts = office.move(redrives, per_second=2)
+    move, counts = world.move(redrives, per_second=2)
     assert move is not None and (move.status, move.moved) == (RedriveStatus.COMPLETED, 3)
     assert [row.status for row in statuses] == [Status.PENDING] * 3
     assert counts == Counter(replayed=3)
     assert redrives.started == [("slow", 2)]
-    assert [message.run for message in office.lanes.sent] == [1, 1, 1]
-    waits = sorted((row.due_at or 0) - (office.row(given_up(0)).due_at or 0) for row in statuses)
+    assert [message.run for message in world.lanes.sent] == [1, 1, 1]
+    waits = sorted((row.due_at or 0) - (world.row(given_up(0)).due_at or 0) for row in statuses)
     assert waits == [0, 500, 1000], "the sweeper does not overtake the move"
 
 
 def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() -> None:
-    office = Office()
-    office.place(given_up(1))
-    change, late = office.images.change, given_up(2)
+    world = DeadLetterWorld()
+    world.place(given_up(1))
+    change, late = world.images.change, given_up(2)
 
     def another_dies(*arguments: Any, **options: Any) -> Image:
-        office.images.change = change  # type: ignore[method-assign]
-        office.place(late)
+        world.images.change = change  # type: ignore[method-assign]
+        world.place(late)
         return change(*arguments, **options)
 
-    office.images.change = another_dies  # type: ignore[method-assign]
-    _, counts = office.move(FakeRedrives(office.dead_letters, office.lanes))
+    world.images.change = another_dies  # type: ignore[method-assign]
+    _, counts = world.move(FakeRedrives(world.dead_letters, world.lanes))
     assert counts == Counter(replayed=2)
-    assert office.row(late).run == 2
+    assert world.row(late).run == 2
 
 
 @pytest.mark.parametrize("body", ["no message", message_for(given_up(9)).model_dump_json()])
 def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_not_moved(body: str) -> None:
-    office = Office()
-    office.place(FAILED)
-    office.dead_letters.lie_down("slow", body)
-    redrives = FakeRedrives(office.dead_letters, office.lanes)
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    world.dead_letters.add("slow", body)
+    redrives = FakeRedrives(world.dead_letters, world.lanes)
     with pytest.raises(NotReplayable, match="drop those first, or leave --all out"):
-        office.move(redrives)
-    assert (redrives.started, office.row(FAILED).run) == ([], 1)
+        world.move(redrives)
+    assert (redrives.started, world.row(FAILED).run) == ([], 1)
 
 
 def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for number in range(2):
-        office.place(given_up(number))
-    redrives = FakeRedrives(office.dead_letters, office.lanes)
+        world.place(given_up(number))
+    redrives = FakeRedrives(world.dead_letters, world.lanes)
     redrives.start("slow", 5)
-    move, counts = office.move(redrives)
+    move, counts = world.move(redrives)
     assert move is not None and move.status is RedriveStatus.COMPLETED
     assert (redrives.started, counts) == ([("slow", 5)], Counter(replayed=2))
 
 
 def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for number in range(4):
-        office.place(given_up(number))
-    redrives = FakeRedrives(office.dead_letters, office.lanes)
-    redrives.on_start = lambda: setattr(office, "stopped", True)
-    move, _ = office.move(redrives)
+        world.place(given_up(number))
+    redrives = FakeRedrives(world.dead_letters, world.lanes)
+    redrives.on_start = lambda: setattr(world, "stopped", True)
+    move, _ = world.move(redrives)
     assert move is not None and move.status is RedriveStatus.CANCELLED
-    assert 0 < len(office.dead_letters.lying["slow"]) < 4
-    office.stopped, redrives.on_start = False, lambda: None
-    again, counts = office.move(redrives)
+    assert 0 < len(world.dead_letters.messages["slow"]) < 4
+    world.stopped, redrives.on_start = False, lambda: None
+    again, counts = world.move(redrives)
     assert again is not None and again.status is RedriveStatus.COMPLETED
-    assert office.dead_letters.lying["slow"] == [] and counts["replayed"] == 0
-    assert {row.run for row in office.images.rows.values()} == {2}
+    assert world.dead_letters.messages["slow"] == [] and counts["replayed"] == 0
+    assert {row.run for row in world.images.rows.values()} == {2}
 
 
 def test_a_move_that_fails_says_why() -> None:
-    office = Office()
-    office.place(FAILED)
+    world = DeadLetterWorld()
+    world.place(FAILED)
     with pytest.raises(NotReplayable, match="slow: CouldNotDetermineMessageSource"):
-        office.move(FakeRedrives(office.dead_letters, office.lanes, failure="CouldNotDetermineMessageSource"))
+        world.move(FakeRedrives(world.dead_letters, world.lanes, failure="CouldNotDetermineMessageSource"))
 
 
 # ── Dropping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_only_settled_dead_letters_are_dropped_unless_forced() -> None:
-    office = Office()
-    office.place(FAILED)
-    office.place(replace(given_up(2), status=Status.DONE))
-    office.dead_letters.lie_down("fast", "no message")
-    assert office.drop() == Counter(dropped=1, failed=1, unreadable=1)
-    assert office.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
-    assert len(office.dead_letters.lying["slow"]) == 1
-    assert office.row(FAILED) == FAILED, "rows are left as they are"
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    world.place(replace(given_up(2), status=Status.DONE))
+    world.dead_letters.add("fast", "no message")
+    assert world.drop() == Counter(dropped=1, failed=1, unreadable=1)
+    assert world.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
+    assert len(world.dead_letters.messages["slow"]) == 1
+    assert world.row(FAILED) == FAILED, "rows are left as they are"
 
 
 def test_a_dead_letter_whose_image_was_opened_since_the_listing_is_judged_by_the_row_of_now() -> None:
-    office = Office()
-    office.place(replace(FAILED, run=2), run=1)
-    assert [case.verdict for case in office.ls().cases] == [Verdict.SETTLED]
-    office.images.rows[FAILED.image_id] = FAILED
-    assert office.drop() == Counter(failed=1)
+    world = DeadLetterWorld()
+    world.place(replace(FAILED, run=2), run=1)
+    assert [case.verdict for case in world.ls().cases] == [Verdict.SETTLED]
+    world.images.rows[FAILED.image_id] = FAILED
+    assert world.drop() == Counter(failed=1)
 
 
 def test_a_case_can_be_described_without_an_explanation() -> None:
@@ -647,26 +649,26 @@ def test_a_case_can_be_described_without_an_explanation() -> None:
 
 
 def test_an_event_of_s3_is_a_dead_letter_of_its_image_by_the_row() -> None:
-    office = Office()
-    office.dead_letters.lying["upload"] = []
+    world = DeadLetterWorld()
+    world.dead_letters.messages["upload"] = []
     waiting = awaiting(tenant_id="acme")
-    office.images.rows[waiting.image_id] = waiting
+    world.images.rows[waiting.image_id] = waiting
     for _ in range(2):
-        office.dead_letters.lie_down("upload", event(upload_key(waiting.image_id)))
-    (case,) = office.ls(DeadLetterSelection(tenant_id="acme")).cases
+        world.dead_letters.add("upload", event(upload_key(waiting.image_id)))
+    (case,) = world.ls(DeadLetterSelection(tenant_id="acme")).cases
     assert (case.queue, case.verdict, len(case.dead_letters)) == ("upload", Verdict.WORKING, 2)
     assert case.message is not None and case.message.tenant_id == "acme"
-    assert office.ls(DeadLetterSelection(tenant_id="-")).cases == ()
+    assert world.ls(DeadLetterSelection(tenant_id="-")).cases == ()
 
 
 def test_events_whose_images_were_accepted_since_or_have_ended_are_settled_and_can_be_dropped() -> None:
-    office = Office()
-    office.dead_letters.lying["upload"] = []
+    world = DeadLetterWorld()
+    world.dead_letters.messages["upload"] = []
     done = replace(awaiting(), status=Status.DONE)
-    office.images.rows[done.image_id] = done
-    office.dead_letters.lie_down("upload", event(upload_key(done.image_id)))
-    assert [case.verdict for case in office.ls().cases] == [Verdict.SETTLED]
-    assert office.drop() == Counter(dropped=1)
+    world.images.rows[done.image_id] = done
+    world.dead_letters.add("upload", event(upload_key(done.image_id)))
+    assert [case.verdict for case in world.ls().cases] == [Verdict.SETTLED]
+    assert world.drop() == Counter(dropped=1)
 
 
 def test_events_of_s3_can_be_moved_back_as_a_whole() -> None:
@@ -677,139 +679,137 @@ def test_events_of_s3_can_be_moved_back_as_a_whole() -> None:
 
 
 def list_of_events(image: Image | None) -> DeadLetterListing:
-    office = Office()
-    office.dead_letters.lying["upload"] = []
+    world = DeadLetterWorld()
+    world.dead_letters.messages["upload"] = []
     if image is not None:
-        office.images.rows[image.image_id] = image
-    office.dead_letters.lie_down("upload", event(upload_key("0" * 26)))
-    return office.ls()
+        world.images.rows[image.image_id] = image
+    world.dead_letters.add("upload", event(upload_key("0" * 26)))
+    return world.ls()
 
 
-def with_an_unreadable_row(office: Office) -> DeadLetter:
+def with_an_unreadable_row(world: DeadLetterWorld) -> DeadLetter:
     """A dead letter of an image whose row a newer version has written, before all others."""
-    dead_letter = office.place(given_up(7))
-    office.images.unreadable[f"{7:026d}"] = office.images.rows.pop(f"{7:026d}")
+    dead_letter = world.place(given_up(7))
+    world.images.unreadable[f"{7:026d}"] = world.images.rows.pop(f"{7:026d}")
     return dead_letter
 
 
 @pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
-    office = Office()
-    dead_letter = with_an_unreadable_row(office)
-    office.place(FAILED)
-    bad, good = office.ls().cases
+    world = DeadLetterWorld()
+    dead_letter = with_an_unreadable_row(world)
+    world.place(FAILED)
+    bad, good = world.ls().cases
     assert (bad.verdict, bad.image, good.verdict) == (Verdict.UNREADABLE_ROW, None, Verdict.FAILED)
     assert bad.problem is not None and "deploy that version again" in bad.problem
     assert bad.error_code == "internal", "the dead letter explains itself all the same"
-    assert office.replay() == Counter(replayed=1, unreadable_row=1)
-    assert office.dead_letters.lying["slow"] == [dead_letter] and office.in_hand == set()
+    assert world.replay() == Counter(replayed=1, unreadable_row=1)
+    assert world.dead_letters.messages["slow"] == [dead_letter] and world.in_hand == set()
 
 
 @pytest.mark.guards("unreadable-dead-letter-isolated")
 def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
-    office = Office()
-    dead_letter = with_an_unreadable_row(office)
-    office.place(replace(FAILED, status=Status.DONE))
-    assert office.drop() == Counter(dropped=1, unreadable_row=1)
-    assert office.dead_letters.lying["slow"] == [dead_letter]
-    assert office.drop(force=True) == Counter(dropped=1)
+    world = DeadLetterWorld()
+    dead_letter = with_an_unreadable_row(world)
+    world.place(replace(FAILED, status=Status.DONE))
+    assert world.drop() == Counter(dropped=1, unreadable_row=1)
+    assert world.dead_letters.messages["slow"] == [dead_letter]
+    assert world.drop(force=True) == Counter(dropped=1)
 
 
 @pytest.mark.guards("unreadable-blocks-whole-redrive")
 def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
-    office = Office()
-    with_an_unreadable_row(office)
-    office.place(FAILED)
+    world = DeadLetterWorld()
+    with_an_unreadable_row(world)
+    world.place(FAILED)
     with pytest.raises(NotReplayable, match="newer version"):
-        office.move(FakeRedrives(office.dead_letters, office.lanes))
-    assert office.row(FAILED) == FAILED
+        world.move(FakeRedrives(world.dead_letters, world.lanes))
+    assert world.row(FAILED) == FAILED
 
 
 @pytest.mark.guards("isolated-dead-letter-version", case="attempts0")
 @pytest.mark.parametrize("attempts", [["one"], {"1": {}}, "one", 5])
 def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
-    office = Office()
-    dead_letter = office.place(FAILED)
+    world = DeadLetterWorld()
+    dead_letter = world.place(FAILED)
     told = json.dumps(json.loads(dead_letter.explanation or "") | {"attempts": attempts})
-    office.dead_letters.lying["slow"] = [replace(dead_letter, explanation=told)]
-    (case,) = office.ls().cases
+    world.dead_letters.messages["slow"] = [replace(dead_letter, explanation=told)]
+    (case,) = world.ls().cases
     assert (case.verdict, case.cause) == (Verdict.FAILED, "ZeroDivisionError")
 
 
 # ── Messages that did not verify ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def rejected(office: Office, message_id: str = "message-1", body: str | None = None) -> DeadLetter:
+def rejected(world: DeadLetterWorld, message_id: str = "message-1", body: str | None = None) -> DeadLetter:
     """The dead letter of a message that somebody made up about a failed image."""
     message = rejected_message(message_id, message_for(FAILED).model_dump_json() if body is None else body)
-    office.dead_letters.put_rejected(
-        "slow", message, explanation_of_rejection(VerificationFailure.FORGED, queue="slow")
-    )
-    return office.dead_letters.lying["slow"][-1]
+    world.dead_letters.put_rejected("slow", message, explanation_of_rejection(VerificationFailure.FORGED, queue="slow"))
+    return world.dead_letters.messages["slow"][-1]
 
 
 def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names() -> None:
-    office = Office()
-    office.images.rows[FAILED.image_id] = FAILED
-    rejected(office)
-    (case,) = office.ls().cases
+    world = DeadLetterWorld()
+    world.images.rows[FAILED.image_id] = FAILED
+    rejected(world)
+    (case,) = world.ls().cases
     assert (case.verdict, case.message, case.image, case.cause) == (Verdict.REJECTED, None, None, "forged")
     assert case.problem is not None and "it was altered or copied" in case.problem
-    assert office.ls(DeadLetterSelection(cause="forged")).cases == (case,)
-    assert office.ls(DeadLetterSelection(image_id=FAILED.image_id)).cases == ()
+    assert world.ls(DeadLetterSelection(cause="forged")).cases == (case,)
+    assert world.ls(DeadLetterSelection(image_id=FAILED.image_id)).cases == ()
 
 
 def test_a_message_that_was_rejected_twice_because_an_answer_was_lost_is_one_case() -> None:
-    office = Office()
+    world = DeadLetterWorld()
     for message_id in ("message-1", "message-2", "message-1"):
-        rejected(office, message_id)
-    assert [len(case.dead_letters) for case in office.ls().cases] == [2, 1]
+        rejected(world, message_id)
+    assert [len(case.dead_letters) for case in world.ls().cases] == [2, 1]
 
 
 def test_a_rejected_message_replays_nothing() -> None:
-    office = Office()
-    office.images.rows[FAILED.image_id] = FAILED
-    rejected(office)
-    assert office.replay() == Counter(rejected=1)
-    assert (office.row(FAILED), office.lanes.sent) == (FAILED, [])
+    world = DeadLetterWorld()
+    world.images.rows[FAILED.image_id] = FAILED
+    rejected(world)
+    assert world.replay() == Counter(rejected=1)
+    assert (world.row(FAILED), world.lanes.sent) == (FAILED, [])
 
 
 def test_a_rejected_message_is_dropped_by_force_alone() -> None:
-    office = Office()
-    rejected(office)
-    assert office.drop() == Counter(rejected=1)
-    assert office.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
-    assert office.dead_letters.lying["slow"] == []
+    world = DeadLetterWorld()
+    rejected(world)
+    assert world.drop() == Counter(rejected=1)
+    assert world.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
+    assert world.dead_letters.messages["slow"] == []
 
 
 @pytest.mark.guards("signatures-rejected-unmoved")
 def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
-    office = Office()
-    office.place(FAILED)
-    rejected(office)
-    redrives = FakeRedrives(office.dead_letters, office.lanes)
+    world = DeadLetterWorld()
+    world.place(FAILED)
+    rejected(world)
+    redrives = FakeRedrives(world.dead_letters, world.lanes)
     with pytest.raises(NotReplayable, match="which this stack has not sent"):
-        office.move(redrives)
-    assert (redrives.started, office.row(FAILED).run) == ([], 1)
+        world.move(redrives)
+    assert (redrives.started, world.row(FAILED).run) == ([], 1)
 
 
 @pytest.mark.guards("signatures-unsigned-unmoved")
 def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved() -> None:
-    office = Office()
-    office.images.rows[FAILED.image_id] = FAILED
-    office.dead_letters.lie_down("slow", message_for(FAILED).model_dump_json(), is_signed=False)
-    redrives = FakeRedrives(office.dead_letters, office.lanes)
+    world = DeadLetterWorld()
+    world.images.rows[FAILED.image_id] = FAILED
+    world.dead_letters.add("slow", message_for(FAILED).model_dump_json(), is_signed=False)
+    redrives = FakeRedrives(world.dead_letters, world.lanes)
     with pytest.raises(NotReplayable, match="from a version before signatures"):
-        office.move(redrives)
-    assert (redrives.started, office.row(FAILED).run) == ([], 1)
-    assert office.replay() == Counter(replayed=1)
-    assert [message.run for message in office.lanes.sent] == [2]
+        world.move(redrives)
+    assert (redrives.started, world.row(FAILED).run) == ([], 1)
+    assert world.replay() == Counter(replayed=1)
+    assert [message.run for message in world.lanes.sent] == [2]
 
 
 def test_the_archive_keeps_what_was_rejected_and_why() -> None:
-    office = Office()
-    dead_letter = rejected(office, body="made up")
-    office.archive_all(older_than_seconds=-1)
-    (document,) = office.archive.objects.values()
+    world = DeadLetterWorld()
+    dead_letter = rejected(world, body="made up")
+    world.archive_all(older_than_seconds=-1)
+    (document,) = world.archive.objects.values()
     assert (document["verdict"], document["body"]) == ("rejected", dead_letter.body)
     assert document["explanation"]["cause"] == "forged"

@@ -33,7 +33,7 @@ class Plane:
     lanes: Any = field(default_factory=FakeLanes)
     holds: Any = field(default_factory=FakeHolds)
     wake_ups: Any = field(default_factory=FakeWakeUps)
-    rejected: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={HOLD: []}))
+    rejected: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(messages={HOLD: []}))
     out_of_time: bool = False
 
     def hold(self, *entries: HeldMessage | str | Received) -> Holding:
@@ -307,7 +307,7 @@ def test_what_does_not_verify_is_set_aside_and_the_rest_is_held() -> None:
     holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)), forged(entry(3, 60)))
     assert (holding.failed, holding.held, holding.sent) == ({}, 1, 0)
     assert holding.rejected == {1: VerificationFailure.UNSIGNED, 2: VerificationFailure.UNSIGNED}
-    assert len(plane.rejected.lying[HOLD]) == 2
+    assert len(plane.rejected.messages[HOLD]) == 2
 
 
 def test_what_cannot_be_set_aside_comes_again() -> None:
@@ -322,10 +322,10 @@ def test_what_cannot_be_set_aside_comes_again() -> None:
 def test_without_time_left_what_is_rejected_comes_again() -> None:
     plane = Plane(out_of_time=True)
     holding = plane.hold(forged(entry(2, DAY)))
-    assert (list(holding.failed), plane.rejected.lying[HOLD]) == ([0], [])
+    assert (list(holding.failed), plane.rejected.messages[HOLD]) == ([0], [])
 
 
 def test_a_batch_of_the_state_machine_needs_no_signature() -> None:
     plane = Plane()
     assert plane.hold(unsigned(dead_letter_of(f"holds/x/{'0' * 40}.json.gz"))).failed == {}
-    assert plane.rejected.lying[HOLD] == []
+    assert plane.rejected.messages[HOLD] == []

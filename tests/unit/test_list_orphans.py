@@ -82,7 +82,7 @@ def test_what_is_too_young_in_any_version_is_counted_apart() -> None:
     (old, new) = orphaned(world, "old", "new")
     world.advance(TWO_DAYS - 1)
     assert (look(world).orphans, look(world).young) == (0, 2)
-    world.originals.lie_down(f"originals/{new}", PHOTO)
+    world.originals.add(f"originals/{new}", PHOTO)
     world.advance(1)
     found = look(world)
     assert (ids_of(found), found.young, found.without_row) == ({old}, 1, 2)
@@ -109,7 +109,7 @@ def test_objects_that_are_no_originals_are_told_and_no_orphans() -> None:
     world = a_world()
     keys = ["notes.txt", "originals/", "originals/NOT-AN-ID", f"originals/{'0' * 26}/copy", f"other/{'0' * 26}"]
     for key in keys:
-        world.originals.lie_down(key, b"x")
+        world.originals.add(key, b"x")
     world.advance(9 * DAY)
     found = look(world)
     assert (found.originals, found.orphans, found.foreign) == (0, 0, 5)
@@ -121,7 +121,7 @@ def test_the_versions_of_one_original_are_one_orphan_wherever_pages_end(page_siz
     world = a_world()
     ids = orphaned(world, *"abcde")
     for image_id in ids:
-        world.originals.lie_down(f"originals/{image_id}", PHOTO)
+        world.originals.add(f"originals/{image_id}", PHOTO)
     world.originals.hide(ids[:2])
     world.originals.hide(["7" * 26])
     world.originals.page_size = page_size

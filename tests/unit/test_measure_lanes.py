@@ -39,8 +39,8 @@ def test_each_lane_is_measured_by_itself() -> None:
     world.images.create(accepted_image(lane="fast", now=world.now - 42_000))
     failing = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)
     world.outcome_counts.add("slow", minute_of(world), failing + Outcomes(ended=20, given_up=10))
-    world.event_dead_letters.lie_down("usage", "{}")
-    world.dead_letters.lie_down("fast", "{}")
+    world.event_dead_letters.add("usage", "{}")
+    world.dead_letters.add("fast", "{}")
     found = measured(world)
     assert found.oldest_seconds == dict.fromkeys(LANES, 0.0) | {"fast": 42.0}
     assert found.failing_percent == dict.fromkeys(LANES, 0.0) | {"slow": 75.0}

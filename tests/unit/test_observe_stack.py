@@ -65,7 +65,7 @@ class Observed(World):
         row = given_up(number, bug=bug)
         self.images.rows[row.image_id] = row
         self.dead_letters.put("slow", message_for(row), {})
-        self.given_up.counts["slow"] = count(waiting=len(self.dead_letters.lying["slow"]))
+        self.given_up.counts["slow"] = count(waiting=len(self.dead_letters.messages["slow"]))
         return row.image_id
 
     def endpoint(self, place: int, **changes: Any) -> Endpoint:
@@ -222,7 +222,7 @@ def test_causes_of_dead_letters_are_read_again_when_their_numbers_change_or_afte
     world = Observed()
     world.give_up(1)
     before = world.look()
-    world.dead_letters.lying["slow"] = []  # what was counted is what counts
+    world.dead_letters.messages["slow"] = []  # what was counted is what counts
     world.advance(SAMPLE_SECONDS - 1)
     again = world.look(before)
     assert known(again.dead_letters) == known(before.dead_letters)

@@ -46,9 +46,9 @@ def test_an_orphan_goes_with_all_its_versions_and_everything_else_stays() -> Non
     world = a_world()
     kept = world.submit(PHOTO).image
     gone, hidden = orphaned(world, "a", "b")
-    world.originals.lie_down(f"originals/{gone}", b"older than the marker")
+    world.originals.add(f"originals/{gone}", b"older than the marker")
     world.originals.hide([hidden])
-    world.originals.lie_down("originals/notes.txt", b"x")
+    world.originals.add("originals/notes.txt", b"x")
     world.advance(3 * DAY)
     (young,) = orphaned(world, "c")
     removal = remove(world)

@@ -19,7 +19,7 @@ NOW = 1_795_251_600_000
 DAY = 24 * 3600
 
 
-class Office:
+class RotationWorld:
     """What an operator works with: tenants, a clock, and numbers that are never the same."""
 
     def __init__(self) -> None:
@@ -35,52 +35,52 @@ class Office:
 
 
 def test_the_new_key_may_do_the_same_and_the_old_one_ends_after_the_overlap() -> None:
-    office = Office()
-    _, old = create_key(office.ports, "acme", label="ci", scopes=("images:read",))
-    office.now += 30 * DAY * 1000
-    key, new, ending = rotate_key(office.ports, old.key_id, overlap_seconds=7 * DAY)
-    assert matches_key(key, office.tenants.keys[new.key_id]) and key_id_of(key) == new.key_id != old.key_id
+    world = RotationWorld()
+    _, old = create_key(world.ports, "acme", label="ci", scopes=("images:read",))
+    world.now += 30 * DAY * 1000
+    key, new, ending = rotate_key(world.ports, old.key_id, overlap_seconds=7 * DAY)
+    assert matches_key(key, world.tenants.keys[new.key_id]) and key_id_of(key) == new.key_id != old.key_id
     assert (new.tenant_id, new.label, new.scopes, new.expires_at) == ("acme", "ci", ("images:read",), None)
-    assert ending.expires_at == office.now + 7 * DAY * 1000
-    both = [office.tenants.keys[one.key_id] for one in (old, new)]
-    assert {one.state(office.now) for one in both} == {KeyState.ACTIVE}
-    assert [one.state(office.now + 7 * DAY * 1000) for one in both] == [KeyState.EXPIRED, KeyState.ACTIVE]
+    assert ending.expires_at == world.now + 7 * DAY * 1000
+    both = [world.tenants.keys[one.key_id] for one in (old, new)]
+    assert {one.state(world.now) for one in both} == {KeyState.ACTIVE}
+    assert [one.state(world.now + 7 * DAY * 1000) for one in both] == [KeyState.EXPIRED, KeyState.ACTIVE]
 
 
 def test_a_key_that_expires_earlier_keeps_its_end_and_is_followed_by_one_that_lives_as_long() -> None:
-    office = Office()
-    _, old = create_key(office.ports, "acme", label=None, lives_seconds=90 * DAY)
-    office.now += 89 * DAY * 1000
-    _, new, ending = rotate_key(office.ports, old.key_id, overlap_seconds=7 * DAY)
+    world = RotationWorld()
+    _, old = create_key(world.ports, "acme", label=None, lives_seconds=90 * DAY)
+    world.now += 89 * DAY * 1000
+    _, new, ending = rotate_key(world.ports, old.key_id, overlap_seconds=7 * DAY)
     assert ending.expires_at == NOW + 90 * DAY * 1000
-    assert new.expires_at == office.now + 90 * DAY * 1000
+    assert new.expires_at == world.now + 90 * DAY * 1000
 
 
 @pytest.mark.guards("key-rotation-of-active-only")
 @pytest.mark.parametrize("change", [{"revoked_at": NOW}, {"expires_at": NOW}])
 def test_a_key_that_opens_nothing_is_not_replaced(change: dict[str, int]) -> None:
-    office = Office()
-    _, old = create_key(office.ports, "acme", label=None)
-    office.tenants.keys[old.key_id] = replace(old, **change)  # type: ignore[arg-type]
+    world = RotationWorld()
+    _, old = create_key(world.ports, "acme", label=None)
+    world.tenants.keys[old.key_id] = replace(old, **change)  # type: ignore[arg-type]
     with pytest.raises(KeyNotActive):
-        rotate_key(office.ports, old.key_id, overlap_seconds=DAY)
-    assert len(office.tenants.keys) == 1
+        rotate_key(world.ports, old.key_id, overlap_seconds=DAY)
+    assert len(world.tenants.keys) == 1
 
 
 @pytest.mark.parametrize("key_id", ["00000000", "no id"])
 def test_a_key_that_is_not_there_is_not_replaced(key_id: str) -> None:
     with pytest.raises(UnknownKey):
-        rotate_key(Office().ports, key_id, overlap_seconds=DAY)
+        rotate_key(RotationWorld().ports, key_id, overlap_seconds=DAY)
 
 
 def test_a_rotation_that_ends_half_way_leaves_the_old_key_as_it_was() -> None:
-    office = Office()
-    _, old = create_key(office.ports, "acme", label=None)
+    world = RotationWorld()
+    _, old = create_key(world.ports, "acme", label=None)
 
     def unavailable(*_: object) -> None:
         raise Retryable("changing the tenants: timeout")
 
-    office.tenants.expire_key = unavailable  # type: ignore[method-assign, assignment]
+    world.tenants.expire_key = unavailable  # type: ignore[method-assign, assignment]
     with pytest.raises(Retryable):
-        rotate_key(office.ports, old.key_id, overlap_seconds=DAY)
-    assert office.tenants.keys[old.key_id] == old
+        rotate_key(world.ports, old.key_id, overlap_seconds=DAY)
+    assert world.tenants.keys[old.key_id] == old

@@ -38,7 +38,7 @@ PARTS = {"secret": "s" * 64, "queue": "slow", "group": "acme", "body": "{}"}
 def check(
     message: Received, *, queue: str = "slow", keys: FakeSecret = KEYS, dead_letters: FakeDeadLetters | None = None
 ) -> VerificationFailure | None:
-    rejected = FakeDeadLetters(lying={queue: []}) if dead_letters is None else dead_letters
+    rejected = FakeDeadLetters(messages={queue: []}) if dead_letters is None else dead_letters
     return check_message(CheckPorts(message_keys=keys, rejected_messages=rejected), queue, message)
 
 
@@ -193,7 +193,7 @@ def test_after_the_first_key_nothing_comes_without_a_signature() -> None:
 def test_a_message_that_does_not_verify_becomes_a_dead_letter_that_says_why() -> None:
     dead_letters = FakeDeadLetters()
     assert check(unsigned('{"any": "thing"}'), dead_letters=dead_letters) is VerificationFailure.UNSIGNED
-    (dead_letter,) = dead_letters.lying["slow"]
+    (dead_letter,) = dead_letters.messages["slow"]
     assert json.loads(dead_letter.body) == {
         "v": 1,
         "rejected": '{"any": "thing"}',
@@ -212,7 +212,7 @@ def test_a_message_that_does_not_verify_becomes_a_dead_letter_that_says_why() ->
 def test_a_genuine_message_makes_no_dead_letter() -> None:
     dead_letters = FakeDeadLetters()
     assert check(GENUINE, dead_letters=dead_letters) is None
-    assert dead_letters.lying["slow"] == []
+    assert dead_letters.messages["slow"] == []
 
 
 @pytest.mark.parametrize("mistrust", VerificationFailure)
@@ -228,7 +228,7 @@ def test_every_reason_is_explained(mistrust: VerificationFailure) -> None:
         VerificationFailure.MOVED_BACK: unsigned(rejected_message("message-0", "any").model_dump_json()),
     }[mistrust]
     assert check(message, dead_letters=dead_letters) is mistrust
-    (dead_letter,) = dead_letters.lying["slow"]
+    (dead_letter,) = dead_letters.messages["slow"]
     explanation = json.loads(dead_letter.explanation or "")
     assert explanation["cause"] == mistrust
     assert explanation["message"].endswith("No row was read or changed for it.")
@@ -257,4 +257,4 @@ def test_if_no_key_can_be_read_the_message_comes_again_and_makes_no_dead_letter(
     for message in (GENUINE, replace(GENUINE, signature=None)):
         with pytest.raises(Retryable):
             check(message, keys=FakeSecret(is_down=True), dead_letters=dead_letters)
-    assert dead_letters.lying["slow"] == []
+    assert dead_letters.messages["slow"] == []

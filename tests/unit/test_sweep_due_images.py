@@ -400,14 +400,14 @@ def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
     world = World()
     image_id = given_up(world)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    (dead_letter,) = world.dead_letters.lying["slow"]
+    (dead_letter,) = world.dead_letters.messages["slow"]
     assert dead_letter.body == message_for(world.row(image_id)).model_dump_json()
     explanation = json.loads(dead_letter.explanation or "")
     assert (explanation["image_id"], explanation["cause"]) == (image_id, "internal")
     world.advance(LAST_MESSAGE_SECONDS)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     assert (world.row(image_id).dead_letter, world.row(image_id).due_at) == (DeadLetterState.KEPT, None)
-    assert world.dead_letters.lying["slow"] == [dead_letter] and world.dead_letters.hidden == set()
+    assert world.dead_letters.messages["slow"] == [dead_letter] and world.dead_letters.hidden == set()
 
 
 @pytest.mark.guards("dead-letters-sqs-own-removed")
@@ -415,12 +415,11 @@ def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -
     world = World()
     image_id = given_up(world)
     raw = [
-        world.dead_letters.lie_down("slow", message_for(world.row(image_id)).model_dump_json()).message_id
-        for _ in range(2)
+        world.dead_letters.add("slow", message_for(world.row(image_id)).model_dump_json()).message_id for _ in range(2)
     ]
-    others = [world.dead_letters.lie_down("slow", body) for body in ("not a message of ours", "{}")]
+    others = [world.dead_letters.add("slow", body) for body in ("not a message of ours", "{}")]
     world.sweep()
-    *left, dead_letter = world.dead_letters.lying["slow"]
+    *left, dead_letter = world.dead_letters.messages["slow"]
     assert left == others and dead_letter.explanation is not None and dead_letter.message_id not in raw
 
 
@@ -432,7 +431,7 @@ def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other() -> No
     world.sweep()
     world.images.rows[image_id] = owing
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    assert len(world.dead_letters.lying["slow"]) == 1
+    assert len(world.dead_letters.messages["slow"]) == 1
 
 
 @pytest.mark.guards("dead-letters-second-look")
@@ -440,18 +439,18 @@ def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays
     world = World()
     image_id = given_up(world)
     world.sweep()
-    (dead_letter,) = world.dead_letters.lying["slow"]
-    world.dead_letters.lie_down("slow", dead_letter.body)
+    (dead_letter,) = world.dead_letters.messages["slow"]
+    world.dead_letters.add("slow", dead_letter.body)
     world.advance(LAST_MESSAGE_SECONDS)
     world.sweep()
-    assert world.dead_letters.lying["slow"] == [dead_letter]
+    assert world.dead_letters.messages["slow"] == [dead_letter]
 
     dropped = given_up(world)
     world.sweep()
-    world.dead_letters.lying["slow"].clear()
+    world.dead_letters.messages["slow"].clear()
     world.advance(LAST_MESSAGE_SECONDS)
     world.sweep()
-    assert world.dead_letters.lying["slow"] == [] and world.row(dropped).dead_letter is DeadLetterState.KEPT
+    assert world.dead_letters.messages["slow"] == [] and world.row(dropped).dead_letter is DeadLetterState.KEPT
     assert world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
@@ -461,11 +460,11 @@ def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() ->
     image_id = given_up(world)
     owing = world.row(image_id)
     world.sweep()
-    (earlier,) = world.dead_letters.lying["slow"]
+    (earlier,) = world.dead_letters.messages["slow"]
     world.images.rows[image_id] = replace(owing, run=2)
     world.sweep()
-    assert [read_message(dead_letter.body).run for dead_letter in world.dead_letters.lying["slow"]] == [1, 2]
-    assert world.dead_letters.lying["slow"][0] == earlier
+    assert [read_message(dead_letter.body).run for dead_letter in world.dead_letters.messages["slow"]] == [1, 2]
+    assert world.dead_letters.messages["slow"][0] == earlier
 
 
 @pytest.mark.guards("dead-letters-sweep-lost-answer")
@@ -494,22 +493,24 @@ def test_a_dead_letter_that_an_operator_holds_is_waited_for() -> None:
     world.dead_letters.give_back(held.dead_letters)
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    assert len(world.dead_letters.lying["slow"]) == 1
+    assert len(world.dead_letters.messages["slow"]) == 1
 
 
 def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
     world = World()
     image_id = given_up(world)
     world.sweep()
-    (dead_letter,) = world.dead_letters.lying["slow"]
-    world.dead_letters.lie_down("slow", dead_letter.body)
+    (dead_letter,) = world.dead_letters.messages["slow"]
+    world.dead_letters.add("slow", dead_letter.body)
     world.advance(LAST_MESSAGE_SECONDS)
     hidden = world.dead_letters.take("slow", 10)  # received by a sweep to which the answer never came
     assert world.sweep().outcomes == Counter(dead_letter_owed=1)
     world.dead_letters.give_back(hidden.dead_letters)
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    assert world.dead_letters.lying["slow"] == [dead_letter] and world.row(image_id).dead_letter is DeadLetterState.KEPT
+    assert (
+        world.dead_letters.messages["slow"] == [dead_letter] and world.row(image_id).dead_letter is DeadLetterState.KEPT
+    )
 
 
 @pytest.mark.guards("dead-letters-placed-once")
@@ -527,7 +528,7 @@ def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> Non
     world.dead_letters.put = put
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
-    assert len(world.dead_letters.lying["slow"]) == 1
+    assert len(world.dead_letters.messages["slow"]) == 1
 
 
 @pytest.mark.guards("sweeper-original-removed", "sweeper-outputs-removed")

@@ -256,9 +256,9 @@ def test_every_other_alarm_and_its_end_warn() -> None:
 
 def test_no_alarm_of_the_incident_waits_for_somebody_to_clear_it() -> None:
     # One that stayed on would hide the next incident: what lies somewhere until it is dealt with only warns.
-    lying = {"ApproximateNumberOfMessagesVisible", "OldestDeadLetterSeconds"}
+    of_dead_letters = {"ApproximateNumberOfMessagesVisible", "OldestDeadLetterSeconds"}
     silent = [alarm for alarm in ALARMS.values() if "AlarmActions" not in alarm]
-    assert not {metric["MetricName"] for alarm in silent for metric in metrics_of(alarm).values()} & lying
+    assert not {metric["MetricName"] for alarm in silent for metric in metrics_of(alarm).values()} & of_dead_letters
 
 
 def test_there_are_at_most_22_alarms() -> None:

@@ -232,7 +232,7 @@ def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_dea
     assert (image.status, image.attempt, image.dead_letter) == (Status.FAILED, 1, DeadLetterState.OWED)
     assert image.error is not None and (image.error.code, image.error.retryable) == ("original_missing", False)
     world.sweep()
-    (dead_letter,) = world.dead_letters.lying["slow"]
+    (dead_letter,) = world.dead_letters.messages["slow"]
     explanation = explanation_in(dead_letter.explanation)
     assert explanation is not None and explanation["cause"] == "original_missing"
     assert [attempt["error_type"] for attempt in explanation["attempts"]] == ["OriginalMissing"]

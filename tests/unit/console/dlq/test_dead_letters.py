@@ -24,7 +24,7 @@ from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import accepted_image
 from tests.unit.console.conftest import Run
-from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up, rejected
+from tests.unit.test_dead_letters import DAY, REFUSED, DeadLetterWorld, given_up, rejected
 from tests.unit.test_image import NOW
 
 QUEUES = ", ".join(LANES)
@@ -37,7 +37,7 @@ class FakeStack:
     """A deployed stack over the fakes."""
 
     audit: Trail = field(default_factory=trail_of)
-    office: Office = field(default_factory=Office)
+    world: DeadLetterWorld = field(default_factory=DeadLetterWorld)
     name: str = "shop"
     region: str = "eu-west-1"
     is_local: bool = False
@@ -46,9 +46,9 @@ class FakeStack:
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __post_init__(self) -> None:
-        self.images, self.lanes = self.office.images, self.office.lanes
-        self.dead_letters, self.archive, self.clock = self.office.dead_letters, self.office.archive, self.office.clock
-        self.redrives = FakeRedrives(self.office.dead_letters, self.office.lanes, per_look=100)
+        self.images, self.lanes = self.world.images, self.world.lanes
+        self.dead_letters, self.archive, self.clock = self.world.dead_letters, self.world.archive, self.world.clock
+        self.redrives = FakeRedrives(self.world.dead_letters, self.world.lanes, per_look=100)
 
     def chosen(self, name: str | None) -> tuple[str, ...]:
         return self.dead_letters.queues if name is None else (name,)
@@ -68,10 +68,10 @@ def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
 
 
 def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED, explained=False)
-    stack.office.place(FAILED)
-    stack.office.place(replace(given_up(3), status=Status.DONE))
-    stack.office.dead_letters.lie_down("fast", "no message")
+    stack.world.place(FAILED, explained=False)
+    stack.world.place(FAILED)
+    stack.world.place(replace(given_up(3), status=Status.DONE))
+    stack.world.dead_letters.add("fast", "no message")
     lines = run("dlq", "ls").stdout.splitlines()
     assert lines[0] == f"4 dead letters of 3 runs in {QUEUES}: 1 to replay, 1 settled, 1 unreadable."
     assert lines[2].split() == ["image", "lane", "cause", "verdict", "attempts", "age", "tenant", "letters"]
@@ -84,7 +84,7 @@ def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, 
 
 
 def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
+    stack.world.place(FAILED)
     shown = run("dlq", "ls", "--cause", "ZeroDivisionError", "--tenant", "default").stdout
     assert "./darkroom dlq replay --cause ZeroDivisionError --tenant default --stack shop" in shown
     shown = run("dlq", "ls", "--cause", "internal", "--verdict", "failed").stdout
@@ -93,20 +93,20 @@ def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -
 
 
 def test_a_dead_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
+    stack.world.place(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
     assert "SQS deletes the oldest in 1 d 0 h; keep a copy: ./darkroom dlq archive" in run("dlq", "ls").stdout
 
 
 def test_a_listing_that_is_not_whole_says_so(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
-    stack.office.place(LOST)
+    stack.world.place(FAILED)
+    stack.world.place(LOST)
     assert "That is not all: of about 2 dead letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
-    stack.office.dead_letters.take("slow", 1)
+    stack.world.dead_letters.take("slow", 1)
     assert "About 1 more are hidden by another reader" in run("dlq", "ls").stdout
 
 
 def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
+    stack.world.place(FAILED)
     document = json.loads(run("dlq", "ls", "--json").stdout)
     (case,) = document["cases"]
     assert document["queues"] == dict.fromkeys(LANES, 0) | {"slow": 1}
@@ -115,7 +115,7 @@ def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: 
 
 
 def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
+    stack.world.place(FAILED)
     shown = run("dlq", "show", FAILED.image_id).stdout
     assert shown.startswith(f"{FAILED.image_id}: ZeroDivisionError; its image was given up, and can be replayed.")
     for text in ("ZeroDivisionError: a bug", "  boom", "request r", "failed, run 1, attempt 5"):
@@ -127,7 +127,7 @@ def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: 
 def test_an_unreadable_dead_letter_is_shown_by_its_message_id_and_cannot_move_the_cursor(
     run: Run, stack: FakeStack
 ) -> None:
-    dead_letter = stack.office.dead_letters.lie_down("fast", "\x1b[2Jno message")
+    dead_letter = stack.world.dead_letters.add("fast", "\x1b[2Jno message")
     result = run("dlq", "show", dead_letter.message_id)
     assert "not a version 1 message" in result.stdout and "\x1b" not in result.stdout
     assert json.loads(run("dlq", "show", dead_letter.message_id, "--json").stdout)[0]["body"] == dead_letter.body
@@ -184,7 +184,7 @@ def test_what_was_given_up_is_listed_and_explained_before_the_sweeper_has_placed
 
 @pytest.mark.guards("dlq-list-each-case-once")
 def test_what_sqs_made_a_dead_letter_of_meanwhile_is_listed_once(run: Run, stack: FakeStack) -> None:
-    stack.office.place(owed(1), explained=False)
+    stack.world.place(owed(1), explained=False)
     listed = run("dlq", "ls").stdout
     assert listed.startswith("1 dead letter") and "still coming" not in listed
 
@@ -212,15 +212,15 @@ def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dea
 
 @pytest.mark.guards("dlq-list-hidden-not-none")
 def test_dead_letters_that_another_reader_hides_are_not_said_to_be_none(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
-    stack.office.dead_letters.take("slow", 1)
+    stack.world.place(FAILED)
+    stack.world.dead_letters.take("slow", 1)
     told = run("dlq", "ls").stdout
     assert told.startswith(f"No dead letter in {QUEUES} can be seen at this moment.\nAbout 1 more are hidden")
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
-    stack.office.dead_letters.lie_down("fast", "no message")
+    stack.world.place(FAILED)
+    stack.world.dead_letters.add("fast", "no message")
     before = dict(stack.images.rows)
     result = run("dlq", "replay", "--rate", "20")
     assert result.stdout.startswith(f"Would replay 1 image of 2 dead letters in {QUEUES}. Nothing was changed.")
@@ -250,8 +250,8 @@ def test_a_refused_image_is_not_replayed_and_the_reason_is_told(run: Run, stack:
 
 
 def test_a_whole_lane_is_replayed_by_a_move(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
-    stack.office.place(LOST)
+    stack.world.place(FAILED)
+    stack.world.place(LOST)
     assert "./darkroom dlq replay --lane slow --all --yes" in run("dlq", "replay", "--all", "--lane", "slow").stdout
     assert stack.redrives.started == []
     shown = run("dlq", "replay", "--all", "--lane", "slow", "--yes").stdout
@@ -261,15 +261,15 @@ def test_a_whole_lane_is_replayed_by_a_move(run: Run, stack: FakeStack) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--yes"]])
 def test_a_lane_that_a_move_would_harm_is_not_moved(run: Run, stack: FakeStack, more: list[str]) -> None:
-    stack.office.dead_letters.lie_down("slow", "no message")
+    stack.world.dead_letters.add("slow", "no message")
     result = run("dlq", "replay", "--all", *more)
     assert result.exit_code == 1
     assert "drop those first, or leave --all out" in result.stderr
 
 
 def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
-    stack.office.place(replace(given_up(3), status=Status.DONE))
+    stack.world.place(FAILED)
+    stack.world.place(replace(given_up(3), status=Status.DONE))
     told = run("dlq", "drop").stdout
     assert told.startswith(f"Would drop 1 dead letter of 2 in {QUEUES}. Nothing was changed.")
     assert "1 to replay: these stay. --force drops them too." in told
@@ -281,8 +281,8 @@ def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: Fa
 
 
 def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
-    stack.office.place(LOST)
+    stack.world.place(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
+    stack.world.place(LOST)
     assert "Would archive 1 dead letter of 2: older than 12d." in run("dlq", "archive").stdout
     assert stack.archive.objects == {}
     done = run("dlq", "archive", "--yes").stdout
@@ -290,16 +290,16 @@ def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None
 
 
 def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
-    stack.office.place(LOST)
-    remove = stack.office.dead_letters.remove
+    stack.world.place(FAILED)
+    stack.world.place(LOST)
+    remove = stack.world.dead_letters.remove
 
     def fails_at_the_second(dead_letter: Any) -> None:
-        if len(stack.office.dead_letters.lying["slow"]) == 1:
+        if len(stack.world.dead_letters.messages["slow"]) == 1:
             raise ApiError("AWS did not answer")
         remove(dead_letter)
 
-    stack.office.dead_letters.remove = fails_at_the_second  # type: ignore[method-assign]
+    stack.world.dead_letters.remove = fails_at_the_second  # type: ignore[method-assign]
     result = run("dlq", "replay", "--yes")
     assert result.exit_code == 1
     assert "so far: 2 replayed" in result.stderr and "AWS did not answer" in result.stderr
@@ -336,7 +336,7 @@ BATCH = json.dumps(
 
 
 def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: Run, stack: FakeStack) -> None:
-    dead_letter = stack.office.dead_letters.lie_down("slow", BATCH)
+    dead_letter = stack.world.dead_letters.add("slow", BATCH)
     listed = run("dlq", "ls").stdout
     assert listed.startswith(f"1 dead letter in {QUEUES}: 1 of batches to wake again.")
     assert "Batches, fixed:" in listed and "./darkroom dlq replay --all --lane hold --stack shop" in listed
@@ -348,11 +348,11 @@ def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: 
     assert stack.redrives.batches == []
     assert "1 batch of scheduled images would wake again." in run("dlq", "replay", "--all").stdout
     assert run("dlq", "replay", "--all", "--yes").exit_code == 0
-    assert (stack.redrives.batches, stack.office.dead_letters.lying["slow"]) == ([BATCH], [])
+    assert (stack.redrives.batches, stack.world.dead_letters.messages["slow"]) == ([BATCH], [])
 
 
 def test_a_message_that_did_not_verify_is_shown_with_its_reason_and_what_to_do(run: Run, stack: FakeStack) -> None:
-    dead_letter = rejected(stack.office)
+    dead_letter = rejected(stack.world)
     listed = run("dlq", "ls").stdout
     assert listed.startswith(f"1 dead letter in {QUEUES}: 1 rejected.")
     assert "forged" in listed and "./darkroom dlq drop --verdict rejected --force --stack shop" in listed
@@ -362,19 +362,19 @@ def test_a_message_that_did_not_verify_is_shown_with_its_reason_and_what_to_do(r
     moved = run("dlq", "replay", "--all", "--yes")
     assert moved.exit_code == 1 and "which this stack has not sent" in moved.stderr
     assert run("dlq", "drop", "--verdict", "rejected", "--force", "--yes").exit_code == 0
-    assert stack.office.dead_letters.lying["slow"] == []
+    assert stack.world.dead_letters.messages["slow"] == []
 
 
 @pytest.mark.parametrize("change", [{"v": 2}, {"batch": "originals/x"}, {"batch": 5}])
 def test_what_only_looks_like_a_dead_letter_of_a_batch_is_unreadable(
     run: Run, stack: FakeStack, change: dict[str, Any]
 ) -> None:
-    stack.office.dead_letters.lie_down("slow", json.dumps(json.loads(BATCH) | change))
+    stack.world.dead_letters.add("slow", json.dumps(json.loads(BATCH) | change))
     assert "1 unreadable" in run("dlq", "ls").stdout
 
 
 def test_a_dead_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack: FakeStack) -> None:
-    stack.office.place(FAILED)
+    stack.world.place(FAILED)
     stack.images.unreadable[FAILED.image_id] = stack.images.rows.pop(FAILED.image_id)
     listed = run("dlq", "ls").stdout
     assert "1 of unreadable rows" in listed and "Unreadable rows:  ./darkroom doctor --stack shop" in listed
@@ -387,9 +387,9 @@ def test_a_dead_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack:
 def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
     run: Run, stack: FakeStack, attempt: dict[str, Any]
 ) -> None:
-    stack.office.images.rows[FAILED.image_id] = FAILED
+    stack.world.images.rows[FAILED.image_id] = FAILED
     told = json.dumps({"v": 1, "attempts": [attempt]})
-    stack.office.dead_letters.lie_down("slow", message_for(FAILED).model_dump_json(), told)
+    stack.world.dead_letters.add("slow", message_for(FAILED).model_dump_json(), told)
     assert run("dlq", "show", FAILED.image_id).exit_code == 0
 
 
@@ -431,7 +431,7 @@ def test_one_defect_is_replayed_by_its_fingerprint_or_by_that_of_an_earlier_vers
         cause = Cause(error_type="KeyError", message="m", stack=code)
         attempts = (Attempt(run=1, number=5, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
         image = replace(given_up(number), attempts=attempts)
-        stack.office.place(image)
+        stack.world.place(image)
         return image
 
     mine, other = failed(1, "_develop"), failed(2, "_store")
@@ -465,7 +465,7 @@ def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guil
         for number, cause in enumerate(causes, start=1)
     )
     image = replace(given_up(1), attempts=attempts)
-    stack.office.place(image)
+    stack.world.place(image)
     shown = run("dlq", "show", image.image_id).stdout
     heads = [line.partition("  ")[0] for line in shown.splitlines() if line.startswith("attempt")]
     assert heads == ["attempts 1 to 2", "attempt 3", "attempt 4", "attempt 5"]
@@ -545,7 +545,7 @@ def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_
         "began_at": None,
         "not_before": rfc3339(now + 40_000),
     }
-    stack.office.place(FAILED)
+    stack.world.place(FAILED)
     (case,) = json.loads(run("dlq", "show", FAILED.image_id, "--json").stdout)
     assert told.keys() - {"retry"} == case.keys()
 

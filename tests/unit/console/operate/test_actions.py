@@ -75,7 +75,7 @@ def test_a_drop_says_which_letters_would_go_and_takes_only_those_that_are_settle
     told = act(fresh, "drop", dry_run=True, force=True)
     assert (told["count"], len(told["ids"])) == (1, 1)
     act(fresh, "drop", force=True)
-    assert not fresh.world.dead_letters.lying["slow"]
+    assert not fresh.world.dead_letters.messages["slow"]
 
 
 def test_a_redo_of_what_is_not_done_is_not_complete_and_says_why(fresh: FakeStack) -> None:
@@ -153,7 +153,7 @@ def test_nothing_is_done_while_the_audit_log_is_silent(fresh: FakeStack) -> None
     for action, body in (("replay", {}), ("drop", {"force": True}), ("revoke_key", {"key": key_id})):
         with pytest.raises(ApiError, match="the audit log"):
             act(fresh, action, **body)
-    assert fresh.images.rows[failed].run == 1 and fresh.world.dead_letters.lying["slow"]
+    assert fresh.images.rows[failed].run == 1 and fresh.world.dead_letters.messages["slow"]
     assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.ACTIVE
 
 
@@ -208,7 +208,7 @@ def test_nothing_is_done_by_a_page_that_only_reads_and_it_says_how_it_could(fres
     assert (refused.value.status, refused.value.code) == (403, "read_only")
     assert "./darkroom operate --write --stack shop" in refused.value.detail
     assert before == (fresh.images.rows, fresh.tenants.tenants, fresh.tenants.keys)
-    assert fresh.world.dead_letters.lying["slow"]
+    assert fresh.world.dead_letters.messages["slow"]
 
 
 def test_a_page_that_only_reads_is_told_so_over_http_and_may_ask_what_would_be(reading: Served) -> None:

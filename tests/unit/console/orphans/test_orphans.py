@@ -37,7 +37,7 @@ class FakeStack:
         self.images, self.original_versions, self.clock = self.world.images, self.world.originals, self.world.clock
 
     @property
-    def lying(self) -> int:
+    def kept_originals(self) -> int:
         return len(self.world.originals.kept)
 
 
@@ -61,7 +61,7 @@ def test_a_bucket_in_order_is_said_in_one_line(run: Run, stack: FakeStack) -> No
 def test_orphans_are_listed_with_their_weight_and_age_and_what_to_type_next(run: Run, stack: FakeStack) -> None:
     stack.world.submit(PHOTO)
     (orphan,) = orphaned(stack.world, "a")
-    stack.world.originals.lie_down("notes.txt", b"x")
+    stack.world.originals.add("notes.txt", b"x")
     stack.world.advance(3 * DAY)
     orphaned(stack.world, "b")
     lines = run("orphans", "ls").stdout.splitlines()
@@ -112,7 +112,7 @@ def test_they_are_removed_when_told_to(run: Run, stack: FakeStack) -> None:
     result = run("orphans", "remove", "--yes")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == f"Removed 2 originals, {2 * len(PHOTO) / 1000:.1f} KB, with all their versions.\n"
-    assert stack.lying == 1
+    assert stack.kept_originals == 1
 
 
 @pytest.mark.parametrize("age", ["59m", "0s", "soon", "2"])
@@ -134,9 +134,9 @@ def test_what_a_table_seems_to_have_lost_is_not_removed_without_a_word_for_the_t
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "error: 2 of 2 originals have no row" in refused.stderr and again in refused.stderr
     assert f"Do it:  {again}\n" in run("orphans", "remove", "--table-is-whole").stdout
-    assert stack.lying == 2
+    assert stack.kept_originals == 2
     assert run("orphans", "remove", "--table-is-whole", "--yes").exit_code == 0
-    assert stack.lying == 0
+    assert stack.kept_originals == 0
 
 
 def test_what_has_got_a_row_meanwhile_is_reported(run: Run, stack: FakeStack) -> None:
@@ -173,7 +173,7 @@ def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, 
     assert f"For the rest:  ./darkroom orphans remove{TARGET} --yes" in result.stderr
     assert "hidden\n" in run("orphans", "ls").stdout
     assert run("orphans", "remove", "--yes").exit_code == 0
-    assert stack.lying == 1
+    assert stack.kept_originals == 1
 
 
 def test_a_failure_midway_reports_how_far_it_came(run: Run, stack: FakeStack) -> None:

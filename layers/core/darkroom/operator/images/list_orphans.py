@@ -152,8 +152,8 @@ class _Foreign:
 
 def _of_images(ports: ListOrphansPorts, foreign: _Foreign) -> Iterator[Orphan]:
     """Each original as the orphan that it would be; what is none is counted in `foreign`."""
-    for lying in _objects(ports):
-        versions = tuple(version for version in lying if not version.is_marker)
+    for versions_of_key in _objects(ports):
+        versions = tuple(version for version in versions_of_key if not version.is_marker)
         if not versions:
             continue  # a delete marker on nothing takes no space, and a lifecycle rule removes it
         image_id = versions[0].image_id
@@ -163,7 +163,7 @@ def _of_images(ports: ListOrphansPorts, foreign: _Foreign) -> Iterator[Orphan]:
         yield Orphan(
             image_id=image_id,
             versions=versions,
-            markers=tuple(version for version in lying if version.is_marker),
+            markers=tuple(version for version in versions_of_key if version.is_marker),
         )
 
 
