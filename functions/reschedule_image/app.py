@@ -13,7 +13,7 @@ from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.requests import json_body
 from darkroom.http.kernel.responses import json_response
 from darkroom.http.kernel.router import AnswerMetrics, Response
-from darkroom.http.kernel.timetables import read_reschedule
+from darkroom.http.schedules.reschedules import read_reschedule
 from darkroom.http.schedules.routes import PATCH_IMAGE
 from darkroom.http.tenants.protection import protected
 from darkroom.operations.schedules.reschedule_image import reschedule_image

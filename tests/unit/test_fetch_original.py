@@ -16,12 +16,13 @@ from darkroom.domain.images.service_level import GIVEN_UP
 from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS
 from darkroom.domain.imports.fetch import MAX_FETCHES, Unfetched
 from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
+from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.http.images.request_models import MAX_ORDER_BYTES
-from darkroom.http.imports.fetches import InvalidFetch, read_fetch
+from darkroom.http.imports.fetches import read_fetch
 from darkroom.operations.imports.fetch_original import Fetching
 from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
 from darkroom.operator.images.redo_image import RedoImagePorts, redo_image
@@ -605,6 +606,6 @@ def test_a_withdrawn_row_is_no_ones_business() -> None:
     ],
 )
 def test_a_request_that_is_none_is_refused_by_field(body: bytes, told: str) -> None:
-    with pytest.raises(InvalidFetch, match=told) as refusal:
+    with pytest.raises(InvalidFields, match=told) as refusal:
         read_fetch(body)
     assert refusal.value.code == "invalid_fetch"

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.images.request_models import MAX_ORDER_BYTES
-from darkroom.http.uploads.announcements import InvalidUpload, read_announcement
+from darkroom.http.uploads.announcements import read_announcement
 
 SHA256 = "ab" * 32
 PLAIN = {"bytes": 5_000_000, "sha256": SHA256}
@@ -85,7 +86,7 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
     ],
 )
 def test_errors_are_reported_by_field(body: bytes, field: str, message: str) -> None:
-    with pytest.raises(InvalidUpload) as refusal:
+    with pytest.raises(InvalidFields) as refusal:
         read_announcement(body)
     (problem,) = refusal.value.problems
     assert problem.field == field

@@ -8,7 +8,8 @@ import pytest
 
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.schedules.schedule import Timetable
-from darkroom.http.kernel.timetables import MAX_RESCHEDULE_BYTES, read_reschedule, read_timetable
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom.http.schedules.reschedules import MAX_RESCHEDULE_BYTES, read_reschedule
 
 DAY = 24 * 3600 * 1000
 

@@ -2,7 +2,7 @@
 openapi.json describes them by the same."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -61,18 +61,15 @@ class OrderFields(TypedDict):
 
 
 class RequestReader[Request]:
-    """Reads requests of type `kind`, a TypedDict, in a body's JSON. `refusal` makes the error of what is wrong with
-    one, by field, in which `body` names the whole document; `patterns` say in words what a field's pattern asks for."""
+    """Reads requests of type `kind`, a TypedDict, in a body's JSON. What is wrong with one is refused with `code` and
+    `sentence`, by field, where `body` names the whole document; `patterns` say in words what a field's pattern asks
+    for."""
 
     def __init__(
-        self,
-        kind: type[Request],
-        refusal: Callable[[tuple[FieldProblem, ...]], InvalidFields],
-        *,
-        patterns: Mapping[str, str] | None = None,
+        self, kind: type[Request], *, code: str, sentence: str, patterns: Mapping[str, str] | None = None
     ) -> None:
         self._kind = kind
-        self._refusal, self._patterns = refusal, patterns
+        self._code, self._sentence, self._patterns = code, sentence, patterns
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Request]:
@@ -81,16 +78,19 @@ class RequestReader[Request]:
         return TypeAdapter(self._kind)
 
     def read(self, body: bytes) -> Request:
-        """The request. Raises the refusal."""
+        """The request. Raises InvalidFields."""
         if len(body) > MAX_ORDER_BYTES:
             message = f"has {excess_in_words(len(body), MAX_ORDER_BYTES)} are allowed"
-            raise self._refusal((FieldProblem(field="body", message=message),))
+            raise self._refusal(FieldProblem(field="body", message=message))
         try:
             return self._adapter.validate_json(body)
         except ValidationError as error:
             raise self._refusal(
-                problems_of(error, known=tuple(self._kind.__annotations__), patterns=self._patterns)
+                *problems_of(error, known=tuple(self._kind.__annotations__), patterns=self._patterns)
             ) from error
+
+    def _refusal(self, *problems: FieldProblem) -> InvalidFields:
+        return InvalidFields(self._code, self._sentence, problems)
 
 
 def order_in(parameters: Mapping[str, Any]) -> Order:

@@ -70,16 +70,19 @@ PHOTO = Body(
 )
 """The bytes of a photo."""
 
+PROMISE = (
+    "promises to develop it. Its bytes decide its format, not its name or media type; but sent as text (text/*, "
+    "application/xml) it is damaged on its way, and refused with 415. Send an Idempotency-Key, so that the request can "
+    "be repeated safely."
+)
+"""What is done with a photo that is accepted."""
+
 POST_IMAGE = Route(
     method="POST",
     path="/images",
     name="postImage",
     summary="Upload a photo",
-    description=(
-        "Accepts a photo and promises to develop it. Its bytes decide its format, not its name or "
-        "media type; but sent as text (text/*, application/xml) it is damaged on its way, and refused with 415. Send "
-        "an Idempotency-Key, so that the request can be repeated safely."
-    ),
+    description=f"Accepts a photo and {PROMISE}",
     parameters=(
         Parameter(
             name="preset",

@@ -5,15 +5,7 @@ from typing import Annotated, TypedDict
 from pydantic import Field
 
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH, UrlOrder
-from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields
 from darkroom.http.images.request_models import STRICT, OrderFields, RequestReader, order_in
-
-
-class InvalidFetch(InvalidFields):
-    """The JSON is no request to fetch an image; `body` names the whole document."""
-
-    def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__("invalid_fetch", "The request is invalid.", problems)
 
 
 class _UrlFields(TypedDict):
@@ -31,7 +23,7 @@ class FetchOrder(_UrlFields, OrderFields):
     """An image to fetch and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
 
 
-_reader = RequestReader(FetchOrder, InvalidFetch)
+_reader = RequestReader(FetchOrder, code="invalid_fetch", sentence="The request is invalid.")
 
 
 def read_fetch(body: bytes) -> UrlOrder:

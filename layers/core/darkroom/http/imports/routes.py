@@ -6,20 +6,18 @@ from dataclasses import replace
 
 from darkroom.domain.recipes.presets import DEFAULT_PRESET
 from darkroom.http.images import routes as images
-from darkroom.http.images.order_fields import OF_EVERY_ORDER
 from darkroom.http.imports.fetches import FetchOrder
+
+_AFTER_THE_FORM = images.POST_IMAGE.problems.index("invalid_form") + 1
+"""Where the problems of JSON stand, which are like a form's."""
 
 POST_IMAGE = replace(
     images.POST_IMAGE,
-    description=(
-        "Accepts a photo, or the URL of one, and promises to develop it. Its bytes decide its format, not its name or "
-        "media type; but sent as text (text/*, application/xml) it is damaged on its way, and refused with 415. Send "
-        "an Idempotency-Key, so that the request can be repeated safely."
-    ),
+    description=f"Accepts a photo, or the URL of one, and {images.PROMISE}",
     body=replace(
         images.PHOTO,
-        description="The file's bytes, at most 4 MiB; or a form with the bytes in its one part, `file`; or JSON with "
-        "the URL from which to fetch it, and the parameters beside it instead of in the query.",
+        description=f"{images.PHOTO.description.removesuffix('.')}; or JSON with the URL from which to fetch it, and "
+        "the parameters beside it instead of in the query.",
         or_kind=FetchOrder,
         examples={"url": {"url": "https://photos.example/harbour.jpg", "preset": DEFAULT_PRESET}},
     ),
@@ -28,14 +26,10 @@ POST_IMAGE = replace(
         for answer in images.POST_IMAGE.answers
     ),
     problems=(
-        "empty_upload",
-        "unreadable_body",
-        "invalid_form",
+        *images.POST_IMAGE.problems[:_AFTER_THE_FORM],
         "invalid_fetch",
         "invalid_url",
-        "upload_too_large",
-        "unsupported_format",
-        *OF_EVERY_ORDER,
+        *images.POST_IMAGE.problems[_AFTER_THE_FORM:],
     ),
 )
 """The route of photos that also takes the URL of one."""

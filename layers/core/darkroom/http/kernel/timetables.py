@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -10,11 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.domain.schedules.schedule import Timetable
-
-MAX_RESCHEDULE_BYTES = 1024
-"""The largest body of a request to reschedule an image: its three values and their names take a fifth of it."""
 
 INSTANT_PATTERN = "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 """RFC 3339, section 5.6, with the zone that it requires. Text that matches may still be no date."""
@@ -29,8 +24,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _instants: TypeAdapter[datetime] = TypeAdapter(datetime)
 _durations: TypeAdapter[timedelta] = TypeAdapter(timedelta)
-
-_FIELDS = ("process_at", "delay", "expires_at")
 
 
 def read_timetable(
@@ -47,26 +40,6 @@ def read_timetable(
         delay_milliseconds=None if delay is None else _duration(delay),
         expires_at=None if expires_at is None else _instant("expires_at", expires_at),
     )
-
-
-def read_reschedule(body: bytes) -> Timetable:
-    """Returns the times in the JSON of a request to reschedule an image. Raises Rejected (`invalid_schedule`, and as
-    above)."""
-    try:
-        words = json.loads(body) if len(body) <= MAX_RESCHEDULE_BYTES else None
-    except (ValueError, RecursionError):  # no JSON, or a thousand brackets
-        words = None
-    if (
-        not isinstance(words, dict)
-        or not words.keys() <= set(_FIELDS)
-        or not all(isinstance(word, str) for word in words.values())
-    ):
-        raise Rejected(
-            "invalid_schedule",
-            f"The body is a JSON object of strings, in at most {limit_in_words(MAX_RESCHEDULE_BYTES)}, that gives a "
-            'time: {"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
-        )
-    return read_timetable(**words)
 
 
 def read_since(text: str, *, now: Milliseconds) -> Milliseconds:

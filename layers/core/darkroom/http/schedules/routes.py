@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TypedDict
-
-from pydantic import ConfigDict
 
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.images.documents import StatusDocument
-from darkroom.http.images.order_fields import IN_SCHEDULE, WrittenDuration, WrittenInstant
+from darkroom.http.images.order_fields import IN_SCHEDULE
 from darkroom.http.images.routes import ID
 from darkroom.http.kernel.route import Body, Route, RouteAnswer
-from darkroom.http.kernel.timetables import MAX_RESCHEDULE_BYTES
-
-
-class Reschedule(TypedDict, total=False):
-    """The new time of a scheduled image: `process_at` or `delay`, and `expires_at` if it changes."""
-
-    __pydantic_config__ = ConfigDict(  # type: ignore[misc]
-        extra="forbid", json_schema_extra={"oneOf": [{"required": ["process_at"]}, {"required": ["delay"]}]}
-    )
-    process_at: WrittenInstant
-    delay: WrittenDuration
-    expires_at: WrittenInstant
-
+from darkroom.http.schedules.reschedules import MAX_RESCHEDULE_BYTES, Reschedule
 
 PATCH_IMAGE = Route(
     method="PATCH",

@@ -1,33 +1,22 @@
 """Reads a request's announcement of a file: its JSON, with every problem reported by field."""
 
 import re
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticKnownError
 
-from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields
 from darkroom.domain.recipes.recipes import WHOLE
 from darkroom.domain.uploads.announcement import UNKNOWN_MEDIA_TYPE, AnnouncedFile
 from darkroom.http.images.request_models import STRICT, OrderFields, RequestReader, order_in
 
 MAX_ANNOUNCED_BYTES = 10**15
 
-_SHA256 = re.compile("[0-9a-fA-F]{64}")
-
 _MEDIA_TYPE = re.compile("[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}/[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}")
 """RFC 6838, section 4.2, without parameters, which mean nothing for a picture."""
 
 
-class InvalidUpload(InvalidFields):
-    """The JSON is not a valid announcement; `body` names the whole document."""
-
-    def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__("invalid_upload", "The announcement is invalid.", problems)
-
-
-def _media_type(value: Any, described: ValidatorFunctionWrapHandler) -> str:
-    text: str = described(value)
+def _media_type(text: str) -> str:
     if not _MEDIA_TYPE.fullmatch(text):
         raise PydanticKnownError("string_pattern_mismatch", {"pattern": _MEDIA_TYPE.pattern})
     return text
@@ -38,7 +27,7 @@ class _FileFields(TypedDict):
     bytes: Annotated[
         int, Field(ge=1, le=MAX_ANNOUNCED_BYTES, description="Its size; each stack has its own limit."), WHOLE
     ]
-    sha256: Annotated[str, Field(pattern=f"^{_SHA256.pattern}$", description="In hexadecimal, as sha256sum prints it.")]
+    sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$", description="In hexadecimal, as sha256sum prints it.")]
     content_type: NotRequired[
         Annotated[
             str,
@@ -46,7 +35,7 @@ class _FileFields(TypedDict):
                 json_schema_extra={"pattern": f"^{_MEDIA_TYPE.pattern}$", "default": UNKNOWN_MEDIA_TYPE},
                 description="The form's field Content-Type. The file's bytes decide what it is.",
             ),
-            WrapValidator(_media_type),
+            AfterValidator(_media_type),
         ]
     ]
 
@@ -57,7 +46,8 @@ class Announcement(_FileFields, OrderFields):
 
 _reader = RequestReader(
     Announcement,
-    InvalidUpload,
+    code="invalid_upload",
+    sentence="The announcement is invalid.",
     patterns={
         "sha256": "must be the file's SHA-256 in 64 hexadecimal digits, as sha256sum prints it",
         "content_type": "must be a media type without parameters, as in image/jpeg",
