@@ -33,7 +33,7 @@ from benchmarks.earlier import build, tree_of
 from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.stage import stack_of
 from checks.initialise_functions import (
-    Function,
+    BuiltFunction,
     Initialisation,
     built_functions,
     environment_of,
@@ -74,7 +74,7 @@ _INITIALISE = "import awslambdaric.bootstrap, time, {module}; print(time.process
 class Build:
     """The functions of one commit, and each one's unpacked layers."""
 
-    functions: dict[str, Function]
+    functions: dict[str, BuiltFunction]
     layers: dict[tuple[Path, ...], Path]
 
     def start(self, name: str, **request: Any) -> Initialisation:

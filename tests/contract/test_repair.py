@@ -207,7 +207,7 @@ def facts_of(stack: Stack, case: Case) -> Facts:
     for name, its in {"resources": kinds, "ids": stack.ids, "clock": lambda: 0}.items():
         object.__setattr__(copied, name, its)
     with ThreadPoolExecutor() as pool:
-        reader: Any = collect._Reader(copied, pool, lambda _: None)
+        reader: Any = collect._StackReader(copied, pool, lambda _: None)
         read = {
             "AWS::Lambda::Function": ("functions", lambda: reader._each(case.kind, reader._function)),
             "AWS::Lambda::EventSourceMapping": ("event_sources", lambda: reader._event_sources({}, {})),

@@ -20,9 +20,9 @@ from console.api.client import ApiError
 from console.drill.switches import KINDS
 from console.main import app
 from console.restore import copying, work
-from console.restore.decisions import Found, Outcome, of_image
+from console.restore.decisions import Found, RestoreOutcome, of_image
 from console.restore.since import Since, read_since
-from console.restore.tables import Live, stream_of_images
+from console.restore.tables import LiveTable, stream_of_images
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.aws.images.images_table import ImagesTable, to_item
@@ -358,13 +358,13 @@ def test_a_tenant_that_is_erased_while_rows_come_back_is_named(scene: Scene, mon
     row = scene.put(1, tenant_id="umbra", status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
     scene.lose(scene.aws.images_table, row.image_id)
-    put = Live.put
+    put = LiveTable.put
 
     def erase_meanwhile(live: Any, item: Any) -> bool:
         with scene.stack.audit.action("erase_tenant", "umbra"):
             return put(live, item)
 
-    monkeypatch.setattr(Live, "put", erase_meanwhile)
+    monkeypatch.setattr(LiveTable, "put", erase_meanwhile)
     with display.listening() as shown, pytest.raises(typer.Exit):
         work.restore(scene.stack, [copy], keep=frozenset(), originals_are_whole=False, yes=True, as_json=False)
     assert any("./darkroom tenants erase umbra --yes" in line for line in shown.complaints)
@@ -375,17 +375,17 @@ def test_a_single_look_at_s3_decides_no_deletion(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
     looks = iter([Found(), Found(versions=frozenset({row.source.version_id}))])
     decision = of_image(to_item(row), Since(), lambda _: next(looks), now=now())
-    assert decision.outcome is Outcome.HELD
+    assert decision.outcome is RestoreOutcome.HELD
 
 
 @pytest.mark.guards("restore-expired-row")
 def test_a_row_whose_time_is_over_stays_away_though_only_a_newer_version_can_read_it(scene: Scene) -> None:
     row = {**to_item(scene.put(1, status=Status.DONE)), "status": {"S": "frozen"}}
 
-    def outcome(forget_at: int) -> Outcome:
+    def outcome(forget_at: int) -> RestoreOutcome:
         return of_image({**row, "forget_at": {"N": str(forget_at)}}, Since(), lambda _: Found(), now=now()).outcome
 
-    assert [outcome(now() // 1000 - 1), outcome(now() // 1000 + 60)] == [Outcome.FORGOTTEN, Outcome.HELD]
+    assert [outcome(now() // 1000 - 1), outcome(now() // 1000 + 60)] == [RestoreOutcome.FORGOTTEN, RestoreOutcome.HELD]
 
 
 @pytest.mark.guards("restore-hidden-original-held")
@@ -475,7 +475,7 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
     copy, heard = scene.copy(scene.aws.images_table), scene.told()
     scene.lose(scene.aws.images_table, *(row.image_id for row in rows))
     scene.clear(rows[0])
-    put, left = Live.put, iter(range(puts))
+    put, left = LiveTable.put, iter(range(puts))
 
     def crash(live: Any, item: Any) -> bool:
         if next(left, None) is None:
@@ -483,7 +483,7 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
         return put(live, item)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Live, "put", crash)
+        patched.setattr(LiveTable, "put", crash)
         with pytest.raises(RuntimeError, match="killed"):
             scene.restore(copy)
     assert len(scene.images.known([row.image_id for row in rows])) == puts
@@ -530,8 +530,8 @@ def test_a_write_whose_answer_was_lost_counts_as_written(scene: Scene, monkeypat
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
     scene.lose(scene.aws.images_table, row.image_id)
-    put = Live.put
-    monkeypatch.setattr(Live, "put", lambda live, item: put(live, item) and put(live, item))
+    put = LiveTable.put
+    monkeypatch.setattr(LiveTable, "put", lambda live, item: put(live, item) and put(live, item))
     assert scene.restore(copy)["rows"]["restored"] == 1
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from console.doctor import alarms
-from console.doctor.checks import REPAIR, REVERT, Result, Status, judge
+from console.doctor.checks import REPAIR, REVERT, CheckResult, CheckStatus, judge
 from console.doctor.collect import READING, gather
 from console.doctor.facts import Facts
 from console.doctor.work import CHECKLIST, CHECKS
@@ -50,7 +50,7 @@ class Patient:
         """What is wrong with it now."""
         return findings_of(self.examined(production=production))
 
-    def examined(self, *, production: bool = False) -> list[Result]:
+    def examined(self, *, production: bool = False) -> list[CheckResult]:
         """What each check says about it now."""
         facts = self.facts()
         results = [judge(check, facts, production=production) for check in CHECKS]
@@ -62,7 +62,7 @@ class Patient:
         return self.stack.physical_id(logical_id)
 
 
-def findings_of(results: list[Result]) -> Found:
+def findings_of(results: list[CheckResult]) -> Found:
     """What is wrong by these results."""
     return {(one.check.name, finding.subject, finding.problem) for one in results for finding in one.findings}
 
@@ -102,7 +102,7 @@ def test_every_line_is_checked_or_answered_by_a_decision_that_is_named(stack: Lo
     assert len(lines) == 27
     answered = {one["name"]: one for one in document["checks"] if one["name"] in lines}
     assert answered.keys() == lines
-    decided = {name for name, one in answered.items() if one["status"] == Status.DECIDED}
+    decided = {name for name, one in answered.items() if one["status"] == CheckStatus.DECIDED}
     assert decided | planted_lines() == lines, "a defect of each other line is planted below"
     assert all(answered[name]["decisions"] for name in decided)
 
@@ -288,7 +288,7 @@ ALARM_SETTINGS = (
 
 
 @contextmanager
-def restored_alarms(patient: Patient, watch: alarms.Watch) -> Iterator[list[dict[str, Any]]]:
+def restored_alarms(patient: Patient, watch: alarms.AlarmWatch) -> Iterator[list[dict[str, Any]]]:
     """The settings of the alarms on a metric, which are put back at the end."""
     cloudwatch = patient.client("cloudwatch")
     names = [alarm.name for alarm in alarms.watching(patient.facts(), watch).values()]
@@ -302,7 +302,7 @@ def restored_alarms(patient: Patient, watch: alarms.Watch) -> Iterator[list[dict
             cloudwatch.put_metric_alarm(**one)
 
 
-def without_alarm(watch: alarms.Watch) -> Plant:
+def without_alarm(watch: alarms.AlarmWatch) -> Plant:
     """A stack whose alarms on a metric are gone."""
 
     @contextmanager
@@ -314,7 +314,7 @@ def without_alarm(watch: alarms.Watch) -> Plant:
     return plant
 
 
-def alarm_with(watch: alarms.Watch, **settings: Any) -> Plant:
+def alarm_with(watch: alarms.AlarmWatch, **settings: Any) -> Plant:
     """Alarms on a metric with other settings."""
 
     @contextmanager
@@ -498,7 +498,7 @@ DEFECTS: dict[str, tuple[Plant, set[str]]] = {
     "a sweeper that is switched off": (disabled_schedule("SweepDueImagesFunctionEveryMinute"), {"reconciled"}),
     # What the checklist does not ask.
     "another alarm without actions": (
-        alarm_with(alarms.Watch(alarm="ApiErrorsAlarm", metric="5xx", is_own=False), ActionsEnabled=False),
+        alarm_with(alarms.AlarmWatch(alarm="ApiErrorsAlarm", metric="5xx", is_own=False), ActionsEnabled=False),
         {"alarms-are-heard"},
     ),
     "an archiver that is switched off": (

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from checks.initialise_functions import Function, built_functions, built_template, initialise, main, unpacked_layers
+from checks.initialise_functions import (
+    BuiltFunction,
+    built_functions,
+    built_template,
+    initialise,
+    main,
+    unpacked_layers,
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +62,10 @@ def test_only_the_transcoder_carries_pillow(template: Path) -> None:
     assert carriers == {"TranscodeImageFunction"}
 
 
-def written(code: str, folder: Path, *layers: Path) -> Function:
+def written(code: str, folder: Path, *layers: Path) -> BuiltFunction:
     """A function whose app.py is `code`."""
     (folder / "app.py").write_text(code)
-    return Function(
+    return BuiltFunction(
         name="Example",
         handler="app.handler",
         code=folder,
@@ -69,7 +76,7 @@ def written(code: str, folder: Path, *layers: Path) -> Function:
     )
 
 
-def error_of(function: Function) -> str | None:
+def error_of(function: BuiltFunction) -> str | None:
     """Why the function does not initialise."""
     with unpacked_layers([function]) as layers:
         return initialise(function, layers[function.layers]).error

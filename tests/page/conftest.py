@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from browser import chromium, installed
 from browser.installed import NoChromium
-from browser.watch import Watch
+from browser.watch import TabWatch
 from proof.page.planted import Account, planted_account
 from tests.local.local_stack import LocalStack, shared_stack
 from tests.page.visitor import PATIENCE_SECONDS, Visitor
@@ -55,7 +55,7 @@ def account(stack: LocalStack) -> Account:
 def visitor(browser: Browser, stack: LocalStack, account: Account) -> Iterator[Visitor]:
     """A visitor with a browser and a key of a new tenant; what their tabs did wrong fails the test at its end."""
     hosts = {urlsplit(address).netloc for address in (stack.api_url, stack.record.aws_endpoint_url)}
-    visitor = Visitor(browser=browser, stack=stack, account=account, watch=Watch(hosts=hosts))
+    visitor = Visitor(browser=browser, stack=stack, account=account, watch=TabWatch(hosts=hosts))
     try:
         yield visitor
     finally:

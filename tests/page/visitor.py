@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from browser.tabs import NARROW, WIDE, new_context, sign_in
-from browser.watch import Watch
+from browser.watch import TabWatch
 from proof.page.planted import Account
 from tests.local.local_stack import LocalStack
 
@@ -26,7 +26,7 @@ class Visitor:
     browser: Browser
     stack: LocalStack
     account: Account
-    watch: Watch
+    watch: TabWatch
     _contexts: list[BrowserContext] = field(default_factory=list)
 
     @property

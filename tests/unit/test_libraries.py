@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.libraries import LIST, LOCKS, Listed, differences, installed, listed, not_compared, pinned
+from checks.libraries import LIST, LOCKS, ListedLibrary, differences, installed, listed, not_compared, pinned
 from checks.outdated import NotRun, direct_dependencies, newer, report, vulnerable
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text())
@@ -74,12 +74,12 @@ def test_what_parses_untrusted_files_tells_its_own_version(library: str) -> None
 
 def test_a_lock_that_moves_on_without_the_list_is_told() -> None:
     entries = {
-        "pillow": Listed(version="1", compared=None),
-        "pillow/libtiff": Listed(version="4.7.2", compared=None),
-        "pillow/libgone": Listed(version="1", compared=None),
-        "pyvips-binary": Listed(version="8", compared=None),
-        "pyvips-binary/lcms2": Listed(version="in pyvips-binary 8", compared=None),
-        "left": Listed(version="1", compared=None),
+        "pillow": ListedLibrary(version="1", compared=None),
+        "pillow/libtiff": ListedLibrary(version="4.7.2", compared=None),
+        "pillow/libgone": ListedLibrary(version="1", compared=None),
+        "pyvips-binary": ListedLibrary(version="8", compared=None),
+        "pyvips-binary/lcms2": ListedLibrary(version="in pyvips-binary 8", compared=None),
+        "left": ListedLibrary(version="1", compared=None),
     }
     found = {"pillow": "2", "pillow/libtiff": "4.7.2", "pillow/libnew": "1", "pyvips-binary": "9"}
     assert sorted(differences(found, entries)) == [
@@ -95,9 +95,9 @@ def test_a_lock_that_moves_on_without_the_list_is_told() -> None:
 @pytest.mark.guards("outdated-library-due-date")
 def test_a_library_is_due_after_45_days_and_from_the_first_day_if_it_was_never_compared() -> None:
     entries = {
-        "fresh": Listed(version="1", compared=date(2026, 10, 12)),
-        "old": Listed(version="2", compared=date(2026, 10, 11)),
-        "new": Listed(version="3", compared=None),
+        "fresh": ListedLibrary(version="1", compared=date(2026, 10, 12)),
+        "old": ListedLibrary(version="2", compared=date(2026, 10, 11)),
+        "new": ListedLibrary(version="3", compared=None),
     }
     assert not_compared(entries, TODAY) == ["old (2): last on 2026-10-11", "new (3): never"]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from checks import test_tiers
-from checks.test_tiers import TIERS, Form, Outcome, Tier, left_out, report_of, run, run_all
+from checks.test_tiers import TIERS, SuiteTier, TierForm, TierOutcome, left_out, report_of, run, run_all
 from repository.report import ROOT
 
 
@@ -32,28 +32,28 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-COUNTED = Tier(name="counted", budget_seconds=60, inputs=("input.txt",), command=("counted",))
+COUNTED = SuiteTier(name="counted", budget_seconds=60, inputs=("input.txt",), command=("counted",))
 
 
 def test_a_tier_is_not_run_again_while_its_inputs_are_as_they_were_when_it_passed(here: Path) -> None:
-    assert run(COUNTED, Form.SHORT).line().startswith("counted: 1 passed")
-    again = run(COUNTED, Form.SHORT)
+    assert run(COUNTED, TierForm.SHORT).line().startswith("counted: 1 passed")
+    again = run(COUNTED, TierForm.SHORT)
     assert again.line().startswith("counted: not run (unchanged since it passed at 20")
     assert (again.passed, again.is_good) == (0, True)
     (here / "input.txt").write_text("2")
-    assert run(COUNTED, Form.SHORT).passed == 1
+    assert run(COUNTED, TierForm.SHORT).passed == 1
     assert (here / "runs").read_text() == ".."
 
 
 def test_in_ci_it_always_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(COUNTED, Form.SHORT)
+    run(COUNTED, TierForm.SHORT)
     monkeypatch.setenv("CI", "true")
-    assert run(COUNTED, Form.SHORT).passed == 1
+    assert run(COUNTED, TierForm.SHORT).passed == 1
 
 
 def test_a_tier_that_failed_runs_again(here: Path) -> None:
     (here / "input.txt").write_text("bad")
-    assert [run(COUNTED, Form.SHORT).failed for _ in range(2)] == [1, 1]
+    assert [run(COUNTED, TierForm.SHORT).failed for _ in range(2)] == [1, 1]
 
 
 def test_the_temporary_files_of_a_tier_are_its_own_and_go_with_it(here: Path) -> None:
@@ -63,7 +63,7 @@ def test_the_temporary_files_of_a_tier_are_its_own_and_go_with_it(here: Path) ->
         "import pathlib\ndef test_it(tmp_path):\n    pathlib.Path('seen').open('a').write(f'{tmp_path}\\n')\n"
     )
     for _ in range(2):
-        assert run(Tier(name="paths", budget_seconds=60, workers=0), Form.SHORT).passed == 1
+        assert run(SuiteTier(name="paths", budget_seconds=60, workers=0), TierForm.SHORT).passed == 1
     first, second = (Path(line) for line in (here / "seen").read_text().splitlines())
     assert first != second
     assert not first.parents[1].exists() and not second.parents[1].exists()
@@ -86,8 +86,8 @@ def test_every_input_of_a_tier_exists() -> None:
 
 
 def test_a_budget_that_is_exceeded_is_a_missed_goal_and_no_failure() -> None:
-    slow = Outcome(tier=COUNTED, form=Form.SHORT, passed=1, seconds=61)
-    unrun = Outcome(tier=COUNTED, form=Form.SHORT, note="no Docker engine answers")
+    slow = TierOutcome(tier=COUNTED, form=TierForm.SHORT, passed=1, seconds=61)
+    unrun = TierOutcome(tier=COUNTED, form=TierForm.SHORT, note="no Docker engine answers")
     rows, goals = report_of([slow, unrun], 61, limit=600)
     assert slow.is_good
     assert [(goal.name, goal.holds) for goal in goals] == [("counted (s)", False), ("all (s)", True)]
@@ -95,7 +95,7 @@ def test_a_budget_that_is_exceeded_is_a_missed_goal_and_no_failure() -> None:
 
 
 def test_the_summary_says_which_tiers_were_left_out_and_which_ran_in_short() -> None:
-    said = "\n".join(left_out([tier.name for tier in TIERS if tier.is_quick], Form.SHORT))
+    said = "\n".join(left_out([tier.name for tier in TIERS if tier.is_quick], TierForm.SHORT))
     assert "left out: benchmarks, guards, emulator, invoke, local (make test-all" in said
     assert "in short form: simulation" in said
 
@@ -114,13 +114,13 @@ def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
     for name in ("first", "second"):
         (here / f"{name}.py").write_text(f"open('{name}', 'w')\n" + counted)
     waits, first, second = [
-        Tier(name="waiting", budget_seconds=60, command=("waiting",), beside=("first", "second")),
-        Tier(name="first", budget_seconds=60, command=("first",)),
-        Tier(name="second", budget_seconds=60, command=("second",)),
+        SuiteTier(name="waiting", budget_seconds=60, command=("waiting",), beside=("first", "second")),
+        SuiteTier(name="first", budget_seconds=60, command=("first",)),
+        SuiteTier(name="second", budget_seconds=60, command=("second",)),
     ]
     alone: list[str] = []
     outcomes = list(
-        run_all([waits, first, second], Form.SHORT, between=lambda: alone.append((here / "runs").read_text()))
+        run_all([waits, first, second], TierForm.SHORT, between=lambda: alone.append((here / "runs").read_text()))
     )
     assert [(outcome.tier.name, outcome.passed) for outcome in outcomes] == [
         ("first", 1),
@@ -131,8 +131,8 @@ def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
     printed = capfd.readouterr().out
     in_order = ["── first", "── second", "── waiting", "waited"]
     assert sorted(in_order, key=printed.index) == in_order
-    assert [outcome.passed for outcome in run_all([waits, second], Form.SHORT)] == [1, 1], "beside those that run"
-    assert [outcome.passed for outcome in run_all([waits], Form.SHORT)] == [1], "alone if none of the others runs"
+    assert [outcome.passed for outcome in run_all([waits, second], TierForm.SHORT)] == [1, 1], "beside those that run"
+    assert [outcome.passed for outcome in run_all([waits], TierForm.SHORT)] == [1], "alone if none of the others runs"
 
 
 def test_no_example_of_a_property_has_a_deadline() -> None:

@@ -22,7 +22,7 @@ addEventListener("securitypolicyviolation", (event) => {
 
 
 @dataclass
-class Watch:
+class TabWatch:
     """What happened in the tabs of a context that should not happen; `hosts` are the only ones that they may call.
 
     `requests` are all that were sent, `findings` what is wrong with the page.

@@ -49,14 +49,14 @@ _QUERY_UNITS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class BillItem:
     """A line of the bill, in dollars per month."""
 
     name: str
     dollars: float
 
 
-def items() -> list[Item]:
+def items() -> list[BillItem]:
     """The lines of the bill, the dearest first."""
     alarms, composites = resources("AWS::CloudWatch::Alarm"), len(resources("AWS::CloudWatch::CompositeAlarm"))
     watched = sum(sum("MetricStat" in query for query in its.get("Metrics", ())) or 1 for its in alarms.values())
@@ -70,21 +70,21 @@ def items() -> list[Item]:
     queues = dead_letter_queues()
     sweep = {"Lambda requests": 1, "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS}
     lines = [
-        Item(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
-        Item(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
-        Item(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
-        Item(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
-        Item(name="the metric of each sweep, and the archiver's", dollars=METRIC * sum(IDLE_METRICS.values())),
-        Item(name="the sweeper's runs, one a minute", dollars=MINUTES * cost(sweep)),
-        Item(
+        BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
+        BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
+        BillItem(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
+        BillItem(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
+        BillItem(name="the metric of each sweep, and the archiver's", dollars=METRIC * sum(IDLE_METRICS.values())),
+        BillItem(name="the sweeper's runs, one a minute", dollars=MINUTES * cost(sweep)),
+        BillItem(
             name=f"… their {SWEEP_QUERIES} index reads",
             dollars=MINUTES * cost({"DynamoDB read units": SWEEP_QUERIES * _QUERY_UNITS}),
         ),
-        Item(
+        BillItem(
             name=f"… their looks at {queues} dead-letter queues, the fetch queue and the followers of events",
             dollars=MINUTES * cost({"SQS requests": queues + 1, "SNS requests": 1}),
         ),
-        Item(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
+        BillItem(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
     ]
     return sorted(lines, key=lambda line: -line.dollars)
 

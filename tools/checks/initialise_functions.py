@@ -52,7 +52,7 @@ _PLAUSIBLE = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Function:
+class BuiltFunction:
     """A built function: the paths of its code and its layers, in the order in which Lambda unpacks them."""
 
     name: str
@@ -81,7 +81,7 @@ class Initialisation:
     answer_milliseconds: float = 0
 
 
-def built_functions(template: Path) -> list[Function]:
+def built_functions(template: Path) -> list[BuiltFunction]:
     """The functions of a template that `sam build` made; at least one."""
     document = without_loops(template)
     resources = document["Resources"]
@@ -102,7 +102,7 @@ def built_functions(template: Path) -> list[Function]:
         }
         properties = {**defaults, **own}
         found.append(
-            Function(
+            BuiltFunction(
                 name=name,
                 handler=properties["Handler"],
                 code=template.parent / properties["CodeUri"],
@@ -135,7 +135,7 @@ def _plausible(value: Any, template: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def unpacked_layers(functions: Iterable[Function]) -> Iterator[dict[tuple[Path, ...], Path]]:
+def unpacked_layers(functions: Iterable[BuiltFunction]) -> Iterator[dict[tuple[Path, ...], Path]]:
     """Each function's /opt by its layers: all unpacked into one folder, later layers over earlier ones."""
     with tempfile.TemporaryDirectory(prefix="darkroom-opt-") as scratch:
         folders: dict[tuple[Path, ...], Path] = {}
@@ -164,7 +164,11 @@ def _unpack(layer: Path, opt: Path) -> None:
 
 
 def initialise(
-    function: Function, opt: Path, *, event: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None
+    function: BuiltFunction,
+    opt: Path,
+    *,
+    event: Mapping[str, Any] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Initialisation:
     """Load the function as Lambda does on a cold start, with its layers in `opt`; if there is an `event`, let it answer
     that. `variables` replace those of its environment."""
@@ -251,7 +255,7 @@ def _invoke(url: str, event: bytes, answers: list[dict[str, Any]], seconds: list
         return
 
 
-def environment_of(function: Function, opt: Path) -> dict[str, str]:
+def environment_of(function: BuiltFunction, opt: Path) -> dict[str, str]:
     """Lambda's environment variables, with no address that anything could be sent to.
 
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
@@ -313,7 +317,7 @@ def built_template() -> Iterator[Path]:
         yield build(state, interrupts=Interrupts(), show=lambda _: None)
 
 
-def _report(functions: Sequence[Function], results: Mapping[str, Sequence[Initialisation]]) -> dict[str, Any]:
+def _report(functions: Sequence[BuiltFunction], results: Mapping[str, Sequence[Initialisation]]) -> dict[str, Any]:
     rows = [
         {
             "function": function.name,

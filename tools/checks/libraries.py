@@ -31,7 +31,7 @@ type Libraries = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
+class ListedLibrary:
     """An entry of the list. `compared` is None if the version was never compared with advisories."""
 
     version: str
@@ -98,7 +98,7 @@ def _version_in(package: str, library: str, text: bytes) -> str:
     return "unknown"
 
 
-def listed(text: str) -> dict[str, Listed]:
+def listed(text: str) -> dict[str, ListedLibrary]:
     """The entries of the list, by the names of `installed`."""
     found = {}
     for package, entry in tomllib.loads(text).items():
@@ -107,11 +107,11 @@ def listed(text: str) -> dict[str, Listed]:
             **{f"{package}/{name}": one for name, one in entry.get("bundles", {}).items()},
         }.items():
             compared = one["compared"]
-            found[name] = Listed(version=one["version"], compared=None if compared == "never" else compared)
+            found[name] = ListedLibrary(version=one["version"], compared=None if compared == "never" else compared)
     return found
 
 
-def differences(found: Libraries, entries: Mapping[str, Listed]) -> list[str]:
+def differences(found: Libraries, entries: Mapping[str, ListedLibrary]) -> list[str]:
     """Where the list and what is installed are apart.
 
     A library that its wheel does not tell the version of is listed as `in <package> <version>`.
@@ -127,7 +127,7 @@ def differences(found: Libraries, entries: Mapping[str, Listed]) -> list[str]:
     return said + [f"{name}: {found[name]} is installed, and not in the list" for name in found.keys() - entries.keys()]
 
 
-def not_compared(entries: Mapping[str, Listed], today: date) -> list[str]:
+def not_compared(entries: Mapping[str, ListedLibrary], today: date) -> list[str]:
     """The libraries that were not compared with advisories in the last 45 days."""
     return [
         f"{name} ({entry.version}): {'never' if entry.compared is None else f'last on {entry.compared}'}"

@@ -25,12 +25,12 @@ from checks.libraries import LIST, LOCKS, differences, installed, listed, not_co
 _UV, _AUDIT = Path(".darkroom/venvs/uv/bin/uv"), Path(".darkroom/venvs/audit/bin/pip-audit")
 _GROUP_LOCKS = {"layer-dependencies": LOCKS[0], "layer-imaging": LOCKS[1]}
 
-type Run = Callable[[Sequence[str], str], subprocess.CompletedProcess[str]]
+type RunCommand = Callable[[Sequence[str], str], subprocess.CompletedProcess[str]]
 """Runs a command with a text as its input."""
 
 
 @dataclass(kw_only=True)
-class Report:
+class OutdatedReport:
     """What there is to say, in sections, and whether a release may not have it."""
 
     sections: list[tuple[str, Sequence[str]]] = field(default_factory=list)
@@ -56,7 +56,7 @@ def direct_dependencies(project: Mapping[str, Any]) -> dict[Path, set[str]]:
     }
 
 
-def newer(locked: Mapping[str, Mapping[str, str]], run: Run) -> list[str]:
+def newer(locked: Mapping[str, Mapping[str, str]], run: RunCommand) -> list[str]:
     """The packages of the lock files of which the index has another version than is pinned.
 
     Raises NotRun.
@@ -80,7 +80,7 @@ def newer(locked: Mapping[str, Mapping[str, str]], run: Run) -> list[str]:
     ]
 
 
-def vulnerable(run: Run) -> tuple[list[str], str]:
+def vulnerable(run: RunCommand) -> tuple[list[str], str]:
     """The known vulnerabilities of the layers' packages, by pip-audit, and why some were not compared, if so.
 
     It succeeds, too, if its service knew none of the packages. Raises NotRun.
@@ -105,9 +105,9 @@ def vulnerable(run: Run) -> tuple[list[str], str]:
     return found, f"not run for {', '.join(unasked)}: {reason}" if unasked else ""
 
 
-def report(project: Mapping[str, Any], listing: str, today: date, run: Run) -> Report:
+def report(project: Mapping[str, Any], listing: str, today: date, run: RunCommand) -> OutdatedReport:
     """All sections."""
-    made = Report()
+    made = OutdatedReport()
     entries = listed(listing)
     made.add(f"{LIST} differs from what is installed", differences(installed(), entries), unfit=True)
     locked = {

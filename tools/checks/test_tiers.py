@@ -41,7 +41,7 @@ QUICK_SECONDS = 480
 """How long `make test` may take on two idle cores."""
 
 
-class Form(Enum):
+class TierForm(Enum):
     """How much of a tier runs: `LONG_ONLY` is the part of the long form that is not in the short one."""
 
     SHORT = "short"
@@ -50,7 +50,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tier:
+class SuiteTier:
     """A folder of tests, or a command that counts its own results in a report.
 
     `budget_seconds` is how long it should take on two idle cores, in its long form `long_seconds`. A tier with `inputs`
@@ -70,21 +70,21 @@ class Tier:
     inputs: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
-    def budget(self, form: Form) -> int:
+    def budget(self, form: TierForm) -> int:
         """How long the tier should take in that form."""
-        return self.budget_seconds if form is Form.SHORT or self.long_seconds is None else self.long_seconds
+        return self.budget_seconds if form is TierForm.SHORT or self.long_seconds is None else self.long_seconds
 
 
 # The cheapest come first, so that failures show early.
 TIERS = (
-    Tier(name="unit", budget_seconds=80, is_quick=True),
-    Tier(name="engine", budget_seconds=100, is_quick=True),
-    Tier(name="contract", budget_seconds=140, is_quick=True),
-    Tier(name="simulation", budget_seconds=140, long_seconds=480, is_quick=True),
+    SuiteTier(name="unit", budget_seconds=80, is_quick=True),
+    SuiteTier(name="engine", budget_seconds=100, is_quick=True),
+    SuiteTier(name="contract", budget_seconds=140, is_quick=True),
+    SuiteTier(name="simulation", budget_seconds=140, long_seconds=480, is_quick=True),
     # All tests that use one stack run in one worker, which mostly waits.
-    Tier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("engine", "contract")),
+    SuiteTier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("engine", "contract")),
     # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
-    Tier(
+    SuiteTier(
         name="page",
         budget_seconds=80,
         long_seconds=500,
@@ -95,14 +95,14 @@ TIERS = (
     ),
     # One worker has a stack and the programs that measure it, the other one the programs that measure this machine.
     # Nothing is measured well, so others may run at the same time.
-    Tier(
+    SuiteTier(
         name="benchmarks",
         budget_seconds=250,
         distribution=("loadfile", "--no-loadscope-reorder"),
         beside=("guards",),
     ),
-    Tier(name="guards", budget_seconds=400, command=("proof.guards",)),
-    Tier(
+    SuiteTier(name="guards", budget_seconds=400, command=("proof.guards",)),
+    SuiteTier(
         name="emulator",
         budget_seconds=140,
         workers=3,
@@ -112,22 +112,22 @@ TIERS = (
             "requirements/runtime.txt",
         ),
     ),
-    Tier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("local",)),
+    SuiteTier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("local",)),
     # The tests of a file share a stack, which mostly waits: so there are more workers than cores.
-    Tier(name="local", budget_seconds=780, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
+    SuiteTier(name="local", budget_seconds=780, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TierOutcome:
     """The result of one tier.
 
     `failures` names what failed and why, a line each; `note` says why part did not run. `cpu_seconds` are those of its
     process and of the children that it has waited for: a detached stack's are not in it.
     """
 
-    tier: Tier
-    form: Form
+    tier: SuiteTier
+    form: TierForm
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -165,12 +165,14 @@ class Outcome:
         return f"{line}; {self.note}" if self.note else line
 
 
-def run_all(tiers: Sequence[Tier], form: Form, between: Callable[[], object] = lambda: None) -> Iterator[Outcome]:
+def run_all(
+    tiers: Sequence[SuiteTier], form: TierForm, between: Callable[[], object] = lambda: None
+) -> Iterator[TierOutcome]:
     """Runs the tiers one after another, those that run beside others at the same time; `between` is called after a
     tier whenever none is running."""
     names = {tier.name for tier in tiers}
     companions = {tier.name: [name for name in tier.beside if name in names] for tier in tiers}
-    running: dict[str, Future[tuple[Outcome, str]]] = {}
+    running: dict[str, Future[tuple[TierOutcome, str]]] = {}
     with ThreadPoolExecutor() as pool:
         for tier in tiers:
             if companions[tier.name]:
@@ -189,7 +191,7 @@ def run_all(tiers: Sequence[Tier], form: Form, between: Callable[[], object] = l
             yield outcome
 
 
-def _run_quietly(tier: Tier, form: Form) -> tuple[Outcome, str]:
+def _run_quietly(tier: SuiteTier, form: TierForm) -> tuple[TierOutcome, str]:
     """Runs the tier; returns what it printed, too, which can be read in its log meanwhile."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     log = REPORTS / f"tests-{tier.name}.log"
@@ -198,14 +200,14 @@ def _run_quietly(tier: Tier, form: Form) -> tuple[Outcome, str]:
     return outcome, log.read_text()
 
 
-def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
+def run(tier: SuiteTier, form: TierForm, output: IO[str] | None = None) -> TierOutcome:
     """Runs one tier in its own process, which prints to `output`, or to where this process does."""
     print(f"── {tier.name} " + "─" * (100 - len(tier.name)), file=output, flush=True)
     in_ci = os.environ.get("CI") == "true"
     digest = digest_of(tier)
     passed_at = None if in_ci else passed_before(tier, digest)
     if passed_at is not None:
-        return Outcome(tier=tier, form=form, note=f"unchanged since it passed at {passed_at}")
+        return TierOutcome(tier=tier, form=form, note=f"unchanged since it passed at {passed_at}")
     note = what_is_missing(tier)
     REPORTS.mkdir(parents=True, exist_ok=True)
     report = REPORTS / f"tests-{tier.name}.xml"
@@ -230,7 +232,7 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
         exit_status = 0
     if note and in_ci:
         exit_status = exit_status or 1
-    outcome = Outcome(
+    outcome = TierOutcome(
         tier=tier,
         form=form,
         passed=passed,
@@ -247,7 +249,7 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
     return outcome
 
 
-def what_is_missing(tier: Tier) -> str:
+def what_is_missing(tier: SuiteTier) -> str:
     """What the tier needs and this machine does not have, in a few words; empty if it has everything."""
     if tier.needs_docker:
         try:
@@ -262,7 +264,7 @@ def what_is_missing(tier: Tier) -> str:
     return ""
 
 
-def command_of(tier: Tier, form: Form, report: Path, temporary: Path) -> list[str]:
+def command_of(tier: SuiteTier, form: TierForm, report: Path, temporary: Path) -> list[str]:
     """The module that runs the tier, and its arguments.
 
     Its tests write to the folder `temporary`: processes of pytest that end at the same time disturb each other in the
@@ -280,14 +282,14 @@ def command_of(tier: Tier, form: Form, report: Path, temporary: Path) -> list[st
     ]
     if tier.workers:
         command += [f"--numprocesses={tier.workers}", "--dist", *tier.distribution]
-    if form is not Form.SHORT:
+    if form is not TierForm.SHORT:
         command.append("--long")
-    if form is Form.LONG_ONLY and tier.is_quick:
+    if form is TierForm.LONG_ONLY and tier.is_quick:
         command.append("-mlong")
     return command
 
 
-def digest_of(tier: Tier) -> str:
+def digest_of(tier: SuiteTier) -> str:
     """A hash of the files that the tier's outcome depends on; empty for a tier without inputs."""
     found = hashlib.sha256()
     for name in tier.inputs:
@@ -299,7 +301,7 @@ def digest_of(tier: Tier) -> str:
     return found.hexdigest()
 
 
-def passed_before(tier: Tier, digest: str) -> str | None:
+def passed_before(tier: SuiteTier, digest: str) -> str | None:
     """When the tier passed with these inputs, if its last run did; otherwise None."""
     file = PASSED / f"{tier.name}.json"
     if not tier.inputs or not file.exists():
@@ -308,7 +310,7 @@ def passed_before(tier: Tier, digest: str) -> str | None:
     return passed["at"] if passed["inputs"] == digest else None
 
 
-def remember_passed(tier: Tier, digest: str) -> None:
+def remember_passed(tier: SuiteTier, digest: str) -> None:
     """Records that the tier passed with these inputs, unless they were edited meanwhile."""
     if tier.inputs and digest == digest_of(tier):
         PASSED.mkdir(parents=True, exist_ok=True)
@@ -339,18 +341,18 @@ def failures_in(report: Path) -> Iterator[str]:
             yield " ".join(f"{name}: {problem.get('message', '')}".split())[:200]
 
 
-def left_out(names: Sequence[str], form: Form) -> Iterator[str]:
+def left_out(names: Sequence[str], form: TierForm) -> Iterator[str]:
     """What `make test` did not run, and how to run it."""
     others = [tier.name for tier in TIERS if tier.name not in names]
     if others:
         yield f"left out: {', '.join(others)} (make test-all runs everything; make test-{others[0]} one of them)"
     short = [tier.name for tier in TIERS if tier.name in names and tier.long_seconds is not None]
-    if short and form is Form.SHORT:
+    if short and form is TierForm.SHORT:
         yield f"in short form: {', '.join(short)} (in long form: LONG=1 make test-{short[0]}, or make test-all)"
 
 
 def report_of(
-    outcomes: Sequence[Outcome], seconds: float, limit: int | None
+    outcomes: Sequence[TierOutcome], seconds: float, limit: int | None
 ) -> tuple[list[dict[str, Any]], list[Goal]]:
     """The row of each tier, and the budgets as goals; `limit` is the budget of all together, which took `seconds`."""
     goals = [
@@ -392,15 +394,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no such tier: {', '.join(unknown)}; there are {', '.join(known)}")
-    form, name, limit = Form.LONG if os.environ.get("LONG") == "1" else Form.SHORT, "tests", None
+    form, name, limit = TierForm.LONG if os.environ.get("LONG") == "1" else TierForm.SHORT, "tests", None
     if chosen.names:
         tiers = [known[each] for each in chosen.names]
     elif chosen.all:
-        tiers, form, name = list(TIERS), Form.LONG, "tests-all"
+        tiers, form, name = list(TIERS), TierForm.LONG, "tests-all"
     elif chosen.rest:
         tiers, form, name = (
             [each for each in TIERS if not each.is_quick or each.long_seconds],
-            Form.LONG_ONLY,
+            TierForm.LONG_ONLY,
             "tests-rest",
         )
     else:

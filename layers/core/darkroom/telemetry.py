@@ -52,7 +52,7 @@ metrics = Metrics(function_name="all")  # of cold starts, which are one metric: 
 
 bookkeeping_log.handlers, bookkeeping_log.propagate = [logger.registered_handler], False
 
-type Handler = Callable[..., dict[str, Any]]
+type LambdaHandler = Callable[..., dict[str, Any]]
 
 TIMING_SHARE = TelemetrySettings.read().timing_share
 
@@ -64,17 +64,19 @@ _calls: list[tuple[str, float]] = []
 several threads."""
 
 
-def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callable[[Handler], Handler]:
+def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callable[[LambdaHandler], LambdaHandler]:
     """Decorates a Lambda handler: its log lines carry the invocation, and the request's id if API Gateway calls it
     (`of_gateway`); its last line says what took its time; and its metrics are emitted at the end.
 
     Without `has_metrics` the metrics are left out, because a function that emits none would get a warning at every end.
     """
 
-    def decorate(handler: Handler) -> Handler:
-        measured: Handler = metrics.log_metrics(handler, capture_cold_start_metric=True) if has_metrics else handler
+    def decorate(handler: LambdaHandler) -> LambdaHandler:
+        measured: LambdaHandler = (
+            metrics.log_metrics(handler, capture_cold_start_metric=True) if has_metrics else handler
+        )
         identified = _identified(_timed(measured), of_gateway=of_gateway)
-        logged: Handler = logger.inject_lambda_context(identified, clear_state=True)
+        logged: LambdaHandler = logger.inject_lambda_context(identified, clear_state=True)
         if IS_IN_LAMBDA:
             gc.freeze()  # invocations need not look for garbage among all that was imported either
             gc.enable()  # guard: cold-start-garbage-collection
@@ -83,7 +85,7 @@ def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callab
     return decorate
 
 
-def _identified(handler: Handler, *, of_gateway: bool) -> Handler:
+def _identified(handler: LambdaHandler, *, of_gateway: bool) -> LambdaHandler:
     @wraps(handler)
     def identified(event: Any, context: Any) -> dict[str, Any]:
         request = event.get("requestContext", {}) if of_gateway else {}
@@ -111,7 +113,7 @@ def follow(image: Image) -> None:
         logger.set_correlation_id(image.correlation_id)
 
 
-def _timed(handler: Handler) -> Handler:
+def _timed(handler: LambdaHandler) -> LambdaHandler:
     @wraps(handler)
     def timed(*arguments: Any, **options: Any) -> dict[str, Any]:
         began = time.perf_counter()

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.egress import Kind, RequestFailed, UrlRefused, read_url, send
+from darkroom.egress import EgressFailureKind, RequestFailed, UrlRefused, read_url, send
 from darkroom.egress.connection import system_addresses
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
@@ -55,7 +55,7 @@ def test_nothing_is_connected_to_for_a_name_with_an_address_that_is_not_public(
     for answer in ([address], [PUBLIC, address], [address, PUBLIC]):
         with pytest.raises(RequestFailed) as failed:
             send("POST", URL, headers={}, body=b"{}", resolve=lambda _, answer=answer: answer)  # type: ignore[misc]
-        assert failed.value.kind is Kind.REFUSED_ADDRESS
+        assert failed.value.kind is EgressFailureKind.REFUSED_ADDRESS
         assert address not in str(failed.value)
     assert connected == []
 
@@ -67,7 +67,7 @@ def test_the_vectors_are_many() -> None:
 def test_a_public_address_is_connected_to(connected: list[object]) -> None:
     with pytest.raises(RequestFailed) as failed:
         send("GET", URL, headers={}, resolve=lambda _: ["2606:2800:21f::1", PUBLIC])
-    assert failed.value.kind is Kind.CONNECT
+    assert failed.value.kind is EgressFailureKind.CONNECT
     assert connected == [(PUBLIC, 443), ("2606:2800:21f::1", 443)]
 
 
@@ -97,15 +97,15 @@ def test_a_name_that_is_private_the_second_time_is_resolved_once(internet: Inter
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), Kind.DNS),
-        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), Kind.DNS),
-        (OSError("the network is down"), Kind.DNS),
-        ([], Kind.DNS),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), EgressFailureKind.DNS),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), EgressFailureKind.DNS),
+        (OSError("the network is down"), EgressFailureKind.DNS),
+        ([], EgressFailureKind.DNS),
     ],
     ids=["unknown name", "no name server", "no network", "no address"],
 )
 def test_a_name_without_an_address_can_be_tried_again(
-    answer: OSError | list[str], kind: Kind, connected: list[object]
+    answer: OSError | list[str], kind: EgressFailureKind, connected: list[object]
 ) -> None:
     def resolve(_: str) -> Sequence[str]:
         if isinstance(answer, OSError):
@@ -129,7 +129,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(connected: list[ob
     with pytest.raises(RequestFailed) as failed:
         send("GET", URL, headers={}, resolve=resolve, seconds=0.3)
     answers.set()
-    assert failed.value.kind is Kind.TIMEOUT and "resolved" in str(failed.value)
+    assert failed.value.kind is EgressFailureKind.TIMEOUT and "resolved" in str(failed.value)
     assert connected == []
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.egress import EgressPolicy, EgressResponse, Kind, RequestFailed, read_url, send
+from darkroom.egress import EgressFailureKind, EgressPolicy, EgressResponse, RequestFailed, read_url, send
 from darkroom.egress.connection import Deadline, tls_context
 from darkroom.egress.request import exchange
 from tests.unit.egress.certificates import Authority
@@ -53,7 +53,7 @@ def failure(internet: Internet, *, seconds: float = 10, body: bytes = b"{}") -> 
     return failed.value
 
 
-def kind_of(internet: Internet, *, seconds: float = 10) -> Kind:
+def kind_of(internet: Internet, *, seconds: float = 10) -> EgressFailureKind:
     return failure(internet, seconds=seconds).kind
 
 
@@ -168,7 +168,7 @@ def test_a_certificate_that_is_not_the_hosts_is_not_accepted(
         }[flaw]()
     with serving(answering(OK), context) as server:
         internet.port = server.port
-        assert kind_of(internet) is Kind.TLS
+        assert kind_of(internet) is EgressFailureKind.TLS
     assert server.connections == 1 and server.received == b""
 
 
@@ -176,7 +176,7 @@ def test_a_certificate_may_have_a_wildcard(internet: Internet, authority: Author
     with serving(answering(OK), authority.server("*.example")) as server:
         internet.port = server.port
         # OpenSSL takes no wildcard for all of a top-level domain.
-        assert kind_of(internet) is Kind.TLS
+        assert kind_of(internet) is EgressFailureKind.TLS
     with serving(answering(OK), authority.server("*.shop.example")) as server:
         internet.port = server.port
         url = read_url("https://hooks.shop.example/")
@@ -201,7 +201,7 @@ def test_an_outdated_version_of_tls_is_not_accepted(internet: Internet, authorit
     context.set_ciphers("ALL:@SECLEVEL=0")
     with serving(answering(OK), context) as server:
         internet.port = server.port
-        assert kind_of(internet) is Kind.TLS
+        assert kind_of(internet) is EgressFailureKind.TLS
     assert server.received == b""
 
 
@@ -220,7 +220,7 @@ def test_a_server_without_tls_is_not_accepted(internet: Internet) -> None:
 
     with serving(behave) as server:
         internet.port = server.port
-        assert kind_of(internet) is Kind.TLS
+        assert kind_of(internet) is EgressFailureKind.TLS
 
 
 # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +252,7 @@ def test_a_response_that_comes_byte_by_byte_is_not_waited_for(
         server.drip(connection, slowly, then=then)
 
     with secured(internet, authority, behave):
-        assert kind_of(internet, seconds=0.3) is Kind.TIMEOUT
+        assert kind_of(internet, seconds=0.3) is EgressFailureKind.TIMEOUT
 
 
 @pytest.mark.parametrize("stage", ["handshake", "response"])
@@ -277,7 +277,7 @@ def test_tls_that_comes_byte_by_byte_is_not_waited_for(internet: Internet, autho
 
         with serving(relay) as relaying:
             internet.port = relaying.port
-            assert kind_of(internet, seconds=0.3 if stage == "handshake" else 1) is Kind.TIMEOUT
+            assert kind_of(internet, seconds=0.3 if stage == "handshake" else 1) is EgressFailureKind.TIMEOUT
     assert bool(server.received) == (stage == "response")
 
 
@@ -289,7 +289,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(internet: Internet, author
         server.say(connection, OK)
 
     with secured(internet, authority, behave):
-        assert kind_of(internet, seconds=0.3) is Kind.TIMEOUT
+        assert kind_of(internet, seconds=0.3) is EgressFailureKind.TIMEOUT
 
 
 @pytest.mark.guards("egress-sending-deadline")
@@ -301,7 +301,7 @@ def test_a_server_that_takes_nothing_is_not_waited_for(internet: Internet, autho
 
     with secured(internet, authority, behave):
         failed = failure(internet, seconds=1, body=bytes(20_000_000))
-    assert failed.kind is Kind.TIMEOUT and "sending" in str(failed)
+    assert failed.kind is EgressFailureKind.TIMEOUT and "sending" in str(failed)
 
 
 @pytest.mark.guards("egress-handshake-deadline")
@@ -315,7 +315,7 @@ def test_a_handshake_that_takes_too_long_is_not_waited_for(internet: Internet, s
 
     with serving(behave) as server:
         internet.port = server.port
-        assert kind_of(internet, seconds=0.3) is Kind.TIMEOUT
+        assert kind_of(internet, seconds=0.3) is EgressFailureKind.TIMEOUT
 
 
 @pytest.mark.guards("egress-connection-deadline")
@@ -327,7 +327,7 @@ def test_an_address_that_does_not_answer_is_not_waited_for(internet: Internet) -
             each.setblocking(False)
             with suppress(BlockingIOError):
                 each.connect(listener.getsockname())
-        assert kind_of(internet, seconds=0.3) is Kind.TIMEOUT
+        assert kind_of(internet, seconds=0.3) is EgressFailureKind.TIMEOUT
         assert all(seconds <= 0.3 for seconds in internet.patience)
         for each in waiting:
             each.close()
@@ -339,7 +339,7 @@ def test_the_next_address_is_tried_if_one_refuses(internet: Internet, authority:
         internet.port = closed.getsockname()[1]
     with pytest.raises(RequestFailed) as failed:
         ask(internet)
-    assert failed.value.kind is Kind.CONNECT
+    assert failed.value.kind is EgressFailureKind.CONNECT
     assert internet.opened == [("93.184.215.14", 443), ("93.184.215.15", 443)]
 
 
@@ -390,7 +390,7 @@ def test_of_an_endless_body_the_beginning_is_read(internet: Internet, authority:
 )  # fmt: skip
 def test_what_surrounds_a_body_has_an_end(internet: Internet, authority: Authority, first: bytes, again: bytes) -> None:
     with secured(internet, authority, endlessly(first, again)) as server:
-        assert kind_of(internet, seconds=3) is Kind.PROTOCOL
+        assert kind_of(internet, seconds=3) is EgressFailureKind.PROTOCOL
     assert server.sent_bytes < 50_000_000
 
 
@@ -417,7 +417,7 @@ def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Autho
         connection.recv(1)  # until the other side closes
 
     with secured(internet, authority, behave):
-        assert kind_of(internet) is Kind.PROTOCOL
+        assert kind_of(internet) is EgressFailureKind.PROTOCOL
 
 
 @pytest.mark.guards("egress-cut-body-refused", "egress-cut-head-refused")
@@ -436,7 +436,7 @@ def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Autho
 )
 def test_a_response_that_is_cut_off_does_not_count(internet: Internet, authority: Authority, told: bytes) -> None:
     with secured(internet, authority, answering(told)):
-        assert kind_of(internet) is Kind.RESET
+        assert kind_of(internet) is EgressFailureKind.RESET
 
 
 @pytest.mark.parametrize("stage", ["handshake", "response"])
@@ -452,7 +452,7 @@ def test_a_connection_that_is_reset_is_said_to_be(internet: Internet, authority:
 
     with serving(behave, authority.server(HOST) if stage == "response" else None) as server:
         internet.port = server.port
-        assert kind_of(internet) is Kind.RESET
+        assert kind_of(internet) is EgressFailureKind.RESET
 
 
 @settings(deadline=None)
@@ -475,6 +475,6 @@ def test_whatever_comes_is_a_response_or_a_failure(first: bytes, rest: bytes) ->
         try:
             response = exchange(here, b"GET / HTTP/1.1\r\n\r\n", method="GET", deadline=Deadline(10), max_bytes=16)
         except RequestFailed as failed:
-            assert failed.kind in (Kind.PROTOCOL, Kind.RESET)
+            assert failed.kind in (EgressFailureKind.PROTOCOL, EgressFailureKind.RESET)
         else:
             assert len(response.body) <= 16 and 100 <= response.status <= 999

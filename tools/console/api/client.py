@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from console.api.forms import Form, form_in, is_out_of_date, refusal, send_form
+from console.api.forms import FormPost, form_in, is_out_of_date, refusal, send_form
 
 type Pause = Callable[[float], None]
 """Waits that many seconds; may raise to end the wait early."""
@@ -40,7 +40,7 @@ _INSTANT_PATTERN = re.compile(
 _STATUS_PATTERN = re.compile(r"[a-z_]{1,32}")
 
 
-class VariantDocument(TypedDict):
+class ReceivedVariant(TypedDict):
     """One finished output; `url` is presigned and valid for about 15 minutes."""
 
     name: str
@@ -52,14 +52,14 @@ class VariantDocument(TypedDict):
     url: str
 
 
-class ProgressDocument(TypedDict):
+class ReceivedProgress(TypedDict):
     """How many of the recipe's variants are made."""
 
     done: int
     total: int
 
 
-class ErrorDocument(TypedDict):
+class ReceivedError(TypedDict):
     """Why an image failed."""
 
     code: str
@@ -67,14 +67,14 @@ class ErrorDocument(TypedDict):
     retryable: bool
 
 
-class LinksDocument(TypedDict):
+class ReceivedLinks(TypedDict):
     """Paths from the API's root."""
 
     self: str
     status: str
 
 
-class StatusDocument(TypedDict):
+class ReceivedStatus(TypedDict):
     """What the API says about an image: always with all of these keys, and perhaps with new ones."""
 
     id: str
@@ -88,13 +88,13 @@ class StatusDocument(TypedDict):
     process_at: str | None
     expires_at: str | None
     completed_at: str | None
-    progress: ProgressDocument
-    variants: list[VariantDocument]
+    progress: ReceivedProgress
+    variants: list[ReceivedVariant]
     placeholder: dict[str, str] | None
     attention: dict[str, float] | None
     notices: list[str]
-    error: ErrorDocument | None
-    links: LinksDocument
+    error: ReceivedError | None
+    links: ReceivedLinks
 
 
 class ApiError(Exception):
@@ -127,7 +127,7 @@ class AddressExpired(ApiError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
+class RequestRetries:
     """How often a request is sent, and how long to wait between attempts."""
 
     max_attempts: int = 8
@@ -136,7 +136,9 @@ class RetryPolicy:
     longest_retry_after_seconds: float = 60.0
 
 
-def pause_before_retry(policy: RetryPolicy, *, attempt: int, retry_after_seconds: float | None, jitter: float) -> float:
+def pause_before_retry(
+    policy: RequestRetries, *, attempt: int, retry_after_seconds: float | None, jitter: float
+) -> float:
     """Seconds to wait after failed attempt number `attempt` (from 1); `jitter` is a random number in [0, 1).
 
     The backoff is exponential, and the upper half of each pause is random, so clients that failed together do not come
@@ -166,10 +168,10 @@ def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class StatusAnswer:
     """A status document, and what the response's headers say about the next request."""
 
-    document: StatusDocument
+    document: ReceivedStatus
     entity_tag: str | None = None
     retry_after_seconds: float | None = None
     replayed: bool = False
@@ -211,14 +213,14 @@ class Api:
         is_local_stack: bool = False,
         connections: int = 8,
         transport: httpx.BaseTransport | None = None,
-        retry: RetryPolicy | None = None,
+        retry: RequestRetries | None = None,
         pause: Pause = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.url = url.rstrip("/")
         self._is_local_stack = is_local_stack
         self._is_on_this_machine = is_loopback(self.url)
-        self._retry = retry or RetryPolicy()
+        self._retry = retry or RequestRetries()
         self._pause = pause
         self._jitter = jitter
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
@@ -267,7 +269,7 @@ class Api:
         idempotency_key: str,
         parameters: Mapping[str, str] | None = None,
         on_sent: Callable[[int], None] | None = None,
-    ) -> Answer:
+    ) -> StatusAnswer:
         """Posts an image; returns once it is accepted (202). `parameters` say what to make of it.
 
         All attempts carry the same key, so a lost response cannot make a second image. `on_sent` gets the number of
@@ -294,13 +296,13 @@ class Api:
         announcement: Mapping[str, Any],
         idempotency_key: str,
         on_sent: Callable[[int], None] | None = None,
-    ) -> Answer:
+    ) -> StatusAnswer:
         """Announces a file that is too large for a request, and sends it to S3 with the form that this returns.
 
         Each attempt begins with the announcement: it returns a form that is still valid, or says that an attempt whose
         response was lost did deliver the file. `on_sent` is as in `submit`. Raises OSError if the file is unreadable.
         """
-        answer: Answer | None = None
+        answer: StatusAnswer | None = None
 
         def send() -> httpx.Response:
             nonlocal answer
@@ -317,7 +319,7 @@ class Api:
             raise Refused(refusal(response), status_code=response.status_code)
         return answer
 
-    def _announce(self, announcement: Mapping[str, Any], idempotency_key: str) -> tuple[Answer, Form | None]:
+    def _announce(self, announcement: Mapping[str, Any], idempotency_key: str) -> tuple[StatusAnswer, FormPost | None]:
         headers = {"Idempotency-Key": idempotency_key}
         response = self._send_patiently(
             lambda: self._client.post("/uploads", json=announcement, headers=headers), self.url
@@ -333,14 +335,14 @@ class Api:
                 status_code=response.status_code,
             ) from error
 
-    def status(self, image_id: str, *, seen: Answer | None = None) -> Answer:
+    def status(self, image_id: str, *, seen: StatusAnswer | None = None) -> StatusAnswer:
         """Gets an image's status; with `seen`, an earlier answer, the document is sent only if it has changed."""
         headers = {} if seen is None or seen.entity_tag is None else {"If-None-Match": seen.entity_tag}
         response = self._send_patiently(
             lambda: self._client.get(f"/images/{image_id}/status", headers=headers), self.url
         )
         if response.status_code == 304 and seen is not None:
-            return Answer(
+            return StatusAnswer(
                 document=seen.document,
                 entity_tag=seen.entity_tag,
                 retry_after_seconds=_retry_after(response),
@@ -350,7 +352,7 @@ class Api:
             raise self._refusal(response)
         return self._answer(response, asked_for=image_id)
 
-    def reschedule(self, image_id: str, when: Mapping[str, str]) -> StatusDocument:
+    def reschedule(self, image_id: str, when: Mapping[str, str]) -> ReceivedStatus:
         """Moves a scheduled image to another time, in the API's terms (`process_at` or `delay`); returns the document
         after that. If it is sent again after a lost response, the image moves to the same time again, or with `delay`
         to a moment later."""
@@ -429,11 +431,11 @@ class Api:
                 )
             )
 
-    def _answer(self, response: httpx.Response, *, asked_for: str | None = None) -> Answer:
+    def _answer(self, response: httpx.Response, *, asked_for: str | None = None) -> StatusAnswer:
         """What the response says of the image that was asked for. The commands show it, and people paste what they
         show into a shell, so a server may not say just anything."""
         document = _json_object(response)
-        missing = StatusDocument.__required_keys__ - document.keys()
+        missing = ReceivedStatus.__required_keys__ - document.keys()
         invalid = [] if missing else _invalid_fields(document, asked_for)  # guard: console-image-answer-checked
         if missing or invalid:
             reason = f"no {', '.join(sorted(missing))}" if missing else f"an invalid {', '.join(invalid)}"
@@ -441,8 +443,8 @@ class Api:
                 f"{self.url} did not return a status document ({reason}). Is this the address of a Darkroom API?",
                 status_code=response.status_code,
             )
-        return Answer(
-            document=cast(StatusDocument, document),
+        return StatusAnswer(
+            document=cast(ReceivedStatus, document),
             entity_tag=response.headers.get("etag"),
             retry_after_seconds=_retry_after(response),
             replayed=response.headers.get("idempotent-replayed", "").lower() == "true",

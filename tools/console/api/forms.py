@@ -23,23 +23,23 @@ _ANOTHER_FILE = frozenset({"BadDigest", "EntityTooSmall", "EntityTooLarge"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class FormPost:
     """Where a file is sent, and the fields that go before it."""
 
     url: str
     fields: Mapping[str, str]
 
 
-def form_in(document: Mapping[str, Any]) -> Form | None:
+def form_in(document: Mapping[str, Any]) -> FormPost | None:
     """The form in a response to an announcement, or None if the upload is no longer awaited.
 
     Raises KeyError or TypeError for any other document.
     """
     upload = document["upload"]
-    return None if upload is None else Form(url=str(upload["url"]), fields=dict(upload["fields"]))
+    return None if upload is None else FormPost(url=str(upload["url"]), fields=dict(upload["fields"]))
 
 
-def send_form(client: httpx.Client, form: Form, file: Path, on_sent: Callable[[int], None]) -> httpx.Response:
+def send_form(client: httpx.Client, form: FormPost, file: Path, on_sent: Callable[[int], None]) -> httpx.Response:
     """Sends the file and returns the store's response; `on_sent` gets the number of the file's bytes sent so far.
 
     Raises httpx.TransportError also if the store says that it has not received all, and OSError if the file cannot be

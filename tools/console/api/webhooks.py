@@ -25,7 +25,7 @@ from darkroom.http.webhooks.webhooks import (
 _CURSOR = re.compile(DELIVERY_ID_PATTERN)
 
 
-class Webhooks:
+class WebhooksClient:
     """The requests about webhooks. All raise ApiError.
 
     A request whose answer is lost is sent again. A webhook that was made by then is refused as one that exists, whose

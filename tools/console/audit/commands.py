@@ -45,5 +45,5 @@ def command(
     """
     from console.audit import work  # noqa: PLC0415 - what talks to AWS takes half a second to import
 
-    wanted = work.Wanted(seconds=seconds_of(since) or 0, action=action, about=about)
+    wanted = work.ActionFilters(seconds=seconds_of(since) or 0, action=action, about=about)
     work.show(reach(stack, region), wanted, limit=limit, as_json=as_json)

@@ -16,7 +16,7 @@ _IDS_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ActionFilters:
     """Which actions: of the last `seconds`, with this name, and about this id; None for all."""
 
     seconds: float
@@ -77,7 +77,7 @@ def joined(entries: Iterable[Recorded]) -> Sequence[Action]:
     return list(actions.values())
 
 
-def newest(stack: Stack, wanted: Wanted, *, limit: int) -> tuple[Sequence[Action], bool]:
+def newest(stack: Stack, wanted: ActionFilters, *, limit: int) -> tuple[Sequence[Action], bool]:
     """The wanted actions, the newest first, and whether these are all."""
     now = stack.clock()
     with stack.explained():
@@ -93,7 +93,7 @@ def newest(stack: Stack, wanted: Wanted, *, limit: int) -> tuple[Sequence[Action
     return found[::-1][:limit], len(found) <= limit
 
 
-def show(stack: Stack, wanted: Wanted, *, limit: int, as_json: bool) -> None:
+def show(stack: Stack, wanted: ActionFilters, *, limit: int, as_json: bool) -> None:
     """`audit`."""
     actions, is_all = newest(stack, wanted, limit=limit)
     if as_json:

@@ -74,7 +74,7 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class BillLine:
     """A line of the bill: `basis` is its counter, or its assumption."""
 
     name: str
@@ -82,50 +82,50 @@ class Line:
     basis: str
 
 
-def bill(demand: Demand, kept: Kept, *, month: int = 1, idle_dollars: float = IDLE_DOLLARS) -> Sequence[Line]:
+def bill(demand: Demand, kept: Kept, *, month: int = 1, idle_dollars: float = IDLE_DOLLARS) -> Sequence[BillLine]:
     """The lines of the month that is so many months after the first image."""
     images = demand.per_second * MONTH_SECONDS
     return [
         *_of_work(demand, images),
         *_of_watching(demand, kept, images),
-        Line(name="an idle stack", dollars=idle_dollars, basis="python -m checks.idle_cost"),
+        BillLine(name="an idle stack", dollars=idle_dollars, basis="python -m checks.idle_cost"),
         *stored(images, kept, month=month),
     ]
 
 
-def _of_work(demand: Demand, images: float) -> Sequence[Line]:
+def _of_work(demand: Demand, images: float) -> Sequence[BillLine]:
     events_per_second = EVENTS * demand.per_second
     alone = 1 / batch(events_per_second)
     work = {name: count * (1 if name == "DynamoDB write units" else alone) for name, count in EVENT_WORK.items()}
     keys = min(1 + STATUS_READS, MONTH_SECONDS / KEY_REMEMBERED_SECONDS / images)
     asked = {"Lambda requests": 1, "Lambda GB-milliseconds": API_GB * 20, "DynamoDB read units": 1}
     return [
-        Line(
+        BillLine(
             name="POST /images",
             dollars=images * cost(requests_of_upload()),
             basis="calls by make bench-calls, write units and log bytes by make bench-costs; 100 ms",
         ),
-        Line(
+        BillLine(
             name="workers",
             dollars=images * cost(requests_of_worker(demand)),
             basis=f"the same; {demand.seconds:g} s of {demand.memory_mb:,} MB, four variants, half-full batches",
         ),
-        Line(
+        BillLine(
             name=f"{STATUS_READS} looks at each status",
             dollars=images * STATUS_READS * cost(requests_of_status()),
             basis="calls by make bench-calls; a client that polls; 20 ms",
         ),
-        Line(
+        BillLine(
             name="looks at the key",
             dollars=images * keys * cost(asked),
             basis="one key, which the gateway remembers for a minute; uploads come evenly",
         ),
-        Line(
+        BillLine(
             name=f"{EVENTS} events of each, published and brought to two consumers",
             dollars=images * EVENTS * event_dollars(events_per_second) / 1_000_000,
             basis="make bench-webhooks, at this rate; no webhook is sent: a million cost $9",
         ),
-        Line(
+        BillLine(
             name="… counted, and compared with endpoints",
             dollars=images * EVENTS * cost(work),
             basis="write units by make bench-scale, log bytes by make bench-costs",
@@ -133,30 +133,30 @@ def _of_work(demand: Demand, images: float) -> Sequence[Line]:
     ]
 
 
-def _of_watching(demand: Demand, kept: Kept, images: float) -> Sequence[Line]:
+def _of_watching(demand: Demand, kept: Kept, images: float) -> Sequence[BillLine]:
     invocations = invocations_an_image(demand)
     traces = sum(images * each * traced_share(demand.per_second * each) for each in invocations.values())
     requests = images * (1 + STATUS_READS)
     hours = 1 - exp(-images / (MONTH_SECONDS / 3600))
     logged = images * sum(invocations.values()) * INVOCATION_LOG_KILOBYTES
     return [
-        Line(
+        BillLine(
             name="the gateway's access log",
             dollars=cost({"Log kilobytes": requests * ACCESS_LOG_KILOBYTES}),
             basis=f"{ACCESS_LOG_KILOBYTES:g} KB for each request",
         ),
-        Line(
+        BillLine(
             name="lines of each invocation",
             dollars=cost({"Log kilobytes": logged}) if kept.logged else 0,
             basis="InvocationLogs=" + ("all: 1.1 KB more each" if kept.logged else "sampled"),
         ),
-        Line(
+        BillLine(
             name="traces",
             dollars=cost({"X-Ray traces": traces}) if kept.traced else 0,
             basis="Tracing="
             + ("Active: one a second of each function, and a twentieth beyond" if kept.traced else "PassThrough"),
         ),
-        Line(
+        BillLine(
             name=f"{METRICS_OF_TRAFFIC} metrics of traffic",
             dollars=METRIC * METRICS_OF_TRAFFIC * hours,
             basis=f"make bench-costs; uploads in {hours:.0%} of the hours",
@@ -164,31 +164,31 @@ def _of_watching(demand: Demand, kept: Kept, images: float) -> Sequence[Line]:
     ]
 
 
-def stored(images: float, kept: Kept, *, month: int) -> Sequence[Line]:
+def stored(images: float, kept: Kept, *, month: int) -> Sequence[BillLine]:
     """What is kept costs in that month: all images of the months before, and half a month of its own."""
     gigabytes = images / 1000  # of what is a megabyte for each image
     lived = month - 0.5
     logs = images * LOGGED_KILOBYTES / 1_000_000
     rows = gigabytes * ROW_KILOBYTES / 1000 * lived
     return [
-        Line(
+        BillLine(
             name=f"originals, {kept.storage}",
             dollars=sum(
                 originals_dollars(images, kept, months_old=age, share=0.5 if age == 0 else 1) for age in range(month)
             ),
             basis=f"{kept.original_megabytes:g} MB each, none deleted, month {month}",
         ),
-        Line(
+        BillLine(
             name="variants",
             dollars=gigabytes * kept.variants_megabytes * lived * STORED_GB["S3 standard"],
             basis=f"{kept.variants_megabytes:g} MB for the four of an image, none deleted",
         ),
-        Line(
+        BillLine(
             name="rows, and their recovery to any second",
             dollars=rows * (STORED_GB["DynamoDB"] + STORED_GB["DynamoDB, to any second"]),
             basis=f"{ROW_KILOBYTES:g} KB each",
         ),
-        Line(
+        BillLine(
             name="logs, kept for 30 days",
             dollars=logs * (0.5 if month == 1 else 1) * STORED_GB["Logs"],
             basis=f"{LOGGED_KILOBYTES:g} KB of an image, not compressed",

@@ -28,7 +28,7 @@ def stop(stack: Stack) -> None:
     out = display.output()
     for line in _what_would_be_lost(stack):
         display.line(out, line)
-    with Interrupts() as interrupts, display.Report(display.errors()) as report, stack.explained():
+    with Interrupts() as interrupts, display.ProgressReport(display.errors()) as report, stack.explained():
         stopped = stop_releases(
             StopReleasesPorts(
                 releases=stack.releases,

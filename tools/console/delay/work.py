@@ -185,7 +185,7 @@ def _do(
         completed = counts.done + counts.left + len(counts.refused)
         report.show(words.doing, completed=completed, total=max(total, completed), detail=counts.detail)
 
-    with Interrupts() as interrupts, display.Report(display.errors()) as report:
+    with Interrupts() as interrupts, display.ProgressReport(display.errors()) as report:
         try:
             about = {"of": choice.typed().strip(), "by": words.options.strip() or None}
             with (
@@ -248,7 +248,7 @@ def listed(
             return hours[bisect_right(starts, at) - 1]
         return day_period(local_time(at, zone).date(), zone)
 
-    with stack.explained(), display.Report(display.errors()) as report:
+    with stack.explained(), display.ProgressReport(display.errors()) as report:
         return list_scheduled(
             ListScheduledPorts(images=stack.images, clock=stack.clock),
             selection,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from console.api.client import IMAGE_ID_PATTERN
-from console.dlq.filters import Filters
+from console.dlq.filters import DeadLetterFilters
 from console.options import JsonOption, YesOption, duration, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
@@ -115,7 +115,7 @@ def list_(
     """
     from console.dlq import work  # noqa: PLC0415
 
-    filters = Filters(
+    filters = DeadLetterFilters(
         lane=lane,
         cause=cause,
         fingerprint=fingerprint,
@@ -179,7 +179,7 @@ def replay(
 
     if everything and any((cause, fingerprint, tenant, image, older_than, newer_than)):
         raise typer.BadParameter("it moves all dead letters of a lane: no filter except --lane.", param_hint="--all")
-    filters = Filters(
+    filters = DeadLetterFilters(
         lane=lane,
         cause=cause,
         fingerprint=fingerprint,
@@ -222,7 +222,7 @@ def drop(
     """
     from console.dlq import work  # noqa: PLC0415
 
-    filters = Filters(
+    filters = DeadLetterFilters(
         lane=lane,
         cause=cause,
         fingerprint=fingerprint,
@@ -258,7 +258,7 @@ def archive(
     """
     from console.dlq import work  # noqa: PLC0415
 
-    filters = Filters(lane=lane, older_than=older_than)
+    filters = DeadLetterFilters(lane=lane, older_than=older_than)
     where = reach(stack, region)
     if yes:
         work.archive(where, filters)

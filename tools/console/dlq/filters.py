@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filters:
+class DeadLetterFilters:
     """The chosen dead letters: those that match every given option."""
 
     lane: str | None = None

@@ -25,7 +25,7 @@ class Job:
         self._stack, self._doing = stack, doing
         self._queues = stack.chosen(lane)
         self._interrupts = Interrupts()
-        self._report = display.Report(display.errors())
+        self._report = display.ProgressReport(display.errors())
         self._before: dict[str, int] = {}
         self._after: dict[str, int] = {}
         self._unseen: list[str] = []

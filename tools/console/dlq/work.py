@@ -10,7 +10,7 @@ import typer
 
 from console.api.client import IMAGE_ID_PATTERN, ApiError
 from console.dlq import pages
-from console.dlq.filters import Filters
+from console.dlq.filters import DeadLetterFilters
 from console.dlq.job import Job
 from console.dlq.pages import Words
 from console.stack.operators import Stack
@@ -61,7 +61,7 @@ STANDARD_RATE = 10
 """The default of images per second that a replay starts: what the slow lane's workers can do beside live traffic."""
 
 
-def selection_of(filters: Filters) -> DeadLetterSelection:
+def selection_of(filters: DeadLetterFilters) -> DeadLetterSelection:
     """The selection that the filters mean, except for the lane."""
     return DeadLetterSelection(
         image_id=filters.image,
@@ -74,12 +74,12 @@ def selection_of(filters: Filters) -> DeadLetterSelection:
     )
 
 
-def words_of(filters: Filters, stack: Stack) -> Words:
+def words_of(filters: DeadLetterFilters, stack: Stack) -> Words:
     """The words that name the same filters and stack again."""
     return Words(filters=filters.given, target=stack.options)
 
 
-def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
+def list_(stack: Stack, filters: DeadLetterFilters, *, limit: int, as_json: bool) -> None:
     """`dlq ls`."""
     listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
     given_up = _given_up(stack, filters, listing, limit=limit)
@@ -105,7 +105,7 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     )
 
 
-def _given_up(stack: Stack, filters: Filters, listing: DeadLetterListing, *, limit: int) -> GivenUp:
+def _given_up(stack: Stack, filters: DeadLetterFilters, listing: DeadLetterListing, *, limit: int) -> GivenUp:
     """What was given up and is not among the listed dead letters, as the filters say."""
     selection = selection_of(filters)
     listed = {(case.image.image_id, case.image.run) for case in listing.cases if case.image is not None}
@@ -133,7 +133,7 @@ def _given_up(stack: Stack, filters: Filters, listing: DeadLetterListing, *, lim
     )
 
 
-def _retrying(stack: Stack, filters: Filters, *, limit: int) -> Retrying:
+def _retrying(stack: Stack, filters: DeadLetterFilters, *, limit: int) -> Retrying:
     """What was tried in vain and is not given up yet; of the filters, the ages are those of dead letters alone."""
 
     def covers(image: Image) -> bool:
@@ -226,7 +226,9 @@ def _why_none(stack: Stack, name: str, listing: DeadLetterListing, *, is_image: 
     return f"{name} has no dead letter here. {reason}"
 
 
-def preview_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> Sequence[str]:
+def preview_replay(
+    stack: Stack, filters: DeadLetterFilters, *, everything: bool, rate: int, limit: int
+) -> Sequence[str]:
     """`dlq replay` without --yes; returns the ids of the images that it would replay."""
     listing = _listed(stack, filters.lane, selection_of(filters), limit=REDRIVE_LIMIT if everything else limit)
     if everything:
@@ -295,7 +297,7 @@ def _replay_again(words: Words, *, everything: bool, rate: int) -> str:
     return words.command("replay", *more, "--yes")
 
 
-def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
+def replay(stack: Stack, filters: DeadLetterFilters, *, rate: int) -> None:
     """`dlq replay --yes`."""
     selection = selection_of(filters)
     with Job(stack, filters.lane, "replaying") as job:
@@ -331,7 +333,7 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
     job.end(_replay_again(words, everything=False, rate=rate))
 
 
-def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
+def replay_all(stack: Stack, filters: DeadLetterFilters, *, rate: int) -> None:
     """`dlq replay --all --yes`."""
     redrives: list[Redrive] = []
 
@@ -371,7 +373,7 @@ def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
     job.end(_replay_again(words_of(filters, stack), everything=True, rate=rate))
 
 
-def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Sequence[str]:
+def tell_drop(stack: Stack, filters: DeadLetterFilters, *, force: bool, limit: int) -> Sequence[str]:
     """`dlq drop` without --yes; returns the ids of the messages that it would drop."""
     out, words = display.output(), words_of(filters, stack)
     listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
@@ -402,7 +404,7 @@ def _drop_again(words: Words, *, force: bool) -> str:
     return words.command("drop", *["--force"] * force, "--yes")
 
 
-def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
+def drop(stack: Stack, filters: DeadLetterFilters, *, force: bool) -> None:
     """`dlq drop --yes`."""
     selection = selection_of(filters)
     with Job(stack, filters.lane, "dropping") as job:
@@ -421,7 +423,7 @@ def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
     job.end(_drop_again(words_of(filters, stack), force=force))
 
 
-def tell_archive(stack: Stack, filters: Filters, *, limit: int) -> None:
+def tell_archive(stack: Stack, filters: DeadLetterFilters, *, limit: int) -> None:
     """`dlq archive` without --yes."""
     out = display.output()
     listing = _listed(stack, filters.lane, EVERYTHING, limit=limit)
@@ -439,7 +441,7 @@ def tell_archive(stack: Stack, filters: Filters, *, limit: int) -> None:
         display.line(out, f"Do it:  {words_of(filters, stack).command('archive', '--yes')}")
 
 
-def archive(stack: Stack, filters: Filters) -> None:
+def archive(stack: Stack, filters: DeadLetterFilters) -> None:
     """`dlq archive --yes`."""
     out = display.output()
     done = 0
@@ -449,7 +451,7 @@ def archive(stack: Stack, filters: Filters) -> None:
         done += 1
         report.show("archiving", completed=done, total=None, detail=f"{done:,} dead letters")
 
-    with Interrupts() as interrupts, stack.explained(), display.Report(display.errors()) as report:
+    with Interrupts() as interrupts, stack.explained(), display.ProgressReport(display.errors()) as report:
         archiving = archive_dead_letters(
             ArchiveDeadLettersPorts(
                 dead_letters=stack.dead_letters, images=stack.images, archive=stack.archive, clock=stack.clock
@@ -477,7 +479,7 @@ def archive(stack: Stack, filters: Filters) -> None:
 
 
 def _listed(stack: Stack, lane: str | None, selection: DeadLetterSelection, *, limit: int) -> DeadLetterListing:
-    with stack.explained(), display.Report(display.errors()) as report:
+    with stack.explained(), display.ProgressReport(display.errors()) as report:
         return list_dead_letters(
             ListDeadLettersPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock),
             stack.chosen(lane),

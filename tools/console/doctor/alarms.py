@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from console.doctor.checks import Finding
-from console.doctor.facts import Alarm, Facts
+from console.doctor.facts import AlarmFacts, Facts
 
 OWN_NAMESPACE = "Darkroom/"
 DEPTH = "ApproximateNumberOfMessagesVisible"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
+class AlarmWatch:
     """An alarm of the template by its logical id, and the metric that it watches."""
 
     alarm: str
@@ -22,12 +22,12 @@ class Watch:
     is_own: bool = True
 
 
-def _own(alarm: str, metric: str) -> Watch:
-    return Watch(alarm=alarm, metric=metric)
+def _own(alarm: str, metric: str) -> AlarmWatch:
+    return AlarmWatch(alarm=alarm, metric=metric)
 
 
-def _of_aws(alarm: str, metric: str) -> Watch:
-    return Watch(alarm=alarm, metric=metric, is_own=False)
+def _of_aws(alarm: str, metric: str) -> AlarmWatch:
+    return AlarmWatch(alarm=alarm, metric=metric, is_own=False)
 
 
 DEAD_LETTERS = (
@@ -69,7 +69,7 @@ SWEEPS = (_own("SweeperSilentAlarm", "SweepsCompleted"),)
 OF_THE_CHECKLIST = (*DEAD_LETTERS, *GIVEN_UP, *EXPIRING, *GROWTH, *LAG, *SWEEPS)
 
 
-def watching(facts: Facts, watch: Watch) -> dict[str, Alarm]:
+def watching(facts: Facts, watch: AlarmWatch) -> dict[str, AlarmFacts]:
     """The stack's alarms on the metric of a watch: its own alarm, and for a metric of Darkroom any other."""
     return {
         name: alarm
@@ -79,7 +79,7 @@ def watching(facts: Facts, watch: Watch) -> dict[str, Alarm]:
     }
 
 
-def unheard(facts: Facts, watches: Sequence[Watch]) -> Iterator[Finding]:
+def unheard(facts: Facts, watches: Sequence[AlarmWatch]) -> Iterator[Finding]:
     """What keeps alarms from being heard: there is none, or nobody is told when it fires."""
     for watch in watches:
         alarms = watching(facts, watch)
@@ -89,7 +89,7 @@ def unheard(facts: Facts, watches: Sequence[Watch]) -> Iterator[Finding]:
             yield from silent(facts, name, alarm)
 
 
-def silent(facts: Facts, name: str, alarm: Alarm) -> Iterator[Finding]:
+def silent(facts: Facts, name: str, alarm: AlarmFacts) -> Iterator[Finding]:
     """Why nobody is told when an alarm fires, by itself or by a composite alarm that speaks for it. Nothing if somebody
     is."""
     speakers = {name: alarm} if alarm.actions else {name: one for name, one in facts.alarms.items() if _has(one, alarm)}
@@ -117,7 +117,7 @@ def lost_subscriptions(facts: Facts) -> Iterator[Finding]:
             yield Finding(subject=name, problem=problem, by_template=False)
 
 
-def audience(facts: Facts, watches: Sequence[Watch]) -> list[str]:
+def audience(facts: Facts, watches: Sequence[AlarmWatch]) -> list[str]:
     """The topics that are told when these alarms fire, by logical id."""
     alarms = [alarm for watch in watches for alarm in watching(facts, watch).values()]
     alarms += [one for one in facts.alarms.values() if any(_has(one, alarm) for alarm in alarms)]
@@ -125,7 +125,7 @@ def audience(facts: Facts, watches: Sequence[Watch]) -> list[str]:
     return [name for name, topic in facts.topics.items() if topic.arn in arns]
 
 
-def _has(composite: Alarm, alarm: Alarm) -> bool:
+def _has(composite: AlarmFacts, alarm: AlarmFacts) -> bool:
     """Whether a composite alarm's rule names another alarm, by its name or its ARN, with quotes or without."""
     # guard: doctor-composite-names-alarm
     return composite.rule is not None and bool(re.search(rf"""[(:"']{re.escape(alarm.name)}["')]""", composite.rule))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from console.doctor.facts import Checkout, CouldNotBeRead, Queue, Secret, StateMachine, Table
+from console.doctor.facts import Checkout, CouldNotBeRead, Queue, SecretFacts, StateMachine, TableFacts
 from console.doctor.template import Values, filled_in
 from repository.report import ROOT
 
@@ -29,9 +29,9 @@ def filler_of(
     stack_id: str,
     *,
     queues: Mapping[str, Queue],
-    tables: Mapping[str, Table],
+    tables: Mapping[str, TableFacts],
     state_machines: Mapping[str, StateMachine],
-    secrets: Mapping[str, Secret],
+    secrets: Mapping[str, SecretFacts],
     others: Sequence[Mapping[str, Any]],
 ) -> FillIn:
     """Fills in templates with the stack's parameters and names. `others` have an ARN each. What could not be read of

@@ -29,7 +29,7 @@ class Finding:
         return self.about or self.subject
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """What came of a check."""
 
     SOUND = "sound"
@@ -39,7 +39,7 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
-type Look = Callable[[Facts], Iterable[Finding]]
+type CheckLook = Callable[[Facts], Iterable[Finding]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,30 +53,30 @@ class Check:
     group: str
     question: str
     remedy: str = ""
-    look: Look | None = None
-    look_in_production: Look | None = None
+    look: CheckLook | None = None
+    look_in_production: CheckLook | None = None
     in_production: str = ""
     decisions: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class CheckResult:
     """What came of a check: its findings if it is wrong and what to do about them, and the reason if it is unknown."""
 
     check: Check
-    status: Status
+    status: CheckStatus
     findings: tuple[Finding, ...] = ()
     reason: str | None = None
     advice: tuple[str, ...] = ()
 
 
-def judge(check: Check, facts: Facts, *, production: bool) -> Result:
+def judge(check: Check, facts: Facts, *, production: bool) -> CheckResult:
     """What a check says about a stack. What was found counts even if the rest could not be read."""
     if check.look is None and check.look_in_production is None:
-        return Result(check=check, status=Status.DECIDED)
+        return CheckResult(check=check, status=CheckStatus.DECIDED)
     looks = [check.look, check.look_in_production if production else None]  # guard: doctor-production-checks
     if not any(looks):
-        return Result(check=check, status=Status.NOT_ASKED)
+        return CheckResult(check=check, status=CheckStatus.NOT_ASKED)
     findings: list[Finding] = []
     reason = None
     for look in filter(None, looks):
@@ -119,11 +119,13 @@ def _mends(check: Check, finding: Finding, facts: Facts, drifted: Set[tuple[str,
 
 def result_of(
     check: Check, findings: Sequence[Finding], reason: str | None = None, advised: tuple[str, ...] = ()
-) -> Result:
+) -> CheckResult:
     """The result of a check that was made."""
     if findings:  # guard: doctor-partial-findings-count
         advised = advised or (check.remedy,)
-        return Result(check=check, status=Status.WRONG, findings=tuple(findings), reason=reason, advice=advised)
+        return CheckResult(
+            check=check, status=CheckStatus.WRONG, findings=tuple(findings), reason=reason, advice=advised
+        )
     if reason is not None:
-        return Result(check=check, status=Status.UNKNOWN, reason=reason)
-    return Result(check=check, status=Status.SOUND)
+        return CheckResult(check=check, status=CheckStatus.UNKNOWN, reason=reason)
+    return CheckResult(check=check, status=CheckStatus.SOUND)

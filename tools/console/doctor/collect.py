@@ -17,28 +17,28 @@ from botocore.exceptions import ClientError
 
 from console.doctor.checkout import CORE_LAYER, FillIn, checkout_of, deployed_resources, filler_of, hashes_of
 from console.doctor.facts import (
-    Alarm,
-    ApiKey,
+    AlarmFacts,
+    ApiKeyFacts,
     Bucket,
     Checkout,
     CouldNotBeRead,
     EventSource,
     Facts,
-    Function,
+    FunctionFacts,
     Kms,
     Listing,
     LogGroup,
     Missing,
     Queue,
-    Quota,
     Role,
     Rule,
-    Secret,
+    SecretFacts,
+    ServiceQuota,
     StateMachine,
     Statement,
     Subscription,
-    Table,
-    Topic,
+    TableFacts,
+    TopicFacts,
 )
 from console.doctor.policies import actions_on, covers, statements_of
 from console.doctor.template import lasting_name
@@ -110,10 +110,10 @@ def gather(stack: Stack, on_progress: Callable[[str], None] = lambda what: None)
     """Everything that the checks judge. What AWS refuses to tell is Missing. Raises what botocore raises if AWS cannot
     be reached at all."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return _Reader(stack, pool, on_progress).facts()
+        return _StackReader(stack, pool, on_progress).facts()
 
 
-class _Reader:
+class _StackReader:
     def __init__(self, stack: Stack, pool: ThreadPoolExecutor, on_progress: Callable[[str], None]) -> None:
         self._stack = stack
         self._pool = pool
@@ -215,11 +215,11 @@ class _Reader:
         }
         return {name: replace(queue, failed_redrive=failed.get(name)) for name, queue in queues.items()}
 
-    def _topic(self, arn: str) -> Topic:
+    def _topic(self, arn: str) -> TopicFacts:
         sns = self._client("sns")
         attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
         pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
-        return Topic(
+        return TopicFacts(
             arn=arn,
             policy=statements_of(attributes.get("Policy")),
             key=attributes.get("KmsMasterKeyId") or None,
@@ -252,7 +252,7 @@ class _Reader:
 
     # ── Functions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _function(self, name: str) -> Function:
+    def _function(self, name: str) -> FunctionFacts:
         lambda_ = self._client("lambda")
         its = lambda_.get_function_configuration(FunctionName=name)
         concurrency = lambda_.get_function_concurrency(FunctionName=name)
@@ -261,7 +261,7 @@ class _Reader:
             problem = f"it cannot be invoked: {its.get('StateReason', 'AWS gives no reason')}"
         elif its.get("LastUpdateStatus") == "Failed":
             problem = f"its latest update failed: {its.get('LastUpdateStatusReason', 'AWS gives no reason')}"
-        return Function(
+        return FunctionFacts(
             arn=its["FunctionArn"],
             role=its["Role"],
             timeout_seconds=its["Timeout"],
@@ -275,7 +275,7 @@ class _Reader:
             problem=problem,
         )
 
-    def _event_sources(self, queues: Mapping[str, Queue], tables: Mapping[str, Table]) -> dict[str, EventSource]:
+    def _event_sources(self, queues: Mapping[str, Queue], tables: Mapping[str, TableFacts]) -> dict[str, EventSource]:
         functions = {physical: name for name, physical in self._stack.physical_ids("AWS::Lambda::Function").items()}
         sources = {queue.arn: name for name, queue in queues.items()}
         sources |= {table.stream_arn: name for name, table in tables.items() if table.stream_arn is not None}
@@ -367,13 +367,13 @@ class _Reader:
 
     # ── Stores ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _table(self, name: str) -> Table:
+    def _table(self, name: str) -> TableFacts:
         dynamodb = self._client("dynamodb")
         its = dynamodb.describe_table(TableName=name)["Table"]
         backups = dynamodb.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
         expiry = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
         recovery = backups.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus")
-        return Table(
+        return TableFacts(
             arn=its["TableArn"],
             name=name,
             stream_arn=its.get("LatestStreamArn"),
@@ -405,7 +405,7 @@ class _Reader:
             is_versioned=s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled",
         )
 
-    def _secret(self, arn: str) -> Secret:
+    def _secret(self, arn: str) -> SecretFacts:
         secrets = self._client("secretsmanager")
         its = secrets.describe_secret(SecretId=arn)
         # LastChangedDate would also change with a tag.
@@ -414,7 +414,7 @@ class _Reader:
             for version in secrets.list_secret_version_ids(SecretId=arn)["Versions"]
             if "AWSCURRENT" in version.get("VersionStages", [])
         ]
-        return Secret(
+        return SecretFacts(
             arn=its["ARN"],
             changed_at=_milliseconds(max(made_at, default=its["CreatedDate"])),
             is_being_deleted="DeletedDate" in its,
@@ -426,25 +426,25 @@ class _Reader:
         rotation = kms.get_key_rotation_status(KeyId=key_id)
         return Kms(arn=its["Arn"], is_enabled=its["Enabled"], is_rotated=rotation["KeyRotationEnabled"])
 
-    def _api_keys(self) -> dict[str, ApiKey]:
+    def _api_keys(self) -> dict[str, ApiKeyFacts]:
         if self._stack.parameters.get("Access") != "keys":
             return {}
         return {
-            key.key_id: ApiKey(tenant_id=key.tenant_id, created_at=key.created_at, last_used_on=key.last_used_on)
+            key.key_id: ApiKeyFacts(tenant_id=key.tenant_id, created_at=key.created_at, last_used_on=key.last_used_on)
             for key in self._stack.tenants.all_keys()
             if isinstance(key, StoredKey) and key.state(self._now) is KeyState.ACTIVE
         }
 
     # ── What watches ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _alarms(self) -> dict[str, Alarm]:
+    def _alarms(self) -> dict[str, AlarmFacts]:
         ids = {
             physical: name
             for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
             for name, physical in self._stack.physical_ids(kind).items()
         }
         cloudwatch = self._client("cloudwatch")
-        found: dict[str, Alarm] = {}
+        found: dict[str, AlarmFacts] = {}
         for names in batched(ids, 100, strict=False):  # as many as DescribeAlarms takes
             answer = cloudwatch.describe_alarms(
                 AlarmNames=[_alarm_name(name) for name in names],
@@ -485,7 +485,7 @@ class _Reader:
         instants = [_milliseconds(at) for at, value in data if value > 0]
         return {"latest": max(instants)} if instants else {}
 
-    def _quotas(self) -> dict[str, Quota]:
+    def _quotas(self) -> dict[str, ServiceQuota]:
         quotas = self._client("service-quotas")
         listed = {
             (code, one["QuotaCode"]): one
@@ -508,7 +508,7 @@ class _Reader:
         }
         used = self._latest_maxima(measured, hours=24)
         return {
-            code: Quota(name=one["QuotaName"], service=service, limit=one["Value"], used=used.get(code))
+            code: ServiceQuota(name=one["QuotaName"], service=service, limit=one["Value"], used=used.get(code))
             for (service, code), one in listed.items()
         }
 
@@ -643,11 +643,11 @@ def _alarm_name(physical_id: str) -> str:
     return physical_id.rpartition(":alarm:")[2]
 
 
-def _alarm(its: Mapping[str, Any]) -> Alarm:
+def _alarm(its: Mapping[str, Any]) -> AlarmFacts:
     calculation = its.get("Metrics", [])
     watched = [query["MetricStat"]["Metric"] for query in calculation if "MetricStat" in query] or [its]
     dimensions = [one for metric in watched for one in metric.get("Dimensions", [])]
-    return Alarm(
+    return AlarmFacts(
         name=its["AlarmName"],
         description=its.get("AlarmDescription", ""),
         actions=tuple(its.get("AlarmActions", [])),

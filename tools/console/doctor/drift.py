@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from console.doctor.facts import Alarm, CouldNotBeRead, Facts
+from console.doctor.facts import AlarmFacts, CouldNotBeRead, Facts
 from console.doctor.template import UNKNOWN, agree, at
 
 VARIABLES = "Environment.Variables"
 
-type Live = Mapping[str, Any]
-type Table = Mapping[str, tuple[str, Callable[[Any], Live]]]
+type LiveSettings = Mapping[str, Any]
+type ComparedSettings = Mapping[str, tuple[str, Callable[[Any], LiveSettings]]]
 """The settings of each kind of resource that are compared: by the template's property, what the stack has."""
 
 
@@ -50,11 +50,11 @@ def is_hidden(expected: str, actual: str) -> bool:
     return ":secretsmanager:" in expected and not actual.startswith("arn:")
 
 
-def _alarm(alarm: Alarm) -> Live:
+def _alarm(alarm: AlarmFacts) -> LiveSettings:
     return {"ActionsEnabled": alarm.is_acting, "AlarmActions": alarm.actions, "AlarmDescription": alarm.description}
 
 
-SETTINGS: Table = {
+SETTINGS: ComparedSettings = {
     "AWS::SQS::Queue": (
         "queues",
         lambda queue: {
@@ -102,7 +102,7 @@ SETTINGS: Table = {
 }
 """What the line `settings` asks."""
 
-SWITCHES: Table = {
+SWITCHES: ComparedSettings = {
     "AWS::Lambda::Function": (
         "functions",
         lambda function: {"TracingConfig.Mode": "Active" if function.is_traced else "PassThrough"},
@@ -140,7 +140,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def differences(
-    facts: Facts, name: str, kind: str, properties: Mapping[str, Any], table: Table
+    facts: Facts, name: str, kind: str, properties: Mapping[str, Any], table: ComparedSettings
 ) -> Iterator[Difference]:
     """Where a resource is not what the properties of a template say, as far as they are known."""
     group, live = table.get(kind, ("", None))

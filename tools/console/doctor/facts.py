@@ -82,7 +82,7 @@ class EventSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Function:
+class FunctionFacts:
     """A function's configuration; `role` is the ARN of its role."""
 
     arn: str
@@ -118,7 +118,7 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alarm:
+class AlarmFacts:
     """An alarm. A composite one has a `rule`, which names its children, and no metric. One that calculates with several
     metrics has these in `calculation`, as CloudWatch describes them; `metric` is then their common name. `queues` are
     the names of those that it watches."""
@@ -151,7 +151,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Topic:
+class TopicFacts:
     """A topic with its subscriptions."""
 
     arn: str
@@ -173,7 +173,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TableFacts:
     """A table. `key` is a KMS key that is not DynamoDB's own; `expires_by` is the attribute of its time to live."""
 
     arn: str
@@ -186,7 +186,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Secret:
+class SecretFacts:
     """A secret, and when its value was last changed."""
 
     arn: str
@@ -221,7 +221,7 @@ class StateMachine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiKey:
+class ApiKeyFacts:
     """A tenant's API key that opens the API, by its id."""
 
     tenant_id: str
@@ -230,7 +230,7 @@ class ApiKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quota:
+class ServiceQuota:
     """A quota of the account and the most of it that was used in the last day; None where AWS does not measure it."""
 
     name: str
@@ -278,21 +278,21 @@ class Facts:
     deployed: Mapping[str, Mapping[str, Any]]
     queues: Mapping[str, Queue]
     event_sources: Mapping[str, EventSource]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, FunctionFacts]
     roles: Mapping[str, Role]
     listings: Mapping[str, Listing]
-    alarms: Mapping[str, Alarm]
-    topics: Mapping[str, Topic]
+    alarms: Mapping[str, AlarmFacts]
+    topics: Mapping[str, TopicFacts]
     buckets: Mapping[str, Bucket]
-    tables: Mapping[str, Table]
-    secrets: Mapping[str, Secret]
+    tables: Mapping[str, TableFacts]
+    secrets: Mapping[str, SecretFacts]
     rules: Mapping[str, Rule]
     log_groups: Mapping[str, LogGroup]
     state_machines: Mapping[str, StateMachine]
     routes: Mapping[str, str]
-    api_keys: Mapping[str, ApiKey]
+    api_keys: Mapping[str, ApiKeyFacts]
     keys: Mapping[str, Kms]
-    quotas: Mapping[str, Quota]
+    quotas: Mapping[str, ServiceQuota]
     concurrency: Mapping[str, int]
     sweeps: Mapping[str, Milliseconds]
     oldest_dead_letters: Mapping[str, float]
@@ -302,7 +302,7 @@ class Facts:
         """The stack's queue with that ARN, and its logical id."""
         return next(((name, queue) for name, queue in self.queues.items() if queue.arn == arn), None)
 
-    def consumers(self) -> Iterator[tuple[str, EventSource, Queue, Function]]:
+    def consumers(self) -> Iterator[tuple[str, EventSource, Queue, FunctionFacts]]:
         """Each mapping from a queue of the stack, with its name, its queue and its function."""
         for name, source in self.event_sources.items():
             if source.is_queue and source.source in self.queues and source.function in self.functions:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from console.doctor import alarms
 from console.doctor.checks import Check, Finding
-from console.doctor.facts import Alarm, Facts
+from console.doctor.facts import AlarmFacts, Facts
 
 GROUP = "Observability"
 
@@ -42,7 +42,7 @@ def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
     yield from alarms.unheard(facts, alarms.EXPIRING)
 
 
-def _fires_at_one(alarm: Alarm) -> bool:
+def _fires_at_one(alarm: AlarmFacts) -> bool:
     at_one = {"GreaterThanOrEqualToThreshold": alarm.threshold <= 1, "GreaterThanThreshold": alarm.threshold < 1}
     return at_one.get(alarm.comparison, False) and alarm.datapoints <= 1
 

@@ -26,7 +26,7 @@ type Write = Callable[[Stack, Difference], object]
 
 def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_json: bool) -> None:
     """`doctor --repair`. `reading` is the same stack, by clients that from now on refuse to change anything."""
-    with display.Report(display.errors()) as report, stack.explained():
+    with display.ProgressReport(display.errors()) as report, stack.explained():
 
         def on_progress(what: str) -> None:
             report.show("asking", completed=0, total=None, detail=what)

@@ -7,7 +7,7 @@ from typing import Any
 
 from console.doctor.checks import Check, Finding
 from console.doctor.drift import is_hidden
-from console.doctor.facts import Facts, Function, Role
+from console.doctor.facts import Facts, FunctionFacts, Role
 from console.doctor.policies import (
     actions_on,
     allowed,
@@ -38,7 +38,7 @@ def worker_roles(facts: Facts) -> frozenset[str]:
     return frozenset(function.role for _, _, _, function in facts.consumers())
 
 
-def role_of(facts: Facts, function: Function) -> tuple[str, Role] | None:
+def role_of(facts: Facts, function: FunctionFacts) -> tuple[str, Role] | None:
     """A function's role and its logical id, if it is of this stack."""
     return next(((name, role) for name, role in facts.roles.items() if role.arn == function.role), None)
 

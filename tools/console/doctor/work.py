@@ -13,7 +13,7 @@ from rich.console import Console
 
 from console.api.client import ApiError
 from console.doctor import collect, extra_checks, observability, operation, priority, reliability, security
-from console.doctor.checks import Check, Finding, Result, Status, judge, result_of
+from console.doctor.checks import Check, CheckResult, CheckStatus, Finding, judge, result_of
 from console.doctor.facts import Facts
 from console.stack.operators import Stack
 from console.terminal import display
@@ -58,11 +58,11 @@ _DECISIONS = "docs/decisions"
 _INDENT, _NARROWEST = " " * 6, 40
 
 _MARKS = {
-    Status.SOUND: ("✓", "green"),
-    Status.WRONG: ("✗", "red"),
-    Status.DECIDED: ("–", None),  # noqa: RUF001 - neither right nor wrong
-    Status.NOT_ASKED: ("·", None),
-    Status.UNKNOWN: ("?", "yellow"),
+    CheckStatus.SOUND: ("✓", "green"),
+    CheckStatus.WRONG: ("✗", "red"),
+    CheckStatus.DECIDED: ("–", None),  # noqa: RUF001 - neither right nor wrong
+    CheckStatus.NOT_ASKED: ("·", None),
+    CheckStatus.UNKNOWN: ("?", "yellow"),
 }
 
 
@@ -75,7 +75,7 @@ def examine(
     checks: Sequence[Check] = CHECKS,
 ) -> None:
     """`doctor`."""
-    with display.Report(display.errors()) as report:
+    with display.ProgressReport(display.errors()) as report:
 
         def on_progress(what: str) -> None:
             report.show("asking", completed=0, total=None, detail=what)
@@ -85,7 +85,7 @@ def examine(
         results = [_reaching(judge(check, facts, production=production), stack) for check in checks]
         results += [_rows(stack, report, whole_table=whole_table), _listed(stack, facts, whole_table=whole_table)]
     # guard: doctor-unknown-not-sound
-    is_sound = all(result.status not in (Status.WRONG, Status.UNKNOWN) for result in results)
+    is_sound = all(result.status not in (CheckStatus.WRONG, CheckStatus.UNKNOWN) for result in results)
     if as_json:
         display.print_json(_document(stack, results, is_sound=is_sound, production=production))
     else:
@@ -94,13 +94,13 @@ def examine(
         raise typer.Exit(1)
 
 
-def _reaching(result: Result, stack: Stack) -> Result:
+def _reaching(result: CheckResult, stack: Stack) -> CheckResult:
     """The result, whose command for what was changed by hand reaches this stack."""
     command = "./darkroom doctor --repair"
     return replace(result, advice=tuple(text.replace(command, f"{command}{stack.options}") for text in result.advice))
 
 
-def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
+def _rows(stack: Stack, report: display.ProgressReport, *, whole_table: bool) -> CheckResult:
     """Whether this version can read the stack's rows. A table that does not answer keeps nothing else from being
     said."""
     try:
@@ -131,7 +131,7 @@ def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
     )
 
 
-def _listed(stack: Stack, facts: Facts, *, whole_table: bool) -> Result:
+def _listed(stack: Stack, facts: Facts, *, whole_table: bool) -> CheckResult:
     """Whether lists have the images that an earlier version accepted: rows lie in no order, so one page of them shows
     that many are missing, and the whole table that one is."""
     try:
@@ -150,7 +150,7 @@ def _listed(stack: Stack, facts: Facts, *, whole_table: bool) -> Result:
     return result_of(LISTED, [Finding(subject="ImagesTable", problem=problem)] if problem else ())
 
 
-def _print_all(out: Console, results: Sequence[Result], *, production: bool) -> None:
+def _print_all(out: Console, results: Sequence[CheckResult], *, production: bool) -> None:
     for group, its in groupby(results, key=lambda result: result.check.group):
         display.line(out, group, style="bold")
         for result in its:
@@ -160,20 +160,20 @@ def _print_all(out: Console, results: Sequence[Result], *, production: bool) -> 
         display.line(out, line)
 
 
-def _print(out: Console, result: Result) -> None:
+def _print(out: Console, result: CheckResult) -> None:
     check = result.check
     mark, style = _MARKS[result.status]
     text = f"  {mark} {check.question}"
-    if result.status is Status.DECIDED:
+    if result.status is CheckStatus.DECIDED:
         text += f": {_pages(check)}"
-    if result.status is Status.NOT_ASKED:
+    if result.status is CheckStatus.NOT_ASKED:
         text += ": only asked with --production"
     display.line(out, text, style=style)
     if result.findings:
         _print_findings(out, result.findings)
     if result.reason is not None:
         _print_wrapped(out, f"could not be checked: {display.printable(result.reason)}")
-    if result.status is Status.WRONG:
+    if result.status is CheckStatus.WRONG:
         for text in result.advice:
             _print_wrapped(out, f"→ {text}")
         if check.decisions:
@@ -221,16 +221,16 @@ def _pages(check: Check) -> str:
     return ", ".join(f"{_DECISIONS}/{name}.md" for name in check.decisions)
 
 
-def _summary(results: Sequence[Result], *, production: bool) -> Iterator[str]:
-    counts = {status: sum(result.status is status for result in results) for status in Status}
+def _summary(results: Sequence[CheckResult], *, production: bool) -> Iterator[str]:
+    counts = {status: sum(result.status is status for result in results) for status in CheckStatus}
     parts = [
         f"{counts[status]} {words}"
         for status, words in (
-            (Status.SOUND, "sound"),
-            (Status.DECIDED, "answered by a decision"),
-            (Status.NOT_ASKED, "not asked"),
-            (Status.UNKNOWN, "could not be checked"),
-            (Status.WRONG, "wrong"),
+            (CheckStatus.SOUND, "sound"),
+            (CheckStatus.DECIDED, "answered by a decision"),
+            (CheckStatus.NOT_ASKED, "not asked"),
+            (CheckStatus.UNKNOWN, "could not be checked"),
+            (CheckStatus.WRONG, "wrong"),
         )
         if counts[status]
     ]
@@ -240,7 +240,7 @@ def _summary(results: Sequence[Result], *, production: bool) -> Iterator[str]:
         yield f"Not asked without --production: {'; '.join(left_out)}."
 
 
-def _document(stack: Stack, results: Sequence[Result], *, is_sound: bool, production: bool) -> dict[str, Any]:
+def _document(stack: Stack, results: Sequence[CheckResult], *, is_sound: bool, production: bool) -> dict[str, Any]:
     return {
         "stack": stack.name,
         "production": production,
@@ -249,7 +249,7 @@ def _document(stack: Stack, results: Sequence[Result], *, is_sound: bool, produc
     }
 
 
-def _one(result: Result, *, production: bool) -> dict[str, Any]:
+def _one(result: CheckResult, *, production: bool) -> dict[str, Any]:
     check = result.check
     return {
         "name": check.name,

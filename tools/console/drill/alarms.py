@@ -18,7 +18,7 @@ _ALARM, _OK = "ALARM", "OK"
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class AlarmHistory:
     """What has happened since a moment: by alarm, how often it fired and how often it cleared; by alarm, how many
     messages said ALARM and how many said OK, of those that go to the topic that pages."""
 
@@ -28,7 +28,7 @@ class History:
     all_clears: Counter[str]
 
 
-class Alarms:
+class DrillAlarms:
     """The alarms of a stack, by their logical ids."""
 
     def __init__(self, stack: RunningStack) -> None:
@@ -50,9 +50,9 @@ class Alarms:
                     found[self.names[alarm["AlarmName"]]] = alarm.get("AlarmDescription", "")
         return found
 
-    def since(self, moment: Milliseconds) -> History:
+    def since(self, moment: Milliseconds) -> AlarmHistory:
         """What has happened since."""
-        history = History(fired=Counter(), cleared=Counter(), pages=Counter(), all_clears=Counter())
+        history = AlarmHistory(fired=Counter(), cleared=Counter(), pages=Counter(), all_clears=Counter())
         topic = self._stack.physical_id("CriticalAlarms")
         for name, kind, data in self._entries(moment):
             if kind == "StateUpdate":

@@ -24,7 +24,7 @@ _ALARMS_SECONDS = 1.2
 """The local stack evaluates alarms each second."""
 
 
-class Clock(Protocol):
+class DrillClock(Protocol):
     """Lets time pass on a stack; `pause` waits for so many seconds of this machine's time, or raises to end the
     drill."""
 
@@ -85,7 +85,7 @@ class RealClock:
         self._pause(seconds)
 
 
-def clock_of(stack: Stack, pause: Callable[[float], None]) -> Clock:
+def clock_of(stack: Stack, pause: Callable[[float], None]) -> DrillClock:
     """The stack's."""
     if stack.is_local and stack_clock.can_be_moved():
         return MovedClock(stack, pause)

@@ -16,7 +16,7 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 
 if TYPE_CHECKING:
-    from console.drill.result import Result
+    from console.drill.result import DrillResult
     from repository.report import Goal
 
 _HELP = """Game days: breaks something for real, waits for the alarms, shows what an
@@ -59,7 +59,7 @@ MOST_SECONDS = 15 * 60
 """How long all drills may take."""
 
 
-def goals_of(results: Sequence[Result]) -> list[Goal]:
+def goals_of(results: Sequence[DrillResult]) -> list[Goal]:
     """What all drills together have to show."""
     from console.drill.drills import INCIDENT  # noqa: PLC0415
     from repository.report import Goal  # noqa: PLC0415
@@ -126,7 +126,7 @@ def run(
     where = reach(stack, region)
     with where.explained():
         work.check_allowed(where, DRILLS[name], in_production=in_production)
-    report: pages.Report = pages.Silence() if as_json else pages.Page(display.output())
+    report: pages.DrillReport = pages.Silence() if as_json else pages.Page(display.output())
     with work.interruptible(report) as interrupts, where.explained():
         result = work.run(
             where,
@@ -187,7 +187,7 @@ def all_(
     where = reach(None, None)
     chosen = [drill for name, drill in DRILLS.items() if not only or name in only]
     out = display.output()
-    report: pages.Report = pages.Silence() if as_json else pages.Page(out)
+    report: pages.DrillReport = pages.Silence() if as_json else pages.Page(out)
     with work.interruptible(report) as interrupts, where.explained():
         for drill in chosen:
             work.check_allowed(where, drill, in_production=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from console.api.client import ApiError
-from console.api.webhooks import Webhooks
+from console.api.webhooks import WebhooksClient
 from console.drill.scene import MARK
 from darkroom.domain.images.image import Status
 from darkroom.domain.images.load_shedding import drain_per_second, high_water_mark
@@ -77,7 +77,7 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class Uploads(Nothing):
+class TenantUploads(Nothing):
     """So many uploads by a tenant of that tier, once everything is switched."""
 
     count: int
@@ -94,7 +94,7 @@ class Uploads(Nothing):
 
 
 @dataclass(frozen=True)
-class UploadsThatGoWell(Uploads):
+class UploadsThatGoWell(TenantUploads):
     """Uploads that nothing keeps from being done."""
 
     def begin(self, scene: Scene) -> None:
@@ -123,7 +123,7 @@ class UploadsEachMinute(Nothing):
 
 
 @dataclass(frozen=True)
-class UploadsToReplay(Uploads):
+class UploadsToReplay(TenantUploads):
     """Uploads whose images are given up; they are replayed afterwards, as the runbook says."""
 
     @property
@@ -144,7 +144,7 @@ class UploadsToReplay(Uploads):
 
 
 @dataclass(frozen=True)
-class Announced(Nothing):
+class AnnouncedUploads(Nothing):
     """Uploads that go directly to S3, as those of large files do."""
 
     count: int
@@ -334,7 +334,7 @@ def _batch_in(body: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Delivery(Nothing):
+class UndeliverableEvents(Nothing):
     """An endpoint at which nobody listens, and so many uploads whose events go there."""
 
     count: int
@@ -348,7 +348,7 @@ class Delivery(Nothing):
     def prepare(self, scene: Scene) -> None:
         """Registers the endpoint."""
         with scene.api(self.tier) as api:
-            Webhooks(api).create(_nobodys_url(scene), events=None, description=MARK)
+            WebhooksClient(api).create(_nobodys_url(scene), events=None, description=MARK)
 
     def begin(self, scene: Scene) -> None:
         """Uploads, and waits until the images are done, of which the events tell."""
@@ -371,7 +371,7 @@ def _nobodys_url(scene: Scene) -> str:
 def remove_endpoints(scene: Scene, tier: Tier) -> None:
     """Removes the drill's endpoints, those of earlier drills too."""
     with scene.api(tier) as api:
-        webhooks = Webhooks(api)
+        webhooks = WebhooksClient(api)
         for webhook in webhooks.all()["webhooks"]:
             if webhook.get("description") == MARK:
                 webhooks.delete(webhook["id"])

@@ -16,14 +16,14 @@ from darkroom.domain.kernel.instants import rfc3339
 
 if TYPE_CHECKING:
     from console.drill.opened import OpenDrill
-    from console.drill.result import Result
+    from console.drill.result import DrillResult
     from console.drill.scene import Scene
 
 _FIRST = re.compile(r"First: \./darkroom (?P<command>[a-z -]+?) --stack ")
 _LINES = 20
 
 
-class Report(Protocol):
+class DrillReport(Protocol):
     """Hears what a drill does."""
 
     def begin(self, drill: Drill, is_moved: bool) -> None:
@@ -58,7 +58,7 @@ class Report(Protocol):
         """All expected alarms are on: what an operator sees."""
         ...
 
-    def end(self, result: Result) -> None:
+    def end(self, result: DrillResult) -> None:
         """It is over."""
         ...
 
@@ -139,7 +139,7 @@ class Page:
             display.line(self._out, f"  … and {len(lines) - _LINES} more lines", style="dim")
         display.line(self._out)
 
-    def end(self, result: Result) -> None:
+    def end(self, result: DrillResult) -> None:
         """What was as expected, and what was not."""
         if result.problems:
             for problem in result.problems:
@@ -246,7 +246,7 @@ def list_drills(out: Console, opened: OpenDrill | None, options: str) -> None:
         )
 
 
-def summary(out: Console, results: Sequence[Result]) -> None:
+def summary(out: Console, results: Sequence[DrillResult]) -> None:
     """`drill all`: a row for each."""
     rows = [
         (
@@ -266,7 +266,7 @@ def summary(out: Console, results: Sequence[Result]) -> None:
     display.table(out, heads, rows, right=frozenset({"pages", "cleared after", "took"}))
 
 
-def document(result: Result) -> dict[str, Any]:
+def document(result: DrillResult) -> dict[str, Any]:
     """A result for programs."""
     return {
         "drill": result.drill.name,

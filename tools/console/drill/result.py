@@ -8,7 +8,7 @@ from console.drill.drills import Drill
 
 
 @dataclass(kw_only=True)
-class Result:
+class DrillResult:
     """What a drill has shown: when each alarm fired, in minutes of the stack's time, and the rest as its sentences of
     `problems`, none if everything was as expected."""
 

@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 
 from console.api.client import Api, ApiError
-from console.drill.clocks import MINUTE_SECONDS, Clock
+from console.drill.clocks import MINUTE_SECONDS, DrillClock
 from console.stack.operators import Stack
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.signature import SIGNATURE
@@ -71,7 +71,7 @@ class Scene:
 
     stack: Stack
     api_url: str
-    clock: Clock
+    clock: DrillClock
     pause: Callable[[float], None]
     token: str | None = None
     is_hurried: bool = False

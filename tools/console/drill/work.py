@@ -12,11 +12,11 @@ import typer
 
 from console.api.client import ApiError
 from console.drill import pages
-from console.drill.alarms import Alarms, History
-from console.drill.clocks import LONGEST_STEP_SECONDS, MINUTE_SECONDS, Clock, clock_of
+from console.drill.alarms import AlarmHistory, DrillAlarms
+from console.drill.clocks import LONGEST_STEP_SECONDS, MINUTE_SECONDS, DrillClock, clock_of
 from console.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from console.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
-from console.drill.result import Result
+from console.drill.result import DrillResult
 from console.drill.scene import Scene, api_url_of
 from console.drill.switches import Restoration, Setting, plan, put_back, throw
 from console.stack.operators import Stack
@@ -71,15 +71,21 @@ def check_allowed(stack: Stack, drill: Drill, *, in_production: bool) -> None:
 
 
 def run(
-    stack: Stack, drill: Drill, *, keep_seconds: float, token: str | None, report: pages.Report, interrupts: Interrupts
-) -> Result:
+    stack: Stack,
+    drill: Drill,
+    *,
+    keep_seconds: float,
+    token: str | None,
+    report: pages.DrillReport,
+    interrupts: Interrupts,
+) -> DrillResult:
     """Runs a drill from its first switch to the last alarm's end. Raises ApiError if it cannot begin or everything
     could not be put back, and Interrupted after everything was put back."""
     clock = clock_of(stack, interrupts.pause)
-    alarms = Alarms(stack)
+    alarms = DrillAlarms(stack)
     scene = Scene(stack=stack, api_url=api_url_of(stack), clock=clock, pause=interrupts.pause, token=token)
     began = time.monotonic()
-    result = Result(drill=drill)
+    result = DrillResult(drill=drill)
     already = open_drills(stack).find()
     if already is not None:
         raise ApiError(another_is_open(stack, already))
@@ -108,7 +114,7 @@ def run(
     return result
 
 
-def _without_signals(work: Callable[[], object], report: pages.Report, result: Result) -> None:
+def _without_signals(work: Callable[[], object], report: pages.DrillReport, result: DrillResult) -> None:
     """Cleaning up goes on after a problem, which is told."""
     try:
         work()
@@ -119,7 +125,7 @@ def _without_signals(work: Callable[[], object], report: pages.Report, result: R
         report.trouble(f"Cleaning up: {error}")
 
 
-def _await_calm(stack: Stack, clock: Clock, alarms: Alarms, report: pages.Report) -> None:
+def _await_calm(stack: Stack, clock: DrillClock, alarms: DrillAlarms, report: pages.DrillReport) -> None:
     """A drill begins while nothing is on: otherwise nobody could tell what it caused."""
     for _ in range(_CALM_MINUTES):
         on = alarms.on()
@@ -139,7 +145,9 @@ def _await_calm(stack: Stack, clock: Clock, alarms: Alarms, report: pages.Report
 
 
 @contextmanager
-def _opened(stack: Stack, drill: Drill, scene: Scene, keep_seconds: float, report: pages.Report) -> Iterator[OpenDrill]:
+def _opened(
+    stack: Stack, drill: Drill, scene: Scene, keep_seconds: float, report: pages.DrillReport
+) -> Iterator[OpenDrill]:
     """The drill, open for the length of the block: everything is noted in the stack before the first change, and put
     back at the end however the block ends."""
     places = open_drills(stack)
@@ -187,7 +195,7 @@ def another_is_open(stack: Stack, drill: OpenDrill) -> str:
     )
 
 
-def restore(stack: Stack, opened: OpenDrill, report: pages.Report) -> list[Restoration]:
+def restore(stack: Stack, opened: OpenDrill, report: pages.DrillReport) -> list[Restoration]:
     """Puts every switch back, and removes the note once all are. Raises ApiError if some could not be; the note then
     names those."""
     restorations, left, problems = list[Restoration](), list[Setting](), list[str]()
@@ -208,7 +216,7 @@ def restore(stack: Stack, opened: OpenDrill, report: pages.Report) -> list[Resto
     return restorations
 
 
-def undo(stack: Stack, report: pages.Report) -> OpenDrill | None:
+def undo(stack: Stack, report: pages.DrillReport) -> OpenDrill | None:
     """Puts back what an interrupted drill has changed; returns it, or None if none is open."""
     opened = open_drills(stack).find()
     if opened is not None:
@@ -226,13 +234,13 @@ class _Watch:
     """What waiting for alarms needs."""
 
     stack: Stack
-    clock: Clock
-    alarms: Alarms
+    clock: DrillClock
+    alarms: DrillAlarms
     drill: Drill
     scene: Scene
     started_at: Milliseconds
     opened: OpenDrill
-    report: pages.Report
+    report: pages.DrillReport
 
     def settled(self) -> Mapping[str, str]:
         """The alarms that are on a moment later: one may fire just now."""
@@ -244,7 +252,7 @@ class _Watch:
         return (self.stack.clock() - self.started_at) / 60_000
 
 
-def _await_alarms(watch: _Watch, result: Result) -> None:
+def _await_alarms(watch: _Watch, result: DrillResult) -> None:
     drill, clock = watch.drill, watch.clock
     base = watch.minutes
     while True:
@@ -267,14 +275,14 @@ def _await_alarms(watch: _Watch, result: Result) -> None:
         drill.load.each_minute(watch.scene)
 
 
-def _note_fired(watch: _Watch, result: Result) -> None:
+def _note_fired(watch: _Watch, result: DrillResult) -> None:
     for name in watch.alarms.since(watch.started_at).fired:
         if name not in result.fired:
             result.fired[name] = round(watch.minutes, 1)
             watch.report.fired(name, result.fired[name])
 
 
-def _await_clear(watch: _Watch, result: Result) -> None:
+def _await_clear(watch: _Watch, result: DrillResult) -> None:
     """Waits until no alarm is on."""
     stack, clock, drill, alarms = watch.stack, watch.clock, watch.drill, watch.alarms
     began = stack.clock()
@@ -287,7 +295,7 @@ def _await_clear(watch: _Watch, result: Result) -> None:
     result.cleared_after = round((stack.clock() - began) / 60_000, 1)
 
 
-def _judge(history: History, result: Result, scene: Scene) -> None:
+def _judge(history: AlarmHistory, result: DrillResult, scene: Scene) -> None:
     drill = result.drill
     unexpected = history.fired.keys() - drill.allowed  # guard: drill-unexpected-alarm-fails
     if unexpected:
@@ -309,9 +317,9 @@ def run_all(
     drills: Sequence[Drill],
     *,
     keep_seconds: float,
-    report: pages.Report,
+    report: pages.DrillReport,
     interrupts: Interrupts,
-) -> list[Result]:
+) -> list[DrillResult]:
     """Runs them one after another; one that cannot begin does not keep the others from it."""
     results = []
     for drill in drills:
@@ -320,13 +328,13 @@ def run_all(
                 run(stack, drill, keep_seconds=keep_seconds, token=None, report=report, interrupts=interrupts)
             )
         except ApiError as error:
-            results.append(Result(drill=drill, problems=[str(error)]))
+            results.append(DrillResult(drill=drill, problems=[str(error)]))
         report.end(results[-1])
     return results
 
 
 @contextmanager
-def interruptible(report: pages.Report, *, said: str = "Interrupted") -> Iterator[Interrupts]:
+def interruptible(report: pages.DrillReport, *, said: str = "Interrupted") -> Iterator[Interrupts]:
     """Ctrl-C, and the end of the terminal, end a drill in order, which is told; then the command ends too."""
     try:
         with Interrupts(*LEAVING) as interrupts:

@@ -64,7 +64,7 @@ def sentence(event: ReceivedEvent) -> str:
 def republish(stack: Stack, wanted: RepublishSelection, *, rate: int | None) -> None:
     """`events republish`; without a rate it only says what it would publish."""
     out = display.output()
-    with Interrupts() as interrupts, display.Report(display.errors()) as report, stack.explained():
+    with Interrupts() as interrupts, display.ProgressReport(display.errors()) as report, stack.explained():
 
         def show(so_far: Republishing) -> None:
             detail = f"{so_far.rows:,} rows, {so_far.events.total():,} events, {so_far.published:,} published"

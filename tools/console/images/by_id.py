@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import typer
 
 from console.api.client import Api, ApiError, Refused, Unauthorized, Unavailable, Unreachable
-from console.stack.target import Target
+from console.stack.target import ApiTarget
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 
@@ -15,7 +15,7 @@ _ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_sc
 """Refusals that every other image would get too."""
 
 
-def reschedule(target: Target, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
+def reschedule(target: ApiTarget, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
     """`delay reschedule ID…`."""
 
     def reschedule_one(api: Api, image_id: str) -> str:
@@ -27,7 +27,7 @@ def reschedule(target: Target, image_ids: Sequence[str], when: Mapping[str, str]
     _do(target, image_ids, reschedule_one, done="rescheduled")
 
 
-def cancel(target: Target, image_ids: Sequence[str]) -> None:
+def cancel(target: ApiTarget, image_ids: Sequence[str]) -> None:
     """`delay cancel ID…`."""
 
     def cancel_one(api: Api, image_id: str) -> str:
@@ -41,7 +41,7 @@ def cancel(target: Target, image_ids: Sequence[str]) -> None:
     _do(target, image_ids, cancel_one, done="deleted")
 
 
-def remove(target: Target, image_ids: Sequence[str]) -> None:
+def remove(target: ApiTarget, image_ids: Sequence[str]) -> None:
     """`rm ID…`."""
 
     def remove_one(api: Api, image_id: str) -> str:
@@ -51,7 +51,7 @@ def remove(target: Target, image_ids: Sequence[str]) -> None:
     _do(target, image_ids, remove_one, done="deleted")
 
 
-def _do(target: Target, image_ids: Sequence[str], act: Callable[[Api, str], str], *, done: str) -> None:
+def _do(target: ApiTarget, image_ids: Sequence[str], act: Callable[[Api, str], str], *, done: str) -> None:
     told = failed = 0
     ended_by: ApiError | None = None
     with Interrupts() as interrupts, target.open(pause=interrupts.pause) as api:

@@ -200,7 +200,7 @@ def ls(
         )
     chosen = reach(stack, region)
     seconds = seconds_of(since or (None if late else "1d"))
-    filters = listing.Filters(
+    filters = listing.ImageFilters(
         since=0 if seconds is None else chosen.clock() - round(1000 * seconds),
         tenant_id=tenant,
         statuses=frozenset(map(Status, statuses or ())),

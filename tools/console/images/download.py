@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from console.api.client import AddressExpired, Api, ApiError, StatusDocument, VariantDocument
+from console.api.client import AddressExpired, Api, ApiError, ReceivedStatus, ReceivedVariant
 
 _EXTENSIONS = {"jpeg": "jpg"}
 
@@ -25,12 +25,12 @@ class NotSaved(ApiError):
 
 def save_variants(
     api: Api,
-    document: StatusDocument,
+    document: ReceivedStatus,
     folder: Path,
     *,
     names: tuple[str, ...] = (),
     force: bool = False,
-    on_saved: Callable[[VariantDocument], None] = lambda variant: None,
+    on_saved: Callable[[ReceivedVariant], None] = lambda variant: None,
 ) -> dict[str, Path]:
     """Saves the variants called `names` (all of them by default) of a finished image; returns the file of each.
 
@@ -58,7 +58,7 @@ def save_variants(
     return files
 
 
-def file_name(variant: VariantDocument) -> str:
+def file_name(variant: ReceivedVariant) -> str:
     """The file's name: the variant's, with the extension that its format usually has."""
     name = f"{variant['name']}.{_EXTENSIONS.get(variant['format'], variant['format'])}"
     if _SAFE_NAME.fullmatch(name) is None:
@@ -66,7 +66,7 @@ def file_name(variant: VariantDocument) -> str:
     return name
 
 
-def _fetch(api: Api, image_id: str, variant: VariantDocument) -> bytes:
+def _fetch(api: Api, image_id: str, variant: ReceivedVariant) -> bytes:
     for _ in range(_ADDRESSES_PER_FILE):
         try:
             content = api.download(variant["url"], size_bytes=variant["bytes"])
@@ -85,21 +85,21 @@ def _fetch(api: Api, image_id: str, variant: VariantDocument) -> bytes:
     )
 
 
-def _named(document: StatusDocument, name: str) -> VariantDocument:
+def _named(document: ReceivedStatus, name: str) -> ReceivedVariant:
     for variant in document["variants"]:
         if variant["name"] == name:
             return variant
     raise NotSaved(f"The image is {document['status']} and has no {name} any more.")
 
 
-def _is_same(file: Path, variant: VariantDocument) -> bool:
+def _is_same(file: Path, variant: ReceivedVariant) -> bool:
     if not file.is_file() or file.stat().st_size != variant["bytes"]:
         return False
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest() == variant["sha256"]
 
 
-def _differs(file: Path, variant: VariantDocument) -> bool:
+def _differs(file: Path, variant: ReceivedVariant) -> bool:
     return os.path.lexists(file) and not _is_same(file, variant)
 
 

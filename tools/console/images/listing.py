@@ -21,7 +21,7 @@ _HEADS = ("id", "tenant", "lane", "status", "attempt", "cause")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filters:
+class ImageFilters:
     """Which images to list: accepted at `since` or later, of that tenant (None: all), with one of these statuses
     (empty: any), whose error's code or whose latest attempt's exception is `cause` (None: any); with `late` only those
     that are unfinished for longer than their lane's service level, the longest waiting first."""
@@ -41,7 +41,7 @@ class Filters:
         return self.cause is None or self.cause in _causes(image)
 
 
-def ls(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
+def ls(stack: Stack, filters: ImageFilters, *, limit: int, as_json: bool) -> None:
     """`ls`."""
     with stack.explained():
         found = list(islice(images_of(stack, filters), limit + 1))
@@ -61,7 +61,7 @@ def ls(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
         display.line(display.errors(), f"There are more: --limit {2 * limit} shows twice as many.")
 
 
-def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
+def images_of(stack: Stack, filters: ImageFilters) -> Iterator[Image]:
     """The images that match, newest first, or those that have waited longest first."""
     if filters.late:
         ports = ListLateImagesPorts(images=stack.images, clock=stack.clock, service=LANES)
@@ -73,7 +73,7 @@ def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
     return filter(filters.match, newest_first)
 
 
-def _tenants(stack: Stack, filters: Filters) -> Sequence[str]:
+def _tenants(stack: Stack, filters: ImageFilters) -> Sequence[str]:
     """Everybody who may have images: tenants of tokens have no row of their own, but used something since."""
     known = {row.tenant_id for row in stack.tenants.all_tenants() if isinstance(row, Tenant)}
     used = stack.usage.days(since=day_of(filters.since), until=day_of(stack.clock()))

@@ -9,14 +9,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from console.api.client import StatusDocument, VariantDocument
+from console.api.client import ReceivedStatus, ReceivedVariant
 from console.terminal.display import instant, line, printable, seconds, table
 from darkroom.domain.kernel.sizes import size_in_words
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-def show_status(out: Console, document: StatusDocument, *, options: str) -> None:
+def show_status(out: Console, document: ReceivedStatus, *, options: str) -> None:
     """Shows one image: its status, its variants or its error, and what to do next."""
     state = document["status"]
     style = {"done": "green", "failed": "red", "expired": "red"}.get(state, "cyan")
@@ -44,7 +44,7 @@ def show_status(out: Console, document: StatusDocument, *, options: str) -> None
         line(out, advice)
 
 
-def show_findings(out: Console, document: StatusDocument) -> None:
+def show_findings(out: Console, document: ReceivedStatus) -> None:
     """Shows what was found out about the photo: its dominant colour, with a sample, the point that crops by attention
     keep, and notices for its owner."""
     colour = (document["placeholder"] or {}).get("color", "")
@@ -60,7 +60,7 @@ def show_findings(out: Console, document: StatusDocument) -> None:
         line(out, f"  {'notice':<10} {printable(notice)}", style="yellow")
 
 
-def _facts(document: StatusDocument) -> list[tuple[str, str]]:
+def _facts(document: ReceivedStatus) -> list[tuple[str, str]]:
     facts = [
         ("preset", document["preset"] or "none: a recipe of your own"),
         ("lane", document["lane"]),
@@ -79,7 +79,7 @@ def _facts(document: StatusDocument) -> list[tuple[str, str]]:
     return facts
 
 
-def show_files(out: Console, document: StatusDocument, files: dict[str, Path]) -> None:
+def show_files(out: Console, document: ReceivedStatus, files: dict[str, Path]) -> None:
     """Shows the table of saved files."""
     table(
         out,
@@ -98,7 +98,7 @@ def show_files(out: Console, document: StatusDocument, files: dict[str, Path]) -
     )
 
 
-def hint(document: StatusDocument, *, options: str = "") -> str | None:
+def hint(document: ReceivedStatus, *, options: str = "") -> str | None:
     """What the owner of an image can do next."""
     image_id = document["id"]
     error = document["error"]
@@ -130,7 +130,7 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
             return f"Wait for it:  ./darkroom status {image_id} --wait{options}"
 
 
-def why_no_files(document: StatusDocument, options: str) -> str:
+def why_no_files(document: ReceivedStatus, options: str) -> str:
     """Why there is nothing to fetch."""
     error = document["error"]
     reason = f"{error['message']} ({error['code']})" if error else ""
@@ -142,12 +142,12 @@ def why_no_files(document: StatusDocument, options: str) -> str:
     )
 
 
-def dimensions(variant: VariantDocument) -> str:
+def dimensions(variant: ReceivedVariant) -> str:
     """Width and height for people."""
     return f"{variant['width']}\N{MULTIPLICATION SIGN}{variant['height']}"
 
 
-def variant_in_words(variant: VariantDocument) -> str:
+def variant_in_words(variant: ReceivedVariant) -> str:
     """One variant in a few words: "thumb 320×213 jpeg 7.0 KB"."""
     facts = (variant["name"], dimensions(variant), variant["format"], size_in_words(variant["bytes"]))
     return printable(" ".join(facts))

@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
-from console.api.client import Answer, Api, ApiError, Refused, StatusDocument
+from console.api.client import Api, ApiError, ReceivedStatus, Refused, StatusAnswer
 from console.terminal import display
 
 # Images end roughly in the order in which they were accepted, so polling the oldest few finds almost every change;
@@ -35,20 +35,20 @@ def pause_before_poll(*, polls: int, retry_after_seconds: float | None) -> float
     return max(pause, min(retry_after_seconds or 0.0, _LONGEST_RETRY_AFTER_SECONDS))
 
 
-class Watch:
+class UploadWatch:
     """The images of one upload: which have ended, and which one to poll next, and when."""
 
     def __init__(self, api: Api, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, StatusAnswer] = {}
         self._polls: dict[str, int] = {}
         self._queued: deque[tuple[float, str]] = deque()
         self._scheduled: list[tuple[float, str]] = []
         self._in_window = 0
         self.lost: dict[str, Refused] = {}
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: StatusAnswer) -> None:
         """Follows one more image, given the response that accepted it."""
         image_id = answer.image_id
         if image_id in self._answers:
@@ -61,7 +61,7 @@ class Watch:
             self._fill_window()
 
     @property
-    def documents(self) -> dict[str, StatusDocument]:
+    def documents(self) -> dict[str, ReceivedStatus]:
         """The newest document of each image."""
         return {image_id: answer.document for image_id, answer in self._answers.items()}
 
@@ -113,18 +113,18 @@ class Watch:
 
 def wait_for(
     api: Api,
-    answer: Answer,
+    answer: StatusAnswer,
     *,
     timeout_seconds: float,
-    on_answer: Callable[[StatusDocument], None] = lambda document: None,
+    on_answer: Callable[[ReceivedStatus], None] = lambda document: None,
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> StatusDocument:
+) -> ReceivedStatus:
     """Waits until one image has ended and returns its document; `on_answer` gets each document on the way.
 
     Raises NotFinished after the timeout (0 means none), and Refused if the API no longer knows the image.
     """
-    watch = Watch(api, clock=clock)
+    watch = UploadWatch(api, clock=clock)
     watch.add(answer)
     give_up_at = clock() + timeout_seconds if timeout_seconds else float("inf")
     on_answer(answer.document)
@@ -145,12 +145,12 @@ def wait_for(
     return watch.documents[answer.image_id]
 
 
-def followed(api: Api, image_id: str, *, timeout_seconds: float) -> StatusDocument:
+def followed(api: Api, image_id: str, *, timeout_seconds: float) -> ReceivedStatus:
     """Waits until an image has ended, showing its progress; raises ApiError if it takes too long."""
     screen = display.errors()
-    with display.Report(screen) as report:
+    with display.ProgressReport(screen) as report:
 
-        def show(document: StatusDocument) -> None:
+        def show(document: ReceivedStatus) -> None:
             progress = document["progress"]
             report.show(image_id, completed=progress["done"], total=progress["total"], detail=document["status"])
 

@@ -40,7 +40,7 @@ def sweep_once(stack: RunningStack, *, pause: Callable[[float], None] = time.sle
         return
 
 
-class Alarms:
+class ActiveAlarms:
     """The alarms that are on, as far as they were seen; `prefix` is that of the stack's alarms' names, `warnings` the
     topic of warnings."""
 

@@ -40,7 +40,7 @@ _Set = Annotated[
 ]
 
 
-class Access(StrEnum):
+class LocalAccess(StrEnum):
     """The credential for the API; on AWS there are also `jwt` and `iam`."""
 
     ANONYMOUS = "anonymous"
@@ -69,7 +69,7 @@ _ThenExit = Annotated[
     bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
 ]
 _AccessOption = Annotated[
-    Access, typer.Option(help="Who may call the API: everybody, or callers with a key. `stack.json` has one.")
+    LocalAccess, typer.Option(help="Who may call the API: everybody, or callers with a key. `stack.json` has one.")
 ]
 _EncryptionOption = Annotated[
     Encryption, typer.Option(help="Whose key encrypts stored data: AWS's, or one that the stack creates.")
@@ -113,7 +113,7 @@ def up(
     develop: _Develop = None,
     open_page: _Open = False,
     then_exit: _ThenExit = False,
-    access: _AccessOption = Access.ANONYMOUS,
+    access: _AccessOption = LocalAccess.ANONYMOUS,
     encryption: _EncryptionOption = Encryption.AWS,
     allowed_origins: _AllowedOrigins = "",
     snap_start: _SnapStart = False,
@@ -135,7 +135,7 @@ def up(
     parameters = _parameters(
         settings,
         {
-            "--access": ("Access", access.value, Access.ANONYMOUS.value),
+            "--access": ("Access", access.value, LocalAccess.ANONYMOUS.value),
             "--allowed-origins": ("AllowedOrigins", allowed_origins, ""),
             "--encryption": ("Encryption", encryption.value, Encryption.AWS.value),
             "--snap-start": ("SnapStart", "PublishedVersions" if snap_start else "None", "None"),
@@ -154,7 +154,7 @@ def up(
 
 
 def _require_a_known_credential(parameters: Mapping[str, str]) -> None:
-    if parameters["Access"] not in [*Access]:
+    if parameters["Access"] not in [*LocalAccess]:
         raise typer.BadParameter(
             f"with Access={parameters['Access']} the API asks for a credential that is made elsewhere. "
             "Start the stack without this option, and send the photo yourself.",
@@ -214,14 +214,14 @@ def _run(
 
 def _serve(out: Console, stack: StackRecord, emulator: Child, interrupts: Interrupts) -> None:
     """Serves until Ctrl-C, and tells of each alarm that fires or clears."""
-    from console.local.alarms import Alarms, sweep_once  # noqa: PLC0415
+    from console.local.alarms import ActiveAlarms, sweep_once  # noqa: PLC0415
     from embedded_aws.logs import IMPATIENT  # noqa: PLC0415
     from embedded_aws.supervisor import serve  # noqa: PLC0415
     from stacks.running import recorded_stack  # noqa: PLC0415
 
     running_stack = recorded_stack(stack, config=IMPATIENT)
     sweep_once(running_stack)
-    alarms = Alarms(
+    alarms = ActiveAlarms(
         running_stack.client("cloudwatch"),
         f"{stack.stack_name}-",
         out,

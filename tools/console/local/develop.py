@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from console.api.client import Api, ApiError, StatusDocument
+from console.api.client import Api, ApiError, ReceivedStatus
 from console.images.download import save_variants
 from console.images.pages import hint, show_files, show_findings
 from console.images.watch import NotFinished, wait_for
@@ -24,7 +24,7 @@ def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> str | No
     If any of these fails, it says why on `out` and returns None.
     """
     try:
-        with display.Report(out, notes=out) as report:
+        with display.ProgressReport(out, notes=out) as report:
             document = _developed(api, photo, report)
             files = save_variants(api, document, folder, force=True)
     except (ApiError, NotFinished) as error:
@@ -36,7 +36,7 @@ def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> str | No
     return document["id"]
 
 
-def _developed(api: Api, photo: Path, report: display.Report) -> StatusDocument:
+def _developed(api: Api, photo: Path, report: display.ProgressReport) -> ReceivedStatus:
     started_at = time.monotonic()
     name = display.printable(photo.name)
     size_bytes = photo.stat().st_size if photo.is_file() else 0
@@ -51,7 +51,7 @@ def _developed(api: Api, photo: Path, report: display.Report) -> StatusDocument:
         raise outcome.problem or ApiError("It was not sent.")
     report.say(f"accepted as {outcome.answer.image_id} after {display.seconds(time.monotonic() - started_at)}")
 
-    def show_status(document: StatusDocument) -> None:
+    def show_status(document: ReceivedStatus) -> None:
         progress = document["progress"]
         report.show(
             "developing",

@@ -74,5 +74,5 @@ def command(
     """
     from console.logs import work  # noqa: PLC0415 - what talks to AWS takes half a second to import
 
-    wanted = work.Wanted(sources=tuple(sources or ()), since=since, text=text, level=level)
+    wanted = work.LineFilters(sources=tuple(sources or ()), since=since, text=text, level=level)
     work.show(reach(stack, region), wanted, follow=follow, as_json=as_json)

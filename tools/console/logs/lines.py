@@ -34,7 +34,7 @@ _HIDDEN = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class SourceLine:
     """One line of the log of a source: a function by the name of its folder, or the gateway, `api`."""
 
     at: Milliseconds
@@ -42,7 +42,7 @@ class Line:
     message: str
 
 
-def document(line: Line) -> dict[str, Any]:
+def document(line: SourceLine) -> dict[str, Any]:
     """The line for programs: as an object if it is one."""
     record = _object(line.message)
     told = line.message if record is None else _without_address(line.source, record)
@@ -79,7 +79,7 @@ def pattern_of(level: str, source: str) -> str:
     return f"{{ {' || '.join(levels + ends)} }}"
 
 
-def pretty(line: Line) -> Text:
+def pretty(line: SourceLine) -> Text:
     """Time, source, level, message, then the rest as key=value; a traceback on lines of its own."""
     moment = datetime.fromtimestamp(line.at / 1000, tz=UTC).astimezone()
     head = Text.assemble((moment.strftime("%H:%M:%S.%f")[:-3], "dim"), "  ", (f"{line.source:<18}", "cyan"))

@@ -34,7 +34,7 @@ _OVERLAP_MILLISECONDS = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class LineFilters:
     """The lines to show: of these sources (empty: all), since then, with that text, of that level at least."""
 
     sources: Sequence[str]
@@ -67,14 +67,14 @@ class Wanted:
 class Reader:
     """Reads log groups, and gives each line once."""
 
-    def __init__(self, stack: Stack, wanted: Wanted) -> None:
+    def __init__(self, stack: Stack, wanted: LineFilters) -> None:
         self._client, self._wanted = stack.client("logs"), wanted
         self._groups = chosen(stack.log_groups, wanted.sources)
         self._clock, self._since = stack.clock, wanted.begins(stack.clock())
         self._seen: dict[str, Milliseconds] = {}
         self.incomplete: list[str] = []
 
-    def read(self) -> list[lines.Line]:
+    def read(self) -> list[lines.SourceLine]:
         """The lines that have not been read before, oldest first. Raises Retryable."""
         now = self._clock()
         read = at_once([partial(self._of, source, group) for source, group in self._groups.items()])
@@ -83,7 +83,7 @@ class Reader:
         self._seen = {name: at for name, at in self._seen.items() if at >= self._since}
         return found
 
-    def _of(self, source: str, group: str) -> list[lines.Line]:
+    def _of(self, source: str, group: str) -> list[lines.SourceLine]:
         pattern = self._wanted.pattern(source)
         more: dict[str, Any] = {"filterPattern": pattern} if pattern else {}
         pages = self._client.get_paginator("filter_log_events").paginate(
@@ -99,7 +99,7 @@ class Reader:
             name = event.get("eventId") or f"{event['timestamp']} {group} {event['message']}"
             if name not in self._seen and self._wanted.covers(source, event["message"]):
                 self._seen[name] = event["timestamp"]
-                found.append(lines.Line(at=event["timestamp"], source=source, message=event["message"]))
+                found.append(lines.SourceLine(at=event["timestamp"], source=source, message=event["message"]))
         return found
 
 
@@ -113,7 +113,7 @@ def chosen(groups: Mapping[str, str], sources: Sequence[str]) -> Mapping[str, st
     return {name: groups[name] for name in names or sorted(groups)}
 
 
-def show(stack: Stack, wanted: Wanted, *, follow: bool, as_json: bool) -> None:
+def show(stack: Stack, wanted: LineFilters, *, follow: bool, as_json: bool) -> None:
     """`logs`."""
     out = display.output()
     seconds = LOCAL_SECONDS if stack.is_local else DEPLOYED_SECONDS
@@ -137,7 +137,7 @@ def show(stack: Stack, wanted: Wanted, *, follow: bool, as_json: bool) -> None:
         display.line(display.errors(), f"{told} Narrow it by --since, --text or --level.", style="yellow")
 
 
-def _read(reader: Reader, *, is_patient: bool) -> list[lines.Line]:
+def _read(reader: Reader, *, is_patient: bool) -> list[lines.SourceLine]:
     try:
         return reader.read()
     except Retryable:
@@ -146,7 +146,7 @@ def _read(reader: Reader, *, is_patient: bool) -> list[lines.Line]:
         return []  # the next look begins where this one did
 
 
-def _print(out: Any, found: Sequence[lines.Line], *, as_json: bool) -> None:
+def _print(out: Any, found: Sequence[lines.SourceLine], *, as_json: bool) -> None:
     for line in found:
         if as_json:
             typer.echo(json.dumps(lines.document(line)))

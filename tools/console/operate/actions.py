@@ -14,14 +14,14 @@ from console.api.client import ApiError
 from console.delay import work as delay
 from console.delay.choice import Choice, days_of
 from console.dlq import work as dlq
-from console.dlq.filters import Filters
+from console.dlq.filters import DeadLetterFilters
 from console.drill import pages as drill_pages
 from console.drill import work as drill
 from console.drill.drills import DRILLS
 from console.images import redo
 from console.images.ids import checked_image_id
 from console.operate.parts import checked_filters, checked_seconds
-from console.operate.problems import Problem, invalid
+from console.operate.problems import OperateProblem, invalid
 from console.operate.running import Running
 from console.stack.operators import Stack
 from console.tenants import work as tenants
@@ -59,12 +59,12 @@ class _OfDeadLetters(_Request):
     newer_than: str | None = None
     images: Annotated[list[str], Field(max_length=MOST_IDS)] = []
 
-    def each(self, verdict: str | None = None) -> Sequence[Filters]:
+    def each(self, verdict: str | None = None) -> Sequence[DeadLetterFilters]:
         """The filters of the command, one for each of the images."""
         names = ("lane", "cause", "fingerprint", "tenant", "older_than", "newer_than")
         words = {name: getattr(self, name) for name in names}
         images: Sequence[str | None] = self.images or [None]
-        found = [Filters(**words, verdict=verdict, image=image) for image in images]
+        found = [DeadLetterFilters(**words, verdict=verdict, image=image) for image in images]
         for filters in found:
             checked_filters(filters)
         return found
@@ -186,14 +186,14 @@ class Actions:
 
     def _request(self, name: str, body: bytes, *, is_writable: bool) -> _Request:
         if name not in self._actions:
-            raise Problem(
+            raise OperateProblem(
                 HTTPStatus.NOT_FOUND,
                 "unknown_action",
                 f"There is no action {display.printable(name)!r}. There are: {', '.join(sorted(self._actions))}.",
             )
         request = _read(self._actions[name][0], body)
         if not request.dry_run and not is_writable:  # guard: operate-read-only-by-default
-            raise Problem(
+            raise OperateProblem(
                 HTTPStatus.FORBIDDEN,
                 "read_only",
                 "This page only reads, and so was nothing done. To let it act, end `darkroom operate` and start it "
@@ -244,10 +244,10 @@ class Actions:
 
     def _to_dead_letters(
         self,
-        each: Sequence[Filters],
+        each: Sequence[DeadLetterFilters],
         *,
-        foresee: Callable[[Filters], Sequence[str]],
-        do: Callable[[Filters], None],
+        foresee: Callable[[DeadLetterFilters], Sequence[str]],
+        do: Callable[[DeadLetterFilters], None],
         is_dry: bool,
     ) -> _Done:
         """Each of the images chosen by their ids may be refused: the others are done all the same."""

@@ -14,7 +14,7 @@ from console.audit import work as audit
 from console.delay import work as delay
 from console.delay.choice import Choice
 from console.dlq import work as dlq
-from console.dlq.filters import Filters as DeadLetterFilters
+from console.dlq.filters import DeadLetterFilters
 from console.drill import work as drill
 from console.images import listing
 from console.images.ids import checked_image_id
@@ -145,7 +145,7 @@ class Parts:
         if unknown:
             raise invalid(f"{display.printable(unknown[0])!r} is none of {', '.join(Status)}.")
         seconds = checked_seconds(since or (None if is_late else "1d"))
-        filters = listing.Filters(
+        filters = listing.ImageFilters(
             since=0 if seconds is None else self._stack.clock() - round(1000 * seconds),
             tenant_id=tenant_named(only(query, "tenant")),
             statuses=frozenset(map(Status, statuses)),
@@ -182,7 +182,7 @@ class Parts:
         }
 
     def _audit(self, query: Query) -> Any:
-        wanted = audit.Wanted(
+        wanted = audit.ActionFilters(
             seconds=checked_seconds(only(query, "since") or "7d") or 0,
             action=only(query, "action"),
             about=only(query, "about"),

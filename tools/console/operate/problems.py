@@ -16,7 +16,7 @@ from darkroom.domain.kernel.errors import Retryable
 
 
 @dataclass
-class Problem(Exception):
+class OperateProblem(Exception):
     """A request is not answered: `detail` says why and what to do."""
 
     status: HTTPStatus
@@ -36,15 +36,15 @@ class Problem(Exception):
         return json.dumps(named | dict(self.more)).encode()
 
 
-def invalid(detail: str) -> Problem:
+def invalid(detail: str) -> OperateProblem:
     """The request is not understood."""
-    return Problem(HTTPStatus.BAD_REQUEST, "invalid_request", detail)
+    return OperateProblem(HTTPStatus.BAD_REQUEST, "invalid_request", detail)
 
 
-def problem_of(error: Exception, *, otherwise: HTTPStatus) -> Problem | None:
+def problem_of(error: Exception, *, otherwise: HTTPStatus) -> OperateProblem | None:
     """The problem that an error of a command is; None for a bug. `otherwise` is the status of what the stack refuses,
     or does not have. What was said before the error, its notes, is said too."""
-    if isinstance(error, Problem):
+    if isinstance(error, OperateProblem):
         return error
     if isinstance(error, typer.BadParameter):
         return invalid(f"{error.param_hint}: {error.message}" if error.param_hint else error.message)
@@ -54,4 +54,4 @@ def problem_of(error: Exception, *, otherwise: HTTPStatus) -> Problem | None:
         otherwise, code = HTTPStatus.BAD_GATEWAY, "aws_unavailable"
     else:
         code = otherwise.name.lower()
-    return Problem(otherwise, code, str(error), {"says": getattr(error, "__notes__", [])})
+    return OperateProblem(otherwise, code, str(error), {"says": getattr(error, "__notes__", [])})

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from console.operate.problems import Problem
+from console.operate.problems import OperateProblem
 from console.terminal import display
 from console.terminal.interrupts import Ending, ended_by
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
@@ -27,7 +27,7 @@ MOST_RUNS = 16
 
 
 @dataclass
-class Run:
+class ActionRun:
     """One action from its beginning until a page has heard of its end."""
 
     action: str
@@ -58,7 +58,7 @@ class Running:
     def __init__(self, *, clock: Callable[[], Milliseconds], patience_seconds: float | None = None) -> None:
         self._clock, self._patience_seconds = clock, patience_seconds
         self._turn = threading.Lock()
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, ActionRun] = {}
         self._threads = ThreadPoolExecutor(MOST_RUNS, thread_name_prefix="action")
 
     def begin(self, action: str, work: Callable[[display.Shown], dict[str, Any]]) -> dict[str, Any]:
@@ -66,13 +66,13 @@ class Running:
 
         Raises what the action raises, and Problem if too many are under way.
         """
-        run = Run(action=action, began_at=self._clock())
+        run = ActionRun(action=action, began_at=self._clock())
         with self._turn:
             ended = [one.run_id for one in self._runs.values() if one.future.done()]
             for run_id in ended[: max(0, len(ended) - MOST_RUNS + 1)]:
                 del self._runs[run_id]
             if len(self._runs) - len(ended) >= MOST_RUNS:  # guard: operate-actions-bound
-                raise Problem(
+                raise OperateProblem(
                     HTTPStatus.CONFLICT,
                     "too_many_actions",
                     f"{MOST_RUNS} actions are under way, and nothing was done. Wait for one of them, or stop one.",
@@ -83,7 +83,7 @@ class Running:
         return self.look(run.run_id, patience_seconds=patience_seconds)
 
     @staticmethod
-    def _in_order(run: Run, work: Callable[[display.Shown], dict[str, Any]]) -> dict[str, Any]:
+    def _in_order(run: ActionRun, work: Callable[[display.Shown], dict[str, Any]]) -> dict[str, Any]:
         with ended_by(run.ending):  # guard: operate-stop-per-action
             return work(run.shown)
 
@@ -119,11 +119,11 @@ class Running:
                 on_wait(document["action"])
         self._threads.shutdown()
 
-    def _run(self, run_id: str) -> Run:
+    def _run(self, run_id: str) -> ActionRun:
         with self._turn:
             run = self._runs.get(run_id)
         if run is None:
-            raise Problem(
+            raise OperateProblem(
                 HTTPStatus.NOT_FOUND,
                 "no_such_run",
                 "This action is not under way: its end was told, or the command was started again since. "

@@ -26,7 +26,7 @@ from console.operate import entrance as entrances
 from console.operate.actions import Actions
 from console.operate.entrance import Entrance
 from console.operate.parts import Parts
-from console.operate.problems import Problem, invalid, problem_of
+from console.operate.problems import OperateProblem, invalid, problem_of
 from console.operate.shell import Shell
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.page.page import content_security_policy
@@ -65,7 +65,7 @@ def application(
         *_data_routes(parts, actions, is_writable=is_writable),
     ]
     return _Gate(
-        Starlette(routes=routes, exception_handlers={HTTPException: _refused, Problem: _problem}),
+        Starlette(routes=routes, exception_handlers={HTTPException: _refused, OperateProblem: _problem}),
         token=token,
         port=port,
     )
@@ -79,7 +79,7 @@ def _page_routes(settings: Mapping[str, Any], shell: Shell, entrance: Entrance, 
 
     async def enter(request: Request) -> Response:  # not in a thread: of two that come at once, one is let in
         if not entrance.lets_in(request.query_params.get("code", "")):
-            raise Problem(
+            raise OperateProblem(
                 HTTPStatus.FORBIDDEN,
                 "not_let_in",
                 "This way to the page can be used once: open the address that `darkroom operate` has printed.",
@@ -147,14 +147,14 @@ def _answered(work: Callable[[], Any], *, otherwise: HTTPStatus) -> Response:
 async def _body(request: Request) -> bytes:
     """The body of an action; it is read no further than it may be long."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise Problem(
+        raise OperateProblem(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "An action is sent as application/json."
         )
     body = b""
     async for some in request.stream():
         body += some
         if len(body) > MAX_BODY_BYTES:  # guard: operate-body-size-bound
-            raise Problem(
+            raise OperateProblem(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 "too_large",
                 f"An action has at most {limit_in_words(MAX_BODY_BYTES)}. Name fewer ids, or choose by other words.",
@@ -164,19 +164,21 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-def _response(problem: Problem) -> Response:
+def _response(problem: OperateProblem) -> Response:
     return Response(problem.document(), problem.status.value, media_type="application/problem+json")
 
 
 def _problem(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)  # noqa: S101 - registered for it alone
+    assert isinstance(error, OperateProblem)  # noqa: S101 - registered for it alone
     return _response(error)
 
 
 def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
     status = HTTPStatus(error.status_code)
-    response = _response(Problem(status, status.name.lower(), f"{status.phrase}: there is nothing like that here."))
+    response = _response(
+        OperateProblem(status, status.name.lower(), f"{status.phrase}: there is nothing like that here.")
+    )
     response.headers.update(error.headers or {})
     return response
 
@@ -198,22 +200,22 @@ class _Gate:
         served: ASGIApp = self._served if problem is None else _response(problem)
         await served(scope, receive, send_with_headers)
 
-    def _problem_with(self, scope: Scope) -> Problem | None:
+    def _problem_with(self, scope: Scope) -> OperateProblem | None:
         headers = Headers(scope["headers"])
         may_be_led_to = scope["path"] == entrances.PATH  # guard: operate-entrance-link-only
         reason = refusal(
             scope["method"], headers, hosts=self._hosts, origins=self._origins, may_be_led_to=may_be_led_to
         )
         if reason is not None:  # guard: operate-own-host-only
-            return Problem(HTTPStatus.FORBIDDEN, "another_website", reason)
+            return OperateProblem(HTTPStatus.FORBIDDEN, "another_website", reason)
         if not scope["path"].startswith("/operate"):  # guard: operate-read-token
             return None
         try:
             given = headers.only(b"authorization") or b""
         except ValueError as error:
-            return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", str(error))
+            return OperateProblem(HTTPStatus.UNAUTHORIZED, "unauthorized", str(error))
         if not hmac.compare_digest(given, b"Bearer " + self._token):  # guard: operate-request-token
-            return Problem(
+            return OperateProblem(
                 HTTPStatus.UNAUTHORIZED,
                 "unauthorized",
                 "The token of this run is missing or wrong: open the address that `darkroom operate` has printed.",

@@ -66,7 +66,7 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
         left = f"{display.seconds(total - done)} left" if doing == "waiting" else f"{done:,} of {total:,} originals"
         report.show(doing, completed=done, total=total, detail=left)
 
-    with Interrupts() as interrupts, display.Report(display.errors()) as report:
+    with Interrupts() as interrupts, display.ProgressReport(display.errors()) as report:
         try:
             with stack.explained():
                 removal = remove_orphans(
@@ -107,7 +107,7 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
 
 
 def _look(stack: Stack, older_than: str) -> Look:
-    with stack.explained(), display.Report(display.errors()) as report:
+    with stack.explained(), display.ProgressReport(display.errors()) as report:
         return list_orphans(
             ListOrphansPorts(
                 images=stack.images,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import batched
 
-from console.restore.decisions import Decision, Item, Outcome
-from console.restore.tables import ROWS_AT_ONCE, Copy, Live, Stream
+from console.restore.decisions import Decision, RestoredItem, RestoreOutcome
+from console.restore.tables import ROWS_AT_ONCE, Copy, LiveTable, Stream
 from console.terminal.many import do_to_many
 from darkroom.operator.kernel.audit_trail import AuditedAction
 from darkroom.operator.kernel.rate_limiter import RateLimiter
@@ -25,7 +25,7 @@ as well: no row is made a tombstone for that without the operator's word."""
 HELD = 10_000
 """How many rows that are held back are named; all of them are counted."""
 
-type Decide = Callable[[Item], Decision]
+type Decide = Callable[[RestoredItem], Decision]
 """What becomes of an item that the live table lacks."""
 
 
@@ -34,21 +34,21 @@ class Copying:
     """What was found so far, and what became of it; `tombstones` are those of rows whose original is gone, and
     `erased_meanwhile` tenants that were erased at the same time."""
 
-    counts: Counter[Outcome] = field(default_factory=Counter)
+    counts: Counter[RestoreOutcome] = field(default_factory=Counter)
     held: dict[str, str] = field(default_factory=dict)
-    tombstones: list[Item] = field(default_factory=list)
+    tombstones: list[RestoredItem] = field(default_factory=list)
     erased_meanwhile: list[str] = field(default_factory=list)
     is_complete: bool = True
 
     @property
     def lacking(self) -> int:
         """How many rows the live table lacked and may have."""
-        return self.counts.total() - self.counts[Outcome.THERE] - self.counts[Outcome.FORGOTTEN]
+        return self.counts.total() - self.counts[RestoreOutcome.THERE] - self.counts[RestoreOutcome.FORGOTTEN]
 
     @property
     def seems_lost(self) -> bool:
         """Whether so many originals are gone that the bucket may have lost them."""
-        return self.counts[Outcome.GONE] > max(MOST_GONE, MOST_SHARE_GONE * self.lacking)
+        return self.counts[RestoreOutcome.GONE] > max(MOST_GONE, MOST_SHARE_GONE * self.lacking)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class CopyingPorts:
     on_read: Callable[[int], None] = lambda writes: None
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveTable:
         """The table into which rows are copied."""
         return self.source.live
 
@@ -80,19 +80,19 @@ def copy_rows(
     """
     run = Copying()
 
-    def act(item: Item) -> Decision:
+    def act(item: RestoredItem) -> Decision:
         return ports.patience(_copy, ports, item)
 
-    def note(item: Item, decision: Decision) -> None:
+    def note(item: RestoredItem, decision: Decision) -> None:
         run.counts[decision.outcome] += 1
-        if decision.outcome is Outcome.HELD and len(run.held) < HELD:
+        if decision.outcome is RestoreOutcome.HELD and len(run.held) < HELD:
             run.held[ports.live.id_of(item)] = decision.reason
-        if decision.outcome is Outcome.GONE and decision.item is not None:
+        if decision.outcome is RestoreOutcome.GONE and decision.item is not None:
             run.tombstones.append(decision.item)
         on_progress(run)
 
-    def put_tombstone(tombstone: Item) -> bool:
-        return ports.patience(_put, ports, tombstone, Outcome.GONE)
+    def put_tombstone(tombstone: RestoredItem) -> bool:
+        return ports.patience(_put, ports, tombstone, RestoreOutcome.GONE)
 
     _each(ports, _lacking(ports, run), act, note)
     if ports.audited is not None and (originals_are_whole or not run.seems_lost):  # guard: restore-lost-originals
@@ -102,29 +102,32 @@ def copy_rows(
 
 
 def _each[Result](
-    ports: CopyingPorts, items: Iterable[Item], act: Callable[[Item], Result], note: Callable[[Item, Result], None]
+    ports: CopyingPorts,
+    items: Iterable[RestoredItem],
+    act: Callable[[RestoredItem], Result],
+    note: Callable[[RestoredItem, Result], None],
 ) -> None:
     pace = RateLimiter(per_second=ROWS_PER_SECOND, clock=ports.clock, pause=ports.patience.pause)
     do_to_many(items, act, pace=pace, at_a_time=AT_A_TIME, stop=ports.patience.stop, on_outcome=note)
 
 
-def _lacking(ports: CopyingPorts, run: Copying) -> Iterator[Item]:
+def _lacking(ports: CopyingPorts, run: Copying) -> Iterator[RestoredItem]:
     """The items that the live table lacks at this moment; the others are counted."""
     for some in batched(ports.source.items(ports.patience, ports.on_read), ROWS_AT_ONCE, strict=False):
         there = ports.patience(ports.live.there, some)
-        run.counts[Outcome.THERE] += len(there)
+        run.counts[RestoreOutcome.THERE] += len(there)
         yield from (item for item in some if ports.live.id_of(item) not in there)
 
 
-def _copy(ports: CopyingPorts, item: Item) -> Decision:
+def _copy(ports: CopyingPorts, item: RestoredItem) -> Decision:
     decision = ports.decide(item)
-    is_put = decision.item is not None and decision.outcome is not Outcome.GONE
+    is_put = decision.item is not None and decision.outcome is not RestoreOutcome.GONE
     if is_put and decision.item is not None and not _put(ports, decision.item, decision.outcome):
-        return Decision(outcome=Outcome.THERE)
+        return Decision(outcome=RestoreOutcome.THERE)
     return decision
 
 
-def _put(ports: CopyingPorts, item: Item, outcome: Outcome) -> bool:
+def _put(ports: CopyingPorts, item: RestoredItem, outcome: RestoreOutcome) -> bool:
     """Whether the live table has the item now; if nothing is to be written, whether it would have it."""
     if ports.audited is None:
         return True

@@ -18,10 +18,10 @@ from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom.ports.kernel import UnreadableRow
 
-type Item = Mapping[str, Any]
+type RestoredItem = Mapping[str, Any]
 
 
-class Outcome(StrEnum):
+class RestoreOutcome(StrEnum):
     """What becomes of a restored item."""
 
     RESTORED = "restored"
@@ -38,19 +38,19 @@ class Outcome(StrEnum):
     HELD = "held"
 
 
-MEANINGS: Mapping[Outcome, str] = {
-    Outcome.RESTORED: "as they were",
-    Outcome.DUE: "unfinished: the sweeper sends their messages",
-    Outcome.REDONE: "variants are missing: developed again",
-    Outcome.ARRIVED: "their file has come since: accepted with it",
-    Outcome.TOMBSTONE: "deleted or erased since: tombstones",
-    Outcome.REVOKED: "keys that were revoked or replaced since: revoked",
-    Outcome.DISABLED: "webhooks that were changed since: disabled",
-    Outcome.ERASED: "erased or removed since: not restored",
-    Outcome.FORGOTTEN: "whose time is over: not restored",
-    Outcome.THERE: "in the table: left as they are",
-    Outcome.GONE: "their original is gone: tombstones",
-    Outcome.HELD: "not restored, named below",
+MEANINGS: Mapping[RestoreOutcome, str] = {
+    RestoreOutcome.RESTORED: "as they were",
+    RestoreOutcome.DUE: "unfinished: the sweeper sends their messages",
+    RestoreOutcome.REDONE: "variants are missing: developed again",
+    RestoreOutcome.ARRIVED: "their file has come since: accepted with it",
+    RestoreOutcome.TOMBSTONE: "deleted or erased since: tombstones",
+    RestoreOutcome.REVOKED: "keys that were revoked or replaced since: revoked",
+    RestoreOutcome.DISABLED: "webhooks that were changed since: disabled",
+    RestoreOutcome.ERASED: "erased or removed since: not restored",
+    RestoreOutcome.FORGOTTEN: "whose time is over: not restored",
+    RestoreOutcome.THERE: "in the table: left as they are",
+    RestoreOutcome.GONE: "their original is gone: tombstones",
+    RestoreOutcome.HELD: "not restored, named below",
 }
 
 
@@ -58,8 +58,8 @@ MEANINGS: Mapping[Outcome, str] = {
 class Decision:
     """What becomes of an item: `item` is what is to be put, None if nothing is; `reason` says why one is held."""
 
-    outcome: Outcome
-    item: Item | None = None
+    outcome: RestoreOutcome
+    item: RestoredItem | None = None
     reason: str = ""
 
 
@@ -76,7 +76,7 @@ class Found:
 
 
 def of_image(
-    item: Item,
+    item: RestoredItem,
     since: Since,
     found_of: Callable[[Image], Found],
     *,
@@ -89,22 +89,22 @@ def of_image(
     (`event_of`), and a write that was decided before its loss changes nothing.
     """
     if _is_over(item, now):  # guard: restore-expired-row
-        return Decision(outcome=Outcome.FORGOTTEN)
+        return Decision(outcome=RestoreOutcome.FORGOTTEN)
     try:
         row = from_item(dict(item))
     except UnreadableRow as error:
-        return Decision(outcome=Outcome.HELD, reason=str(error))
+        return Decision(outcome=RestoreOutcome.HELD, reason=str(error))
     if row.is_deleted:
-        return _put(item, row, Outcome.RESTORED)
+        return _put(item, row, RestoreOutcome.RESTORED)
     if since.is_half_erased(row.tenant_id, row.created_at):
         return _half_erased(row.tenant_id)
     # guard: restore-audited-erasures, restore-client-deletions
     if row.image_id in since.deleted_images or since.is_erased(row.tenant_id, row.created_at):
-        return _put(item, delete(row, now=now, remove_at=removal()), Outcome.TOMBSTONE)
+        return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.TOMBSTONE)
     found = found_of(row)
     if found.is_hidden and found.versions:  # guard: restore-hidden-original-held
         return Decision(
-            outcome=Outcome.HELD,
+            outcome=RestoreOutcome.HELD,
             reason="a delete marker hides its original: remove the marker to have the image back, "
             "or all versions to have it deleted",
         )
@@ -113,17 +113,19 @@ def of_image(
     if row.source.version_id not in found.versions:
         # guard: restore-second-look
         if row.source.version_id in found_of(row).versions:  # no single read decides a deletion
-            return Decision(outcome=Outcome.HELD, reason="S3 has listed its original only once in two times: repeat")
-        return _put(item, delete(row, now=now, remove_at=removal()), Outcome.GONE)
+            return Decision(
+                outcome=RestoreOutcome.HELD, reason="S3 has listed its original only once in two times: repeat"
+            )
+        return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.GONE)
     # guard: restore-missing-variants
     if row.status is Status.DONE and not {variant.key for variant in row.variants} <= found.keys:
-        return _put(item, due_now(redo(row, now=now), now=now), Outcome.REDONE)
+        return _put(item, due_now(redo(row, now=now), now=now), RestoreOutcome.REDONE)
     if row.status in (Status.PENDING, Status.PROCESSING):
-        return _put(item, due_now(row, now=now), Outcome.DUE)  # guard: restore-unfinished-due
-    return _put(item, row, Outcome.RESTORED)
+        return _put(item, due_now(row, now=now), RestoreOutcome.DUE)  # guard: restore-unfinished-due
+    return _put(item, row, RestoreOutcome.RESTORED)
 
 
-def _is_over(item: Item, now: Milliseconds) -> bool:
+def _is_over(item: RestoredItem, now: Milliseconds) -> bool:
     """Whether the table would remove the item by itself, which does not depend on which version can read it."""
     seconds = item.get("forget_at", {}).get("N")
     return seconds is not None and float(seconds) * 1000 <= now
@@ -132,35 +134,35 @@ def _is_over(item: Item, now: Milliseconds) -> bool:
 def _half_erased(tenant_id: str) -> Decision:
     what = f"somebody began to erase {tenant_id}"
     todo = f"finish it (./darkroom tenants erase {tenant_id} --yes), or --keep-tenant {tenant_id}"
-    return Decision(outcome=Outcome.HELD, reason=f"{what}: {todo}")
+    return Decision(outcome=RestoreOutcome.HELD, reason=f"{what}: {todo}")
 
 
-def _without_original(row: Image, found: Found, now: Milliseconds) -> tuple[Image, Outcome]:
+def _without_original(row: Image, found: Found, now: Milliseconds) -> tuple[Image, RestoreOutcome]:
     """An awaited image or one being fetched: its bytes may have come since, and its row of then would have them removed
     as never uploaded."""
     first = found.first
     # guard: restore-later-upload
     if first is not None and row.status is Status.AWAITING_UPLOAD and first.sha256 == row.source.sha256:
-        return due_now(arrive(row, first, now=now), now=now), Outcome.ARRIVED
+        return due_now(arrive(row, first, now=now), now=now), RestoreOutcome.ARRIVED
     if first is not None and row.status is Status.FETCHING and found.made_for == row.fingerprint:
-        return due_now(fetched(row, first, Provenance(), now=now), now=now), Outcome.ARRIVED
-    return row, Outcome.RESTORED
+        return due_now(fetched(row, first, Provenance(), now=now), now=now), RestoreOutcome.ARRIVED
+    return row, RestoreOutcome.RESTORED
 
 
-def _put(item: Item, row: Image, outcome: Outcome) -> Decision:
+def _put(item: RestoredItem, row: Image, outcome: RestoreOutcome) -> Decision:
     return Decision(outcome=outcome, item=_item(item, row))
 
 
 _OURS = frozenset(Image.__dataclass_fields__) | {"due_shard", "waiting_shard", "list_shard"}
 
 
-def _item(item: Item, row: Image) -> Item:
+def _item(item: RestoredItem, row: Image) -> RestoredItem:
     unknown = {name: its for name, its in item.items() if name not in _OURS}
     version = int(item["version"]["N"]) + 1  # guard: restore-next-version
     return unknown | to_item(replace(row, version=version))  # guard: restore-unknown-attributes
 
 
-def of_tenant(item: Item, since: Since) -> Decision:
+def of_tenant(item: RestoredItem, since: Since) -> Decision:
     """What becomes of a tenant's row or a key's."""
     kind, _, name = item["id"]["S"].partition("#")
     tenant_id = name if kind == "tenant" else item["tenant_id"]["S"]
@@ -168,29 +170,30 @@ def of_tenant(item: Item, since: Since) -> Decision:
     if since.is_half_erased(tenant_id, created_at):
         return _half_erased(tenant_id)
     if since.is_erased(tenant_id, created_at):
-        return Decision(outcome=Outcome.ERASED)
+        return Decision(outcome=RestoreOutcome.ERASED)
     if kind == "key" and name in since.revoked_keys and "revoked_at" not in item:  # guard: restore-revoked-keys
         at = {"N": str(since.revoked_keys[name])}
-        return Decision(outcome=Outcome.REVOKED, item={**item, "revoked_at": at})
+        return Decision(outcome=RestoreOutcome.REVOKED, item={**item, "revoked_at": at})
     if kind == "tenant":
         changes = {its: None if to == "none" else to for its, to in since.changed_tenants.get(name, {}).items()}
         kept = {its: value for its, value in item.items() if its not in changes}
-        return Decision(outcome=Outcome.RESTORED, item=kept | to_attributes(changes))  # guard: restore-suspended-tenant
-    return Decision(outcome=Outcome.RESTORED, item=item)
+        changed = kept | to_attributes(changes)  # guard: restore-suspended-tenant
+        return Decision(outcome=RestoreOutcome.RESTORED, item=changed)
+    return Decision(outcome=RestoreOutcome.RESTORED, item=item)
 
 
-def of_webhook(item: Item, since: Since, *, now: Milliseconds) -> Decision:
+def of_webhook(item: RestoredItem, since: Since, *, now: Milliseconds) -> Decision:
     """What becomes of a webhook's row: one that was changed since may have another URL, other secrets, or none of what
     it was sent, so it is disabled until its owner looks at it."""
     try:
         row = ENDPOINTS.row_of(dict(item))
     except UnreadableRow as error:
-        return Decision(outcome=Outcome.HELD, reason=str(error))
+        return Decision(outcome=RestoreOutcome.HELD, reason=str(error))
     if since.is_half_erased(row.tenant_id, row.created_at):
         return _half_erased(row.tenant_id)
     # guard: restore-deleted-webhooks
     if since.is_erased(row.tenant_id, row.created_at) or row.endpoint_id in since.deleted_webhooks:
-        return Decision(outcome=Outcome.ERASED)
+        return Decision(outcome=RestoreOutcome.ERASED)
     is_stale = row.endpoint_id in since.changed_webhooks and row.is_enabled  # guard: restore-changed-webhooks
     after = replace(disable(row, DisabledBy.CLIENT, now=now) if is_stale else row, version=row.version + 1)
     written = ENDPOINTS.item_of(after)
@@ -198,13 +201,13 @@ def of_webhook(item: Item, since: Since, *, now: Milliseconds) -> Decision:
     kept = {name: its for name, its in item.items() if name not in gone}
     if after.due_at is None:
         kept.pop("due_shard", None)
-    return Decision(outcome=Outcome.DISABLED if is_stale else Outcome.RESTORED, item={**kept, **written})
+    return Decision(outcome=RestoreOutcome.DISABLED if is_stale else RestoreOutcome.RESTORED, item={**kept, **written})
 
 
 _DAY, _AFTER_ALL_DAYS = len("2026-11-23"), ":"
 
 
-def of_usage(item: Item, since: Since) -> Decision:
+def of_usage(item: RestoredItem, since: Since) -> Decision:
     """What becomes of what was counted of a tenant."""
     tenant_id = item["tenant_id"]["S"]
     if tenant_id in since.half_erased:
@@ -212,5 +215,5 @@ def of_usage(item: Item, since: Since) -> Decision:
     erased_at = since.erased.get(tenant_id)
     # The sum of what it stores, which is of no day, is counted anew from the rows of images.
     if erased_at is not None and not day_of(erased_at) < item["day"]["S"][:_DAY] < _AFTER_ALL_DAYS:
-        return Decision(outcome=Outcome.ERASED)
-    return Decision(outcome=Outcome.RESTORED, item=item)
+        return Decision(outcome=RestoreOutcome.ERASED)
+    return Decision(outcome=RestoreOutcome.RESTORED, item=item)

@@ -11,7 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from console.api.client import ApiError
-from console.restore.decisions import Found, Item
+from console.restore.decisions import Found, RestoredItem
 from console.stack.operators import Stack
 from darkroom.aws.images.objects import MADE_FOR, OutputsBucket, original_key
 from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
@@ -32,7 +32,7 @@ ROWS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live:
+class LiveTable:
     """A live table of the stack, into which rows are put that it lacks."""
 
     logical_id: str
@@ -44,22 +44,22 @@ class Live:
         """The attributes of its key."""
         return TABLES[self.logical_id]
 
-    def id_of(self, item: Item) -> str:
+    def id_of(self, item: RestoredItem) -> str:
         """What an item is called: its key in words."""
         return "/".join(str(next(iter(item[name].values()))) for name in self.key_names)
 
-    def key_of(self, item: Item) -> Item:
+    def key_of(self, item: RestoredItem) -> RestoredItem:
         """An item's key."""
         return {name: item[name] for name in self.key_names}
 
-    def there(self, items: Sequence[Item]) -> frozenset[str]:
+    def there(self, items: Sequence[RestoredItem]) -> frozenset[str]:
         """Which of them, 100 at most, it has, by their ids; whatever it says of them. Raises Retryable."""
         names = {f"#{name}": name for name in self.key_names}
         how = {"ConsistentRead": True, "ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
         keys = list(map(self.key_of, items))
         return frozenset(map(self.id_of, items_at(self.client, self.name, keys, "reading the live table", **how)))
 
-    def put(self, item: Item) -> bool:
+    def put(self, item: RestoredItem) -> bool:
         """Puts an item unless its key has one; returns whether it has this one now, also if the answer to a first
         attempt was lost. Raises Retryable."""
         try:
@@ -84,10 +84,10 @@ class Copy:
     """A table that AWS restored: the items of `live` as they were at `point`."""
 
     name: str
-    live: Live
+    live: LiveTable
     point: Milliseconds
 
-    def items(self, patience: TransientRetry, on_read: Callable[[int], None]) -> Iterator[Item]:
+    def items(self, patience: TransientRetry, on_read: Callable[[int], None]) -> Iterator[RestoredItem]:
         """All items, read as the caller iterates; nothing writes to a copy. Raises Retryable after minutes."""
         place: dict[str, Any] | None = {}
         while place is not None:
@@ -111,14 +111,14 @@ class Stream:
 
     name: str
     arn: str
-    live: Live
+    live: LiveTable
     point: Milliseconds
     client: Any = field(repr=False)
 
-    def items(self, patience: TransientRetry, on_read: Callable[[int], None]) -> Iterator[Item]:
+    def items(self, patience: TransientRetry, on_read: Callable[[int], None]) -> Iterator[RestoredItem]:
         """The items as they were before they went, but for what the table removed by itself when its time was over;
         `on_read` is told how many writes were read. Raises Retryable after minutes."""
-        latest: dict[str, tuple[int, Item | None]] = {}
+        latest: dict[str, tuple[int, RestoredItem | None]] = {}
         there: set[str] = set()
         read = 0
         for shard_id in self._shards(patience):
@@ -178,7 +178,7 @@ class Stream:
             return self.client.get_records(ShardIterator=place)
 
 
-def _left_by(record: Mapping[str, Any]) -> Item | None:
+def _left_by(record: Mapping[str, Any]) -> RestoredItem | None:
     """The item after a write, or before its removal; None if its time was over
     (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html)."""
     if record["eventName"] != "REMOVE":
@@ -192,7 +192,7 @@ STREAM_MILLISECONDS = 24 * 3_600_000
 
 def stream_of_images(stack: Stack) -> Stream:
     """The stream of the Images table. Raises ApiError if the table has none."""
-    live = Live(logical_id="ImagesTable", name=stack.physical_id("ImagesTable"), client=stack.client("dynamodb"))
+    live = LiveTable(logical_id="ImagesTable", name=stack.physical_id("ImagesTable"), client=stack.client("dynamodb"))
     with retryable("looking at the live table"):
         table = live.client.describe_table(TableName=live.name)["Table"]
     if "LatestStreamArn" not in table:
@@ -244,7 +244,7 @@ def copy_named(stack: Stack, name: str) -> Copy:
         )
     return Copy(
         name=name,
-        live=Live(logical_id=logical_id, name=source[2], client=client),
+        live=LiveTable(logical_id=logical_id, name=source[2], client=client),
         point=int(summary["RestoreDateTime"].timestamp() * 1000),
     )
 

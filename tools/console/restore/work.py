@@ -15,7 +15,7 @@ import typer
 
 from console.api.client import ApiError
 from console.restore.copying import Copying, CopyingPorts, Decide, copy_rows
-from console.restore.decisions import MEANINGS, Outcome, of_image, of_tenant, of_usage, of_webhook
+from console.restore.decisions import MEANINGS, RestoreOutcome, of_image, of_tenant, of_usage, of_webhook
 from console.restore.since import Since, read_since
 from console.restore.tables import TABLES, Copy, Stores, Stream, copy_named, recoverable, stream_of_images
 from console.stack.operators import Stack
@@ -105,7 +105,7 @@ def restore(
     # Keys and tenants first: what else comes back is theirs.
     sources.sort(key=lambda source: list(TABLES).index(source.live.logical_id) != 1)
     runs: list[tuple[Copy | Stream, Copying]] = []
-    with Interrupts() as interrupts, display.Report(display.errors()) as report:
+    with Interrupts() as interrupts, display.ProgressReport(display.errors()) as report:
         for source in sources:
             if interrupts.requested:
                 break
@@ -141,7 +141,7 @@ def _copy(
     stack: Stack,
     source: Copy | Stream,
     interrupts: Interrupts,
-    report: display.Report,
+    report: display.ProgressReport,
     *,
     keep: frozenset[str],
     originals_are_whole: bool,
@@ -219,11 +219,11 @@ def _print(source: Copy | Stream, run: Copying, *, yes: bool) -> None:
     verb = "Restored" if yes else "Would restore"
     as_of = f" as of {rfc3339(source.point)}" if isinstance(source, Copy) else ""
     display.line(out, f"{verb} {source.live.logical_id} from {source.name}{as_of}:", style="bold")
-    rows = [(f"{count:,}", MEANINGS[outcome]) for outcome in Outcome if (count := run.counts[outcome])]
+    rows = [(f"{count:,}", MEANINGS[outcome]) for outcome in RestoreOutcome if (count := run.counts[outcome])]
     display.table(out, ("rows", "what"), rows or [("0", "the copy is empty")], right=frozenset({"rows"}))
     for name, reason in itertools.islice(run.held.items(), _SHOWN):
         display.complain(f"{name} is held back: {reason}")
-    if (held := run.counts[Outcome.HELD]) > _SHOWN:
+    if (held := run.counts[RestoreOutcome.HELD]) > _SHOWN:
         display.complain(f"… and {held - _SHOWN:,} more; --json has them.")
 
 
@@ -234,7 +234,7 @@ def _document(source: Copy | Stream, run: Copying) -> dict[str, Any]:
         "point": rfc3339(source.point),
         "complete": run.is_complete,
         "originals_seem_lost": run.seems_lost,
-        "rows": {outcome.value: run.counts[outcome] for outcome in Outcome},
+        "rows": {outcome.value: run.counts[outcome] for outcome in RestoreOutcome},
         "held": [{"id": name, "reason": reason} for name, reason in run.held.items()],
     }
 
@@ -253,7 +253,7 @@ def _end(
         display.line(notes, "Interrupted. What was restored stays; run it again for the rest.", style="yellow")
         raise typer.Exit(INTERRUPTED)
     lost = any(run.seems_lost for _, run in runs) and not originals_are_whole
-    held = any(run.counts[Outcome.HELD] for _, run in runs)
+    held = any(run.counts[RestoreOutcome.HELD] for _, run in runs)
     if lost:
         display.complain(
             "More originals are gone than deletions explain: the bucket may have lost some. Their rows are not "

@@ -60,7 +60,7 @@ RegionOption = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ApiTarget:
     """A stack's API and the credential for it; `options` are those with which another command reaches it too."""
 
     url: str
@@ -81,7 +81,9 @@ class Target:
         )
 
 
-def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Mapping[str, str] | None = None) -> Target:
+def resolve(
+    url: str | None, api_key: str | None, iam: bool, *, environment: Mapping[str, str] | None = None
+) -> ApiTarget:
     """The stack that the options and the environment name, or else the local stack.
 
     Raises Unreachable if that is the local one and it is not running, and typer.BadParameter for options that
@@ -95,7 +97,7 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
         stack = local_stack(
             environment, otherwise="Or name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
         )
-        return Target(url=stack.api_url, api_key=api_key or stack.api_key, is_local_stack=True)
+        return ApiTarget(url=stack.api_url, api_key=api_key or stack.api_key, is_local_stack=True)
 
     chosen = _checked(chosen)
     # A key in the environment belongs to the stack that --url names; the local stack never gets it.
@@ -107,7 +109,7 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
     if (key or iam) and urlsplit(chosen).scheme != "https" and not is_loopback(chosen):
         raise typer.BadParameter("a credential would travel in the clear. Use https.", param_hint="--url")
     options = f" --url {chosen}" if url else ""
-    return Target(
+    return ApiTarget(
         url=chosen,
         api_key=key,
         auth=_signer(chosen) if iam else None,

@@ -75,7 +75,7 @@ class _Erasure:
     stack: Stack
     tenants: Mapping[str, _Erased]
     interrupts: Interrupts
-    report: display.Report
+    report: display.ProgressReport
     begun_at: Milliseconds
     audited: AuditedAction
 
@@ -192,7 +192,7 @@ def tell(stack: Stack, tenant_ids: Sequence[str]) -> None:
     with stack.explained():
         keys = keys_of(ports, tenant_ids)
     for tenant_id in tenant_ids:
-        with stack.explained(), display.Report(display.errors()) as report:
+        with stack.explained(), display.ProgressReport(display.errors()) as report:
             try:
                 is_known = ports.tenants.tenant(tenant_id) is not None
             except UnreadableRow as error:
@@ -230,7 +230,7 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
     """`tenants erase --yes`."""
     with (
         Interrupts() as interrupts,
-        display.Report(display.errors()) as report,
+        display.ProgressReport(display.errors()) as report,
         stack.explained(),
         stack.audit.action("erase_tenant", *tenant_ids) as audited,
     ):

@@ -189,7 +189,7 @@ def enlist(stack: Stack, *, yes: bool) -> None:
         return
     with (
         Interrupts() as interrupts,
-        display.Report(display.errors()) as report,
+        display.ProgressReport(display.errors()) as report,
         stack.explained(),
         stack.audit.action("enlist") as audited,
     ):

@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ProgressStep:
     """How far the latest step of a command has come: `total` is None if it is not known how much it is."""
 
     name: str
@@ -42,7 +42,7 @@ class Shown:
     _output: io.StringIO = field(default_factory=io.StringIO)
     _errors: io.StringIO = field(default_factory=io.StringIO)
     documents: list[Any] = field(default_factory=list)
-    step: Step | None = None
+    step: ProgressStep | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -176,7 +176,7 @@ def print_json(value: Any) -> None:
         typer.echo(json.dumps(value, indent=2))
 
 
-class Report:
+class ProgressReport:
     """Shows progress: bars on a terminal; otherwise a plain line now and then, on standard error."""
 
     def __init__(
@@ -225,7 +225,7 @@ class Report:
     def show(self, name: str, *, completed: float, total: float | None, detail: str) -> None:
         """Shows the current state of `name` in place of the previous one."""
         if (shown := _listener.get()) is not None:
-            shown.step = Step(name=name, completed=completed, total=total, detail=detail)
+            shown.step = ProgressStep(name=name, completed=completed, total=total, detail=detail)
         elif self._live is None:
             self._note(name, detail)
         elif name in self._tasks:

@@ -12,13 +12,13 @@ from rich.text import Text
 from console.terminal import display
 from console.trace.axis import Axis, axis_for, end_of
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.operator.trace import Kind, Level, Step, Trace
+from darkroom.domain.operator.trace import Level, Step, StepKind, Trace
 
-_BARS: dict[Kind, str] = {"request": "█", "wait": "┄", "attempt": "█", "delivery": "█"}
+_BARS: dict[StepKind, str] = {"request": "█", "wait": "┄", "attempt": "█", "delivery": "█"}
 _MOMENT = "◆"
 _PHASES = {"decode": "░", "develop": "▒", "store": "▓", "finish": "█"}
 _STYLES: dict[Level, str] = {"info": "", "warning": "yellow", "error": "red"}
-_COLOURS: dict[Kind, str] = {
+_COLOURS: dict[StepKind, str] = {
     "request": "cyan",
     "wait": "dim",
     "attempt": "green",

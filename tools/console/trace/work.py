@@ -19,7 +19,7 @@ def trace(stack: Stack, image_id: str, *, as_json: bool) -> None:
         log_lines=stack.log_lines,
         clock=stack.clock,
     )
-    with display.Report(display.errors()) as report:
+    with display.ProgressReport(display.errors()) as report:
 
         def show(source: str, lines: int) -> None:
             report.show("searching the logs", completed=lines, total=None, detail=f"{source}, {lines:,} lines so far")

@@ -12,7 +12,7 @@ from console.options import option
 from console.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
 from console.terminal import display
 from console.upload import work
-from console.upload.order import NoOrder, Order, order_of
+from console.upload.order import NoOrder, UploadOrder, order_of
 from console.upload.photos import NoFile, Photo, files_named
 from console.upload.sender import KeySource
 
@@ -153,7 +153,7 @@ def _files(arguments: list[str]) -> list[Photo]:
         raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
 
 
-def _what_to_make(preset: str | None, variants: str | None, recipe_file: Path | None) -> Order:
+def _what_to_make(preset: str | None, variants: str | None, recipe_file: Path | None) -> UploadOrder:
     try:
         return order_of(preset, variants, recipe_file)
     except NoOrder as error:

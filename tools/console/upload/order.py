@@ -23,7 +23,7 @@ class NoOrder(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class UploadOrder:
     """What to make; without any of the first three the stack decides. `recipe` is JSON, as short as possible. The
     others say when, and which webhook alone hears of it, in the API's terms; the API checks them."""
 
@@ -58,7 +58,7 @@ class Order:
         return json.dumps(self.parameters, sort_keys=True)
 
 
-def order_of(preset: str | None, variants: str | None, recipe_file: Path | None) -> Order:
+def order_of(preset: str | None, variants: str | None, recipe_file: Path | None) -> UploadOrder:
     """The order that the options describe. Raises NoOrder."""
     names = None
     if variants is not None:
@@ -66,10 +66,10 @@ def order_of(preset: str | None, variants: str | None, recipe_file: Path | None)
         if not names:
             raise NoOrder("--variants", "it names no variant. Separate names with commas: --variants thumb,webp")
     if recipe_file is None:
-        return Order(preset=preset, variants=names)
+        return UploadOrder(preset=preset, variants=names)
     if preset is not None or names is not None:
         raise NoOrder("--recipe", "a recipe lists all variants itself: leave out --preset and --variants.")
-    return Order(recipe=_recipe_in(recipe_file))
+    return UploadOrder(recipe=_recipe_in(recipe_file))
 
 
 def _recipe_in(file: Path) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from console.api.client import StatusDocument
+from console.api.client import ReceivedStatus
 from console.terminal import display
 from console.upload.photos import Photo
-from console.upload.sender import Outcome
+from console.upload.sender import FileOutcome
 
 ENDED_BADLY = frozenset({"failed", "expired"})
 
@@ -34,7 +34,7 @@ class Summary:
 
 
 def summarise(
-    outcomes: Iterable[Outcome], documents: Mapping[str, StatusDocument], *, files: int, total_seconds: float
+    outcomes: Iterable[FileOutcome], documents: Mapping[str, ReceivedStatus], *, files: int, total_seconds: float
 ) -> Summary:
     """Counts what became of the files.
 
@@ -109,8 +109,8 @@ def show(
 
 
 def report(
-    outcomes: Iterable[Outcome],
-    documents: Mapping[str, StatusDocument],
+    outcomes: Iterable[FileOutcome],
+    documents: Mapping[str, ReceivedStatus],
     summary: Summary,
     *,
     unknown: Sequence[Photo],

@@ -15,9 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
-from console.api.client import Answer, Api, ApiError, Unauthorized, Unreachable
+from console.api.client import Api, ApiError, StatusAnswer, Unauthorized, Unreachable
 from console.terminal.interrupts import Interrupted
-from console.upload.order import Order
+from console.upload.order import UploadOrder
 from console.upload.photos import Photo
 
 # What POST /images accepts; a larger file is announced with POST /uploads and sent directly to S3.
@@ -34,11 +34,11 @@ class KeySource(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class FileOutcome:
     """The outcome of one file: the answer that accepted it, or its problem; `ends_all` if others would fail too."""
 
     file: Photo
-    answer: Answer | None = None
+    answer: StatusAnswer | None = None
     problem: ApiError | None = None
     ends_all: bool = False
 
@@ -56,7 +56,7 @@ class Hashes:
     content_sha256: str
 
 
-def hashes_of(file: BinaryIO, order: Order) -> Hashes:
+def hashes_of(file: BinaryIO, order: UploadOrder) -> Hashes:
     """Both hashes of the rest of a file, which is read in pieces."""
     alone, with_order = hashlib.sha256(), hashlib.sha256(order.words.encode() + b"\0")
     while piece := file.read(_READ_BYTES):
@@ -72,32 +72,32 @@ def media_type(file: Path) -> str:
     return guessed if guessed.startswith("image/") else "application/octet-stream"  # guard: bodies-no-file-as-text
 
 
-_STACKS_CHOICE = Order()
+_STACKS_CHOICE = UploadOrder()
 
 
 def send_file(
     api: Api,
     file: Photo,
     *,
-    order: Order = _STACKS_CHOICE,
+    order: UploadOrder = _STACKS_CHOICE,
     key_source: KeySource = KeySource.RANDOM,
     on_sent: Callable[[int], None] | None = None,
-) -> Outcome:
+) -> FileOutcome:
     """Sends one file with its `order`, or a URL; `on_sent` gets the number of its bytes sent so far."""
     try:
         answer = _answer(api, file, order, key_source, on_sent)
     except OSError as error:
-        return Outcome(file=file, problem=ApiError(f"It cannot be read: {error.strerror}."))
+        return FileOutcome(file=file, problem=ApiError(f"It cannot be read: {error.strerror}."))
     except ApiError as error:
-        return Outcome(file=file, problem=error, ends_all=isinstance(error, Unreachable | Unauthorized))
+        return FileOutcome(file=file, problem=error, ends_all=isinstance(error, Unreachable | Unauthorized))
     except Interrupted:
-        return Outcome(file=file, problem=ApiError("Interrupted between two attempts; it may have been accepted."))
-    return Outcome(file=file, answer=answer)
+        return FileOutcome(file=file, problem=ApiError("Interrupted between two attempts; it may have been accepted."))
+    return FileOutcome(file=file, answer=answer)
 
 
 def _answer(
-    api: Api, file: Photo, order: Order, key_source: KeySource, on_sent: Callable[[int], None] | None
-) -> Answer:
+    api: Api, file: Photo, order: UploadOrder, key_source: KeySource, on_sent: Callable[[int], None] | None
+) -> StatusAnswer:
     if isinstance(file, str):
         asked = hashes_of(io.BytesIO(b"url\0" + file.encode()), order)
         return api.submit(
@@ -126,7 +126,7 @@ def _answer(
     )
 
 
-type Send = Callable[[Photo, Callable[[int], None]], Outcome]
+type Send = Callable[[Photo, Callable[[int], None]], FileOutcome]
 """Sends a file and reports the number of its bytes sent so far."""
 
 
@@ -138,7 +138,7 @@ class Sender:
         self._stopped = threading.Event()
         self._waiting = iter(enumerate(files))
         self._waiting_lock = threading.Lock()
-        self._results: queue.SimpleQueue[tuple[int, Outcome | Exception]] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[int, FileOutcome | Exception]] = queue.SimpleQueue()
         self._on_the_way: dict[int, Photo] = {}
         self._sent_bytes = [0] * len(files)
         # Daemons: a second Ctrl-C leaves at once, even while a thread is in the middle of a request.
@@ -171,9 +171,9 @@ class Sender:
         with self._waiting_lock:
             return list(self._on_the_way.values())
 
-    def outcomes(self, *, wait_seconds: float) -> list[Outcome]:
+    def outcomes(self, *, wait_seconds: float) -> list[FileOutcome]:
         """The outcomes since the last call; waits up to `wait_seconds` for the first."""
-        outcomes: list[Outcome] = []
+        outcomes: list[FileOutcome] = []
         while True:
             try:
                 index, result = self._results.get(timeout=0 if outcomes else wait_seconds)
@@ -193,7 +193,7 @@ class Sender:
                     return
                 self._on_the_way[index] = file
             try:
-                result: Outcome | Exception = self._send(file, self._count(index))
+                result: FileOutcome | Exception = self._send(file, self._count(index))
             except Exception as error:
                 result = error  # The main thread would wait forever for a thread that died silently.
             self._results.put((index, result))

@@ -7,17 +7,17 @@ import time
 import typer
 from rich.console import Console
 
-from console.api.client import Api, ApiError, StatusDocument, Unavailable, Unreachable
+from console.api.client import Api, ApiError, ReceivedStatus, Unavailable, Unreachable
 from console.images import pages as image_pages
-from console.images.watch import Watch
-from console.stack.target import Target
+from console.images.watch import UploadWatch
+from console.stack.target import ApiTarget
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 from console.upload import pages
-from console.upload.order import Order
+from console.upload.order import UploadOrder
 from console.upload.pages import ENDED_BADLY, Summary
 from console.upload.photos import Photo
-from console.upload.sender import KeySource, Outcome, Sender, send_file
+from console.upload.sender import FileOutcome, KeySource, Sender, send_file
 from darkroom.domain.kernel.sizes import size_in_words
 
 _SECONDS_TO_FINISH = 10.0
@@ -25,9 +25,9 @@ _TICK_SECONDS = 0.25
 
 
 def upload(
-    target: Target,
+    target: ApiTarget,
     files: list[Photo],
-    order: Order,
+    order: UploadOrder,
     *,
     key_source: KeySource,
     concurrency: int,
@@ -43,7 +43,7 @@ def upload(
     with (
         Interrupts() as interrupts,
         target.open(connections=concurrency + 1, pause=interrupts.pause) as api,
-        display.Report(screen) as report,
+        display.ProgressReport(screen) as report,
     ):
         run = _Run(
             api,
@@ -117,18 +117,18 @@ class _Run:
         self,
         api: Api,
         files: list[Photo],
-        report: display.Report,
+        report: display.ProgressReport,
         interrupts: Interrupts,
         *,
-        order: Order,
+        order: UploadOrder,
         key_source: KeySource,
         concurrency: int,
         wait: bool,
         ids: Console | None,
     ) -> None:
         self.files = files
-        self.outcomes: list[Outcome] = []
-        self.watch = Watch(api)
+        self.outcomes: list[FileOutcome] = []
+        self.watch = UploadWatch(api)
         self.wait = wait
         self._ended_by: ApiError | None = None
         self._key_source = key_source
@@ -264,6 +264,6 @@ def _size_bytes(file: Photo) -> int:
         return 0  # It has vanished since it was named: sending it will report that.
 
 
-def _reason(document: StatusDocument) -> str:
+def _reason(document: ReceivedStatus) -> str:
     error = document["error"]
     return display.printable(f"{error['message']} ({error['code']})" if error else "no reason was given")

@@ -30,7 +30,7 @@ class NotAnswered(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ProgramAnswer:
     """What the program answered, and how long that took; `body` is the beginning of its body."""
 
     status: int
@@ -86,7 +86,7 @@ class Forwarder:
     ) -> None:
         self._client.close()
 
-    def send(self, event: ReceivedEvent, body: str) -> Answer:
+    def send(self, event: ReceivedEvent, body: str) -> ProgramAnswer:
         """Sends the event once. Raises NotAnswered."""
         began = time.monotonic()
         timestamp, content = int(time.time()), without_stored(body).encode()
@@ -118,7 +118,7 @@ class Forwarder:
             reason = str(error) or type(error).__name__
             raise NotAnswered(f"{self.url} gave no complete answer ({reason}): see your program's log.") from error
         milliseconds = round((time.monotonic() - began) * 1000)
-        return Answer(status=response.status_code, milliseconds=milliseconds, body=beginning)
+        return ProgramAnswer(status=response.status_code, milliseconds=milliseconds, body=beginning)
 
 
 def problem_with(url: str) -> str | None:

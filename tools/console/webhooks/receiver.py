@@ -19,7 +19,7 @@ _MAX_BODY_BYTES = 20 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receiver:
+class LocalReceiver:
     """Where it listens, and the bodies that it believed."""
 
     url: str
@@ -27,10 +27,10 @@ class Receiver:
 
 
 @contextmanager
-def receiving(secret: str) -> Iterator[Receiver]:
+def receiving(secret: str) -> Iterator[LocalReceiver]:
     """A program that serves while the block lasts, with the secret (whsec_…) of who sends to it."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class ReceiverHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(min(int(self.headers.get("content-length", "0")), _MAX_BODY_BYTES))
             signed = is_signed(secret, dict(self.headers), body)
@@ -42,8 +42,8 @@ def receiving(secret: str) -> Iterator[Receiver]:
         def log_message(self, format: str, *values: object) -> None:  # noqa: A002 -- the name of http.server's
             """Says nothing."""
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver = Receiver(url=f"http://127.0.0.1:{server.server_port}/webhooks")
+    with HTTPServer(("127.0.0.1", 0), ReceiverHandler) as server:
+        receiver = LocalReceiver(url=f"http://127.0.0.1:{server.server_port}/webhooks")
         thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:

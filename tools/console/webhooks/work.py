@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.api.webhooks import Webhooks
-from console.stack.target import Target
+from console.api.webhooks import WebhooksClient
+from console.stack.target import ApiTarget
 from console.terminal import display
 from console.webhooks import pages
 from darkroom.http.webhooks.webhooks import DeliveryDocument, NewWebhookDocument
 
 
-def list_(target: Target, *, as_json: bool) -> None:
+def list_(target: ApiTarget, *, as_json: bool) -> None:
     """`webhooks ls`."""
     with target.open() as api:
-        listed = Webhooks(api).all()
+        listed = WebhooksClient(api).all()
     if as_json:
         display.print_json(listed)
     else:
         pages.show_list(display.output(), listed["webhooks"], options=target.options)
 
 
-def add(target: Target, url: str, *, events: Sequence[str] | None, description: str | None, as_json: bool) -> None:
+def add(target: ApiTarget, url: str, *, events: Sequence[str] | None, description: str | None, as_json: bool) -> None:
     """`webhooks add`: the secret, or the document with it, is all that goes to standard output."""
     with target.open() as api:
-        webhook = Webhooks(api).create(url, events=events, description=description)
+        webhook = WebhooksClient(api).create(url, events=events, description=description)
     display.line(display.errors(), display.printable(f"The webhook {webhook['id']} sends to {webhook['url']}."))
     _show_secret(webhook, as_json=as_json)
     display.line(display.errors(), f"Try it:  ./darkroom webhooks ping {webhook['id']}{target.options}")
 
 
-def rotate(target: Target, webhook_id: str, *, yes: bool, as_json: bool) -> None:
+def rotate(target: ApiTarget, webhook_id: str, *, yes: bool, as_json: bool) -> None:
     """`webhooks rotate`: the secret, or the document with it, is all that goes to standard output."""
     with target.open() as api:
-        webhooks = Webhooks(api)
+        webhooks = WebhooksClient(api)
         if not yes:  # guard: console-webhook-rotation-consent
             url = webhooks.get(webhook_id)["url"]
             display.line(
@@ -63,10 +63,10 @@ def _show_secret(webhook: NewWebhookDocument, *, as_json: bool) -> None:
     )
 
 
-def show(target: Target, webhook_id: str, *, as_json: bool) -> None:
+def show(target: ApiTarget, webhook_id: str, *, as_json: bool) -> None:
     """`webhooks show`."""
     with target.open() as api:
-        webhook = Webhooks(api).get(webhook_id)
+        webhook = WebhooksClient(api).get(webhook_id)
     if as_json:
         display.print_json(webhook)
     else:
@@ -74,13 +74,13 @@ def show(target: Target, webhook_id: str, *, as_json: bool) -> None:
 
 
 def deliveries(
-    target: Target, webhook_id: str, *, status: str | None, limit: int, after: str | None, as_json: bool
+    target: ApiTarget, webhook_id: str, *, status: str | None, limit: int, after: str | None, as_json: bool
 ) -> None:
     """`webhooks deliveries`: shows each page as it comes."""
     out = display.output()
     listed: list[DeliveryDocument] = []
     with target.open() as api:
-        webhooks, is_more = Webhooks(api), True
+        webhooks, is_more = WebhooksClient(api), True
         while is_more:
             page = webhooks.deliveries(webhook_id, limit=limit - len(listed), status=status, after=after)
             listed += page["deliveries"]
@@ -98,10 +98,10 @@ def deliveries(
         display.line(out, f"\nOlder ones:  {again}")
 
 
-def recover(target: Target, webhook_id: str, *, since: str | None, as_json: bool) -> None:
+def recover(target: ApiTarget, webhook_id: str, *, since: str | None, as_json: bool) -> None:
     """`webhooks recover`."""
     with target.open() as api:
-        webhook = Webhooks(api).recover(webhook_id, since=since)
+        webhook = WebhooksClient(api).recover(webhook_id, since=since)
     if as_json:
         display.print_json(webhook)
         return
@@ -111,10 +111,10 @@ def recover(target: Target, webhook_id: str, *, since: str | None, as_json: bool
     display.line(out, f"Look at them:  ./darkroom webhooks deliveries {webhook_id}{target.options}")
 
 
-def ping(target: Target, webhook_id: str, *, as_json: bool) -> None:
+def ping(target: ApiTarget, webhook_id: str, *, as_json: bool) -> None:
     """`webhooks ping`."""
     with target.open() as api:
-        delivery = Webhooks(api).ping(webhook_id)
+        delivery = WebhooksClient(api).ping(webhook_id)
     if as_json:
         display.print_json(delivery)
         return
@@ -123,10 +123,10 @@ def ping(target: Target, webhook_id: str, *, as_json: bool) -> None:
     display.line(out, f"What came of it:  ./darkroom webhooks deliveries {webhook_id}{target.options}")
 
 
-def resend(target: Target, webhook_id: str, delivery_id: str, *, as_json: bool) -> None:
+def resend(target: ApiTarget, webhook_id: str, delivery_id: str, *, as_json: bool) -> None:
     """`webhooks resend`."""
     with target.open() as api:
-        delivery = Webhooks(api).resend(webhook_id, delivery_id)
+        delivery = WebhooksClient(api).resend(webhook_id, delivery_id)
     if as_json:
         display.print_json(delivery)
         return
@@ -136,10 +136,10 @@ def resend(target: Target, webhook_id: str, delivery_id: str, *, as_json: bool) 
     display.line(out, f"What came of it:  ./darkroom webhooks deliveries {webhook_id}{target.options}")
 
 
-def set_enabled(target: Target, webhook_id: str, enabled: bool, *, as_json: bool) -> None:
+def set_enabled(target: ApiTarget, webhook_id: str, enabled: bool, *, as_json: bool) -> None:
     """`webhooks enable` and `webhooks disable`."""
     with target.open() as api:
-        webhook = Webhooks(api).set_enabled(webhook_id, enabled)
+        webhook = WebhooksClient(api).set_enabled(webhook_id, enabled)
     if as_json:
         display.print_json(webhook)
     elif enabled:
@@ -148,10 +148,10 @@ def set_enabled(target: Target, webhook_id: str, enabled: bool, *, as_json: bool
         display.line(display.output(), f"{webhook_id} is disabled: its events wait, for 30 days.")
 
 
-def remove(target: Target, webhook_id: str, *, yes: bool) -> None:
+def remove(target: ApiTarget, webhook_id: str, *, yes: bool) -> None:
     """`webhooks rm`."""
     with target.open() as api:
-        webhooks = Webhooks(api)
+        webhooks = WebhooksClient(api)
         if yes:  # guard: console-webhook-removal-consent
             webhooks.delete(webhook_id)
             told = f"{webhook_id} is deleted: nothing is sent to it any more, but what is on its way at this moment."

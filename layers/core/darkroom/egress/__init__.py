@@ -6,15 +6,15 @@ one of these. Nothing else in the product opens a connection outside AWS.
 """
 
 from darkroom.egress.connection import Resolve
-from darkroom.egress.errors import Kind, Reason, RequestFailed, UrlRefused
+from darkroom.egress.errors import EgressFailureKind, Reason, RequestFailed, UrlRefused
 from darkroom.egress.request import EgressResponse, send
 from darkroom.egress.urls import PUBLIC_ONLY, EgressPolicy, Url, read_url
 
 __all__ = [
     "PUBLIC_ONLY",
+    "EgressFailureKind",
     "EgressPolicy",
     "EgressResponse",
-    "Kind",
     "Reason",
     "RequestFailed",
     "Resolve",

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from darkroom.egress.addresses import is_public
-from darkroom.egress.errors import Kind, RequestFailed
+from darkroom.egress.errors import EgressFailureKind, RequestFailed
 
 if TYPE_CHECKING:
     from darkroom.egress.addresses import Address
@@ -56,19 +56,21 @@ class Deadline:
             raise TimeoutError("the time was up")
         return seconds
 
-    def failed(self, kind: Kind, message: str) -> RequestFailed:
+    def failed(self, kind: EgressFailureKind, message: str) -> RequestFailed:
         """The error of a request that failed now."""
         return RequestFailed(kind, message, milliseconds=self.milliseconds)
 
     def failed_by(self, error: Exception, doing: str) -> RequestFailed:
         """The error of a request that `error` ended while it was doing that."""
         if isinstance(error, TimeoutError):
-            return self.failed(Kind.TIMEOUT, f"the time was up while {doing}")
+            return self.failed(EgressFailureKind.TIMEOUT, f"the time was up while {doing}")
         if isinstance(error, ssl.SSLEOFError | ConnectionError):
-            return self.failed(Kind.RESET, f"the connection was closed while {doing}")
+            return self.failed(EgressFailureKind.RESET, f"the connection was closed while {doing}")
         if isinstance(error, HTTPException | ValueError):
-            return self.failed(Kind.PROTOCOL, f"the response is no HTTP, or too long a head ({type(error).__name__})")
-        return self.failed(Kind.RESET, f"the connection failed while {doing} ({type(error).__name__})")
+            return self.failed(
+                EgressFailureKind.PROTOCOL, f"the response is no HTTP, or too long a head ({type(error).__name__})"
+            )
+        return self.failed(EgressFailureKind.RESET, f"the connection failed while {doing} ({type(error).__name__})")
 
 
 def system_addresses(host: str) -> Sequence[str]:
@@ -101,16 +103,18 @@ def checked_addresses(host: str, deadline: Deadline, resolve: Resolve) -> list[A
     try:
         answer = answers.get(timeout=deadline.left())  # guard: egress-resolution-deadline
     except (Empty, TimeoutError) as error:
-        raise deadline.failed(Kind.TIMEOUT, "the time was up while the host's name was resolved") from error
+        raise deadline.failed(
+            EgressFailureKind.TIMEOUT, "the time was up while the host's name was resolved"
+        ) from error
     if isinstance(answer, OSError):
-        raise deadline.failed(Kind.DNS, "the host's name could not be resolved") from answer
+        raise deadline.failed(EgressFailureKind.DNS, "the host's name could not be resolved") from answer
     if isinstance(answer, Exception):
         raise answer
     if not answer:
-        raise deadline.failed(Kind.DNS, "the host's name has no address")
+        raise deadline.failed(EgressFailureKind.DNS, "the host's name has no address")
     addresses = [ip_address(text) for text in answer]
     if not all(map(is_public, addresses)):  # guard: egress-every-address-checked
-        raise deadline.failed(Kind.REFUSED_ADDRESS, "the host has an address that is not public")
+        raise deadline.failed(EgressFailureKind.REFUSED_ADDRESS, "the host has an address that is not public")
     return sorted(addresses, key=lambda address: address.version)
 
 
@@ -132,8 +136,8 @@ def _first_that_accepts(addresses: Sequence[Address], port: int, deadline: Deadl
         except OSError as error:
             failure = error
     if isinstance(failure, TimeoutError):
-        raise deadline.failed(Kind.TIMEOUT, "the time was up while connecting") from failure
-    raise deadline.failed(Kind.CONNECT, "the host does not accept connections on this port") from failure
+        raise deadline.failed(EgressFailureKind.TIMEOUT, "the time was up while connecting") from failure
+    raise deadline.failed(EgressFailureKind.CONNECT, "the host does not accept connections on this port") from failure
 
 
 def open_socket(address: Address, port: int, seconds: float) -> socket.socket:
@@ -177,9 +181,9 @@ def _disagreement(error: OSError, deadline: Deadline) -> RequestFailed:
     if isinstance(error, ssl.SSLCertVerificationError):
         is_other = error.verify_code in _OTHER_NAME  # guard: egress-certificate-text-no-host
         why = "it is another host's" if is_other else error.verify_message.removesuffix(".")
-        return deadline.failed(Kind.TLS, f"the certificate was not accepted: {why}")
+        return deadline.failed(EgressFailureKind.TLS, f"the certificate was not accepted: {why}")
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
-        return deadline.failed(Kind.TLS, f"TLS failed: {error.reason}")
+        return deadline.failed(EgressFailureKind.TLS, f"TLS failed: {error.reason}")
     return deadline.failed_by(error, "agreeing on TLS")
 
 

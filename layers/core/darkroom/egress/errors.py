@@ -29,7 +29,7 @@ class UrlRefused(Rejected):
         self.reason: Reason = reason
 
 
-class Kind(StrEnum):
+class EgressFailureKind(StrEnum):
     """Why a request failed, as a log shows it."""
 
     DNS = "dns"
@@ -61,7 +61,7 @@ class RequestFailed(Retryable):
     The message names no address, path or query, so that a log may show it to the URL's owner and to operators.
     """
 
-    def __init__(self, kind: Kind, message: str, *, milliseconds: int) -> None:
+    def __init__(self, kind: EgressFailureKind, message: str, *, milliseconds: int) -> None:
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.milliseconds = milliseconds

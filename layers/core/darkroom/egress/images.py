@@ -24,7 +24,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_SECONDS
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.egress.connection import Deadline, Resolve, system_addresses
-from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
+from darkroom.egress.errors import EgressFailureKind, RequestFailed, UrlRefused
 from darkroom.egress.request import EgressResponse, send
 from darkroom.egress.retry_after import seconds_until
 from darkroom.egress.urls import PUBLIC_ONLY, EgressPolicy, Url, location_url, read_url
@@ -52,7 +52,7 @@ _FORBIDDEN = frozenset({401, 402, 403, 407, 451})
 _MISSING = frozenset({404, 410})
 _BUSY = frozenset({408, 425, 429})
 
-_LASTING = frozenset({Kind.TLS, Kind.PROTOCOL})
+_LASTING = frozenset({EgressFailureKind.TLS, EgressFailureKind.PROTOCOL})
 """Failures that the next attempt would only repeat."""
 
 
@@ -159,9 +159,9 @@ _TOO_SLOW = "The server does not send the file in time."
 
 
 def _unfetched_by(failure: RequestFailed) -> Unfetched:
-    if failure.kind is Kind.REFUSED_ADDRESS:
+    if failure.kind is EgressFailureKind.REFUSED_ADDRESS:
         return Unfetched(code=REFUSED, message="The host has an address that is not public.")
-    if failure.kind is Kind.TIMEOUT:
+    if failure.kind is EgressFailureKind.TIMEOUT:
         return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
     reason = str(failure).removeprefix(f"{failure.kind}: ")  # it names no address, path or query
     return Unfetched(code=FAILED, message=f"It could not be fetched: {reason}.", may_pass=failure.kind not in _LASTING)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.delivery import Answer
 from darkroom.egress.connection import Resolve, system_addresses
-from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
+from darkroom.egress.errors import EgressFailureKind, RequestFailed, UrlRefused
 from darkroom.egress.request import send
 from darkroom.egress.retry_after import seconds_until
 from darkroom.egress.urls import PUBLIC_ONLY, EgressPolicy, read_url
@@ -37,7 +37,7 @@ class HttpReceiver:
             return Answer(
                 milliseconds=error.milliseconds,
                 error=str(error),
-                was_too_slow=error.kind is Kind.TIMEOUT,
+                was_too_slow=error.kind is EgressFailureKind.TIMEOUT,
                 was_unreached=error.was_unreached,
             )
         return Answer(

@@ -17,7 +17,7 @@ from console.api.client import (
     AddressExpired,
     Api,
     Refused,
-    RetryPolicy,
+    RequestRetries,
     Unauthorized,
     Unavailable,
     Unreachable,
@@ -78,7 +78,7 @@ def submit(api: Api) -> None:
 def test_pauses_double_up_to_a_limit_with_jitter_over_a_floor(
     attempt: int, jitter: float, pause_seconds: float
 ) -> None:
-    pause = pause_before_retry(RetryPolicy(), attempt=attempt, retry_after_seconds=None, jitter=jitter)
+    pause = pause_before_retry(RequestRetries(), attempt=attempt, retry_after_seconds=None, jitter=jitter)
     assert pause == pytest.approx(pause_seconds, rel=0.01)
 
 
@@ -86,13 +86,13 @@ def test_pauses_double_up_to_a_limit_with_jitter_over_a_floor(
     ("retry_after", "jitter", "pause_seconds"), [(5.0, 0.0, 5.0), (0.0, 0.0, 0.125), (3600.0, 0.0, 60.0)]
 )
 def test_a_servers_retry_after_is_kept_up_to_a_cap(retry_after: float, jitter: float, pause_seconds: float) -> None:
-    pause = pause_before_retry(RetryPolicy(), attempt=1, retry_after_seconds=retry_after, jitter=jitter)
+    pause = pause_before_retry(RequestRetries(), attempt=1, retry_after_seconds=retry_after, jitter=jitter)
     assert pause == pause_seconds
 
 
 def test_a_pause_is_never_shorter_than_retry_after_says() -> None:
     for jitter in (0.0, 0.5, 0.999):
-        assert pause_before_retry(RetryPolicy(), attempt=1, retry_after_seconds=2.0, jitter=jitter) >= 2.0
+        assert pause_before_retry(RequestRetries(), attempt=1, retry_after_seconds=2.0, jitter=jitter) >= 2.0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_every_attempt_for_one_submission_carries_the_same_key(trouble: httpx.Re
 def test_attempts_end_and_the_last_error_is_reported() -> None:
     handle, requests = answers(*[httpx.Response(503, json={"message": "Service Unavailable"})] * 3)
     with (
-        connect(handle, retry=RetryPolicy(max_attempts=3)) as api,
+        connect(handle, retry=RequestRetries(max_attempts=3)) as api,
         pytest.raises(Unavailable, match="failed 3 times, the last time with: Service Unavailable"),
     ):
         submit(api)

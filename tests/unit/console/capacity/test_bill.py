@@ -11,8 +11,8 @@ import pytest
 from console.capacity.bill import (
     EVENT_DOLLARS,
     METRICS_OF_TRAFFIC,
+    BillLine,
     Kept,
-    Line,
     Storage,
     bill,
     event_dollars,
@@ -35,7 +35,7 @@ def demand_of(images: float) -> Demand:
     return Demand(per_second=images / MONTH_SECONDS, seconds=0.5)
 
 
-def dollars_in(lines: list[Line], name: str) -> float:
+def dollars_in(lines: list[BillLine], name: str) -> float:
     """Those of the one line whose name begins so."""
     (line,) = [line for line in lines if line.name.startswith(name)]
     return line.dollars

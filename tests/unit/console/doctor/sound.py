@@ -8,24 +8,24 @@ from typing import Any
 
 from console.doctor import alarms
 from console.doctor.facts import (
-    Alarm,
+    AlarmFacts,
     Bucket,
     Checkout,
     EventSource,
     Facts,
-    Function,
+    FunctionFacts,
     Listing,
     LogGroup,
     Queue,
-    Quota,
     Role,
     Rule,
-    Secret,
+    SecretFacts,
+    ServiceQuota,
     StateMachine,
     Statement,
     Subscription,
-    Table,
-    Topic,
+    TableFacts,
+    TopicFacts,
 )
 from darkroom.domain.kernel.lanes import LANES
 
@@ -122,8 +122,8 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def function(name: str) -> Function:
-    return Function(
+def function(name: str) -> FunctionFacts:
+    return FunctionFacts(
         arn=arn("lambda", f"function:{name}"),
         role=role_arn(f"{name}Role"),
         timeout_seconds=50 if name == "SweepDueImagesFunction" else 60,
@@ -136,8 +136,8 @@ def function(name: str) -> Function:
     )
 
 
-def table(name: str, **more: Any) -> Table:
-    return Table(
+def table(name: str, **more: Any) -> TableFacts:
+    return TableFacts(
         **{"arn": arn("dynamodb", name), "name": name, "stream_arn": None, "is_protected": True, "is_recoverable": True}
         | more
     )
@@ -176,13 +176,13 @@ SOURCES = {
     ),
 }
 
-CRITICAL = Topic(
+CRITICAL = TopicFacts(
     arn=arn("sns", "CriticalAlarms"),
     policy=(refusing("sns:Publish"), by_service("cloudwatch.amazonaws.com", "sns:Publish", {"a": {"b": "c"}})),
     key=None,
     subscriptions=(Subscription(protocol="email", endpoint="on-call@example.com", is_confirmed=True),),
 )
-EVENTS = Topic(
+EVENTS = TopicFacts(
     arn=arn("sns", "EventsTopic"),
     policy=(refusing("sns:Publish"),),
     key=None,
@@ -197,8 +197,8 @@ EVENTS = Topic(
 )
 
 
-def alarm(watch: alarms.Watch) -> Alarm:
-    return Alarm(
+def alarm(watch: alarms.AlarmWatch) -> AlarmFacts:
+    return AlarmFacts(
         name=f"shop-{watch.alarm}",
         description="It is so. See docs/runbook.md#dead-letters.",
         actions=(CRITICAL.arn,),
@@ -273,7 +273,7 @@ SOUND = Facts(
         "IdempotencyTable": table("idempotency"),
         "CountedEventsTable": table("counted"),
     },
-    secrets={"MessageKey": Secret(arn=KEY, changed_at=NOW - 90 * DAY_MS)},
+    secrets={"MessageKey": SecretFacts(arn=KEY, changed_at=NOW - 90 * DAY_MS)},
     rules={
         "SweepDueImagesFunctionEveryMinute": Rule(
             schedule="rate(1 minute)", is_enabled=True, targets=(arn("lambda", "function:SweepDueImagesFunction"),)
@@ -298,7 +298,7 @@ SOUND = Facts(
     routes={"GET /images": "CUSTOM", "GET /openapi.json": "NONE"},
     api_keys={},
     keys={},
-    quotas={"L-B99A9384": Quota(name="Concurrent executions", service="lambda", limit=1000, used=100)},
+    quotas={"L-B99A9384": ServiceQuota(name="Concurrent executions", service="lambda", limit=1000, used=100)},
     concurrency={"limit": 1000, "unreserved": 900},
     sweeps={"latest": NOW - 60_000},
     oldest_dead_letters={"FastDeadLetters": 86_400},

@@ -176,7 +176,7 @@ def test_the_code_that_is_compared_is_what_lambda_would_run(monkeypatch: pytest.
     sources: Any = {"SubmitImageFunction": {}, "CoreLayer": {}}
     checkout = Checkout(types={}, resources={}, runbook={}, sources=sources)
     with ThreadPoolExecutor(2) as pool:
-        reader = collect._Reader(FakeStack(), pool, lambda _: None)  # type: ignore[arg-type]
+        reader = collect._StackReader(FakeStack(), pool, lambda _: None)  # type: ignore[arg-type]
         assert reader._deployed_sources(checkout) == {
             "SubmitImageFunction": {"app.py": hashlib.sha256(b"https://s3/shop-SubmitImageFunction").hexdigest()},
             "CoreLayer": {"app.py": hashlib.sha256(b"https://s3/arn:core").hexdigest()},

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from console.doctor import alarms
-from console.doctor.checks import Check, Finding, Status, judge
+from console.doctor.checks import Check, CheckStatus, Finding, judge
 from console.doctor.facts import (
-    Alarm,
-    ApiKey,
+    AlarmFacts,
+    ApiKeyFacts,
     Facts,
     Kms,
     LogGroup,
     Missing,
-    Quota,
+    ServiceQuota,
     Subscription,
 )
 from console.doctor.priority import ROOM_FOR_THE_API
@@ -95,7 +95,7 @@ def states(**release: Any) -> Change:
     return one("state_machines", "HoldBatchStateMachine", definition=definition)
 
 
-COMPOSITE = Alarm(
+COMPOSITE = AlarmFacts(
     name="shop-IncidentAlarm",
     description="",
     actions=(CRITICAL.arn,),
@@ -120,7 +120,7 @@ def test_nothing_is_wrong_with_a_sound_stack() -> None:
     for production in (False, True):
         results = [judge(check, SOUND, production=production) for check in CHECKS]
         assert {one.check.name: one.findings for one in results if one.findings} == {}
-        assert Status.UNKNOWN not in {one.status for one in results}
+        assert CheckStatus.UNKNOWN not in {one.status for one in results}
 
 
 def test_the_checklist_has_27_lines_in_five_groups() -> None:
@@ -822,7 +822,8 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "quotas",
         "near",
         changed(
-            "quotas", **{"L-B99A9384": Quota(name="Concurrent executions", service="lambda", limit=1000, used=800)}
+            "quotas",
+            **{"L-B99A9384": ServiceQuota(name="Concurrent executions", service="lambda", limit=1000, used=800)},
         ),
         "account",
         "800 of 1,000",
@@ -917,21 +918,25 @@ IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
     (
         "api-keys",
         "old",
-        changed("api_keys", abc=ApiKey(tenant_id="acme", created_at=NOW - 366 * DAY_MS, last_used_on="2024-10-04")),
+        changed(
+            "api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 366 * DAY_MS, last_used_on="2024-10-04")
+        ),
         "abc",
         "366 days old",
     ),
     (
         "api-keys",
         "never used",
-        changed("api_keys", abc=ApiKey(tenant_id="acme", created_at=NOW - 91 * DAY_MS, last_used_on=None)),
+        changed("api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 91 * DAY_MS, last_used_on=None)),
         "abc",
         "never used",
     ),
     (
         "api-keys",
         "no longer used",
-        changed("api_keys", abc=ApiKey(tenant_id="acme", created_at=NOW - 300 * DAY_MS, last_used_on="2024-07-01")),
+        changed(
+            "api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 300 * DAY_MS, last_used_on="2024-07-01")
+        ),
         "abc",
         "last used",
     ),
@@ -952,7 +957,7 @@ RIGHT: list[tuple[str, str, Change]] = [
     (
         "quotas",
         "nothing is allowed and nothing used",
-        changed("quotas", **{"L-1": Quota(name="Some", service="s3", limit=0, used=0)}),
+        changed("quotas", **{"L-1": ServiceQuota(name="Some", service="s3", limit=0, used=0)}),
     ),
     (
         "queues-encrypted",
@@ -1069,26 +1074,26 @@ def test_what_is_right_is_not_reported(name: str, case: str, change: Change) -> 
 def test_a_check_whose_facts_are_missing_is_unknown_and_says_why() -> None:
     facts = replace(SOUND, quotas=Missing("AWS refuses ListServiceQuotas (AccessDenied)"))
     result = judge(BY_NAME["quotas"], facts, production=False)
-    assert (result.status, result.reason) == (Status.UNKNOWN, "AWS refuses ListServiceQuotas (AccessDenied)")
-    assert judge(BY_NAME["served-first"], facts, production=False).status is Status.SOUND
+    assert (result.status, result.reason) == (CheckStatus.UNKNOWN, "AWS refuses ListServiceQuotas (AccessDenied)")
+    assert judge(BY_NAME["served-first"], facts, production=False).status is CheckStatus.SOUND
 
 
 @pytest.mark.guards("doctor-partial-findings-count")
 def test_what_was_found_counts_although_the_rest_is_missing() -> None:
     facts = one("queues", "FastQueue", policy=())(replace(SOUND, topics=Missing("AWS refuses")))
     result = judge(BY_NAME["tls-only"], facts, production=False)
-    assert (result.status, [one.subject for one in result.findings]) == (Status.WRONG, ["FastQueue"])
+    assert (result.status, [one.subject for one in result.findings]) == (CheckStatus.WRONG, ["FastQueue"])
     assert result.reason == "AWS refuses"
 
 
 def test_a_check_for_production_stacks_is_not_asked_of_others() -> None:
-    assert judge(BY_NAME["api-keys"], SOUND, production=False).status is Status.NOT_ASKED
-    assert judge(BY_NAME["api-keys"], SOUND, production=True).status is Status.SOUND
+    assert judge(BY_NAME["api-keys"], SOUND, production=False).status is CheckStatus.NOT_ASKED
+    assert judge(BY_NAME["api-keys"], SOUND, production=True).status is CheckStatus.SOUND
 
 
 def test_a_check_without_a_look_is_answered_by_its_decisions() -> None:
     decided = Check(name="x", group="g", question="q", decisions=["2026-11-21-the-forms-that-last"])
-    assert judge(decided, SOUND, production=True).status is Status.DECIDED
+    assert judge(decided, SOUND, production=True).status is CheckStatus.DECIDED
 
 
 def test_a_finding_that_two_looks_make_is_reported_once() -> None:

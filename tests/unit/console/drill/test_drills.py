@@ -13,12 +13,12 @@ from typer.main import get_command
 
 from console.api.client import ApiError
 from console.drill import work
-from console.drill.alarms import History
+from console.drill.alarms import AlarmHistory
 from console.drill.commands import app
 from console.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from console.drill.loads import UploadsToReplay
 from console.drill.pages import ago, table_of_drills
-from console.drill.result import Result
+from console.drill.result import DrillResult
 from console.drill.scene import Scene
 from console.drill.switches import KINDS
 from darkroom.domain.images.image import Image, Status
@@ -140,11 +140,11 @@ class Stage:
 
 
 def judged(drill: Drill, *rows: Image, pages: int = 1, clears: int = 1, more: str | None = None) -> list[str]:
-    result = Result(drill=drill)
+    result = DrillResult(drill=drill)
     fired = Counter(drill.expected)
     if more is not None:
         fired[more] += 1
-    history = History(
+    history = AlarmHistory(
         fired=fired, cleared=Counter(fired), pages=Counter({INCIDENT: pages}), all_clears=Counter({INCIDENT: clears})
     )
     scene: Any = Stage(*rows)

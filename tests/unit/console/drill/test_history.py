@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.drill.alarms import Alarms, History
+from console.drill.alarms import AlarmHistory, DrillAlarms
 
 PAGER, WARNINGS = "arn:aws:sns:us-east-1:1:CriticalAlarms", "arn:aws:sns:us-east-1:1:WarningAlarms"
 
@@ -52,9 +52,9 @@ def told(name: str, topic: str, state: str, *, in_default: bool) -> dict[str, An
     return {"AlarmName": name, "HistoryItemType": "Action", "HistoryData": json.dumps(data)}
 
 
-def history(*entries: Mapping[str, Any]) -> History:
+def history(*entries: Mapping[str, Any]) -> AlarmHistory:
     stack: Any = Stack(list(entries))
-    return Alarms(stack).since(0)
+    return DrillAlarms(stack).since(0)
 
 
 def test_alarms_that_fire_and_clear_are_counted_by_their_logical_ids() -> None:

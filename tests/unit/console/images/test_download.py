@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.client import VariantDocument
+from console.api.client import ReceivedVariant
 from console.images.download import NotSaved, file_name
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FILES, FakeApi, Reply
@@ -37,7 +37,7 @@ def test_one_variant_can_be_chosen(run: Run, api: FakeApi) -> None:
     ("file_format", "file"), [("jpeg", "a.jpg"), ("png", "a.png"), ("webp", "a.webp"), ("avif", "a.avif")]
 )
 def test_a_file_has_the_extension_that_its_format_usually_has(file_format: str, file: str) -> None:
-    variant = VariantDocument(name="a", width=1, height=1, format=file_format, bytes=1, sha256="", url="")
+    variant = ReceivedVariant(name="a", width=1, height=1, format=file_format, bytes=1, sha256="", url="")
     assert file_name(variant) == file
 
 
@@ -120,6 +120,6 @@ def test_a_folder_that_cannot_be_created_is_reported(run: Run, api: FakeApi) -> 
     [("../thumb", "jpeg"), ("a/b", "png"), (".hidden", "png"), ("x", "../../etc/passwd"), ("", "jpeg"), ("x\0", "png")],
 )
 def test_a_name_that_would_leave_the_folder_is_refused(name: str, file_format: str) -> None:
-    variant = VariantDocument(name=name, width=1, height=1, format=file_format, bytes=1, sha256="", url="")
+    variant = ReceivedVariant(name=name, width=1, height=1, format=file_format, bytes=1, sha256="", url="")
     with pytest.raises(NotSaved):
         file_name(variant)

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from console.api.client import Answer, Api, Refused, StatusDocument, Unavailable
+from console.api.client import Api, ReceivedStatus, Refused, StatusAnswer, Unavailable
 from console.images.watch import (
     PATIENCE_POLLS,
     WINDOW,
     NotFinished,
-    Watch,
+    UploadWatch,
     pause_before_poll,
     wait_for,
 )
@@ -29,12 +29,12 @@ class Service:
         self.polls: list[tuple[float, str]] = []
         self.trouble: list[Exception] = []
 
-    def answer(self, image_id: str) -> Answer:
+    def answer(self, image_id: str) -> StatusAnswer:
         status = "done" if self.now >= self.ends_at[image_id] else "pending"
-        document = cast(StatusDocument, FakeApi.document(_FAKE, image_id, "pending") | {"status": status})
-        return Answer(document=document, retry_after_seconds=self.retry_after_seconds)
+        document = cast(ReceivedStatus, FakeApi.document(_FAKE, image_id, "pending") | {"status": status})
+        return StatusAnswer(document=document, retry_after_seconds=self.retry_after_seconds)
 
-    def status(self, image_id: str, *, seen: Answer | None = None) -> Answer:
+    def status(self, image_id: str, *, seen: StatusAnswer | None = None) -> StatusAnswer:
         self.polls.append((self.now, image_id))
         if self.trouble:
             raise self.trouble.pop()
@@ -46,13 +46,13 @@ class Service:
     def pause(self, duration_seconds: float) -> None:
         self.now += duration_seconds
 
-    def watch(self) -> Watch:
-        watch = Watch(cast(Api, self), clock=self.clock)
+    def watch(self) -> UploadWatch:
+        watch = UploadWatch(cast(Api, self), clock=self.clock)
         for image_id in self.ends_at:
             watch.add(self.answer(image_id))
         return watch
 
-    def finish(self, watch: Watch) -> None:
+    def finish(self, watch: UploadWatch) -> None:
         while (wait_seconds := watch.seconds_until_next_poll()) is not None:
             self.now += wait_seconds + 0.005  # an answer takes a while
             watch.poll()

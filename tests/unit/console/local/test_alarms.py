@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 
-from console.local.alarms import Alarms, sweep_once
+from console.local.alarms import ActiveAlarms, sweep_once
 
 WARNINGS, CRITICAL = (f"arn:aws:sns:us-east-1:000000000000:darkroom-local-{name}" for name in ("Warning", "Critical"))
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -68,7 +68,7 @@ class Window:
         self.cloudwatch, self.text, self.now = FakeCloudWatch(), io.StringIO(), 0.0
         client: Any = self.cloudwatch
         out = Console(file=self.text, width=200)
-        self.alarms = Alarms(client, "darkroom-local-", out, warnings=WARNINGS, clock=lambda: self.now)
+        self.alarms = ActiveAlarms(client, "darkroom-local-", out, warnings=WARNINGS, clock=lambda: self.now)
 
     def look(self, *on: dict[str, Any]) -> list[str]:
         """The new lines, each without its time of day."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from console.logs.lines import LEVELS, Line, document, is_at_least, pattern_of, pretty
+from console.logs.lines import LEVELS, SourceLine, document, is_at_least, pattern_of, pretty
 from embedded_aws.filter_patterns import compile_pattern
 
 
-def event(message: str | dict[str, Any], source: str = "submit_image") -> Line:
-    return Line(at=0, source=source, message=message if isinstance(message, str) else json.dumps(message))
+def event(message: str | dict[str, Any], source: str = "submit_image") -> SourceLine:
+    return SourceLine(at=0, source=source, message=message if isinstance(message, str) else json.dumps(message))
 
 
 def line(message: str | dict[str, Any], source: str = "submit_image") -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from console.api.client import ApiError
 from console.operate.actions import MOST_IDS, Actions
-from console.operate.problems import Problem
+from console.operate.problems import OperateProblem
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import KeyState, key_id_of
@@ -203,7 +203,7 @@ def test_the_list_above_has_every_action(fresh: FakeStack) -> None:
 def test_nothing_is_done_by_a_page_that_only_reads_and_it_says_how_it_could(fresh: FakeStack, action: str) -> None:
     fresh.world.give_up(1)
     before = (dict(fresh.images.rows), dict(fresh.tenants.tenants), dict(fresh.tenants.keys))
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(OperateProblem) as refused:
         act(fresh, action, is_writable=False, **ACTIONS[action])
     assert (refused.value.status, refused.value.code) == (403, "read_only")
     assert "./darkroom operate --write --stack shop" in refused.value.detail

@@ -10,7 +10,7 @@ import pytest
 
 from console.api.client import ApiError
 from console.operate.parts import HISTORY_SECONDS, Parts
-from console.operate.problems import Problem
+from console.operate.problems import OperateProblem
 from console.top import commands as top
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, Tier
@@ -183,6 +183,6 @@ def test_what_is_told_stays_off_the_terminal(fresh: FakeStack, capsys: pytest.Ca
     parts.read("tenants", {})
     with pytest.raises(ApiError):
         parts.read("failures/none", {})
-    with pytest.raises(Problem):
+    with pytest.raises(OperateProblem):
         parts.read("images", {"limit": ["x"]})
     assert capsys.readouterr() == ("", "")

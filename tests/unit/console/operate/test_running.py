@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from console.api.client import ApiError
-from console.drill.result import Result
+from console.drill.result import DrillResult
 from console.operate import running as operate_running
 from console.operate.actions import Actions
-from console.operate.problems import Problem
+from console.operate.problems import OperateProblem
 from console.operate.running import MOST_RUNS, Running
 from console.terminal import display
 from console.terminal.interrupts import Interrupts
@@ -35,7 +35,7 @@ class Long:
         self.may_end, self.was_stopped = threading.Event(), False
 
     def __call__(self, shown: display.Shown) -> dict[str, Any]:
-        with display.listening(shown), Interrupts() as interrupts, display.Report(display.errors()) as report:
+        with display.listening(shown), Interrupts() as interrupts, display.ProgressReport(display.errors()) as report:
             display.line(display.output(), "It has begun.")
             report.show("replaying", completed=3, total=10, detail="3 of 10")
             while not self.may_end.is_set() and not interrupts.requested:
@@ -100,7 +100,7 @@ def test_its_answer_is_told_once(running: Running, long: Long) -> None:
     long.may_end.set()
     until(lambda: bool(running.documents()[0]["ended"]))
     assert running.look(run["run"]) == {"complete": True}
-    with pytest.raises(Problem, match="its end was told"):
+    with pytest.raises(OperateProblem, match="its end was told"):
         running.look(run["run"])
     assert running.documents() == []
 
@@ -120,7 +120,7 @@ def test_it_is_stopped_as_by_the_first_interrupt_of_a_command_and_no_other_is(ru
 def test_no_more_are_under_way_than_may_be(running: Running, long: Long) -> None:
     for _ in range(MOST_RUNS):
         running.begin("redo", long)
-    with pytest.raises(Problem, match="16 actions are under way, and nothing was done"):
+    with pytest.raises(OperateProblem, match="16 actions are under way, and nothing was done"):
         running.begin("redo", long)
     long.may_end.set()
     until(lambda: all(document["ended"] for document in running.documents()))
@@ -204,7 +204,7 @@ def test_a_drill_that_may_not_run_there_is_refused_by_its_dry_run() -> None:
 
 
 def test_an_unknown_drill_names_those_that_there_are() -> None:
-    with pytest.raises(Problem, match=r"There are: .*lane-stopped"):
+    with pytest.raises(OperateProblem, match=r"There are: .*lane-stopped"):
         act(FakeStack(), "drill", drill="lane-on-fire", dry_run=True)
 
 
@@ -213,13 +213,13 @@ def test_a_drill_runs_as_the_command_does_and_is_stopped_as_by_ctrl_c(monkeypatc
     stack: Any = FakeStack()
     broken: list[str] = []
 
-    def run(stack: Any, drill: Any, *, interrupts: Interrupts, **_: Any) -> Result:
+    def run(stack: Any, drill: Any, *, interrupts: Interrupts, **_: Any) -> DrillResult:
         broken.append(drill.name)
         try:
             interrupts.pause(60)
         finally:
             broken.clear()
-        return Result(drill=drill)
+        return DrillResult(drill=drill)
 
     monkeypatch.setattr("console.drill.work.run", run)
     acting = Actions(stack)
@@ -233,8 +233,8 @@ def test_a_drill_runs_as_the_command_does_and_is_stopped_as_by_ctrl_c(monkeypatc
 
 
 def test_a_drill_that_did_not_go_as_expected_is_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(stack: Any, drill: Any, **_: Any) -> Result:
-        return Result(drill=drill, problems=["2 pages instead of 1"])
+    def run(stack: Any, drill: Any, **_: Any) -> DrillResult:
+        return DrillResult(drill=drill, problems=["2 pages instead of 1"])
 
     monkeypatch.setattr("console.drill.work.run", run)
     told = act(FakeStack(), "drill", drill="lane-stopped", in_production=True)

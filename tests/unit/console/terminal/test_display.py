@@ -46,7 +46,7 @@ def test_where_nobody_watches_progress_is_a_plain_line_now_and_then() -> None:
     out, text = paper()
     notes, noted = paper()
     now = 0.0
-    with display.Report(out, notes=notes, clock=lambda: now) as report:
+    with display.ProgressReport(out, notes=notes, clock=lambda: now) as report:
         for second in range(12):
             now = float(second)
             report.show("developing", completed=second, total=12, detail=f"{second} done")

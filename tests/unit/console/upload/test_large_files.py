@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from console.api.client import Api, Refused, RetryPolicy
+from console.api.client import Api, Refused, RequestRetries
 from console.api.forms import is_out_of_date
 from console.upload import sender
 from tests.unit.console.conftest import Run
@@ -156,7 +156,7 @@ def test_progress_is_told_in_bytes_of_the_file_and_begins_again_with_each_attemp
     (tmp_path / "large.png").write_bytes(LARGE)
     api.faults["STORE"].append(Reply(status=503, body=b""))
     sent: list[int] = []
-    with Api(api.url, retry=RetryPolicy(first_pause_seconds=0), pause=lambda _: None) as client:
+    with Api(api.url, retry=RequestRetries(first_pause_seconds=0), pause=lambda _: None) as client:
         client.upload(tmp_path / "large.png", announcement={}, idempotency_key="k", on_sent=sent.append)
     assert (sent[0], sent.count(0), sent[-1], max(sent)) == (0, 2, len(LARGE), len(LARGE))
 

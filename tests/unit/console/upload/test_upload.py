@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
-from console.api.client import Answer, StatusDocument
+from console.api.client import ReceivedStatus, StatusAnswer
 from console.terminal.interrupts import Interrupted, Interrupts
 from console.upload import work
-from console.upload.order import Order
+from console.upload.order import UploadOrder
 from console.upload.pages import summarise
-from console.upload.sender import KeySource, Outcome, hashes_of, idempotency_key
+from console.upload.sender import FileOutcome, KeySource, hashes_of, idempotency_key
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of, problem
 
@@ -81,25 +81,25 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
 
 
 def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone() -> None:
-    def key(body: bytes, order: Order) -> str:
+    def key(body: bytes, order: UploadOrder) -> str:
         hashes = hashes_of(io.BytesIO(body), order)
         return idempotency_key(KeySource.CONTENT, content_sha256=hashes.content_sha256)
 
     orders = [
-        Order(),
-        Order(preset="tiny"),
-        Order(preset="b"),
-        Order(preset="tiny", variants="a"),
-        Order(variants="a"),
-        Order(recipe="a"),
+        UploadOrder(),
+        UploadOrder(preset="tiny"),
+        UploadOrder(preset="b"),
+        UploadOrder(preset="tiny", variants="a"),
+        UploadOrder(variants="a"),
+        UploadOrder(recipe="a"),
     ]
-    assert key(b"a", Order()) == key(b"a", Order())
+    assert key(b"a", UploadOrder()) == key(b"a", UploadOrder())
     assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 12
 
 
 def test_a_content_key_for_a_preset_is_the_one_that_it_always_was() -> None:
     of_old = hashlib.sha256(b"tiny" + bytes(1) + b"photo").hexdigest()
-    assert hashes_of(io.BytesIO(b"photo"), Order(preset="tiny")).content_sha256 == of_old
+    assert hashes_of(io.BytesIO(b"photo"), UploadOrder(preset="tiny")).content_sha256 == of_old
     assert idempotency_key(KeySource.CONTENT, content_sha256=of_old) == f"content-{of_old}"
 
 
@@ -377,14 +377,14 @@ def test_what_is_no_file_is_a_usage_error_and_nothing_is_sent(run: Run, api: Fak
     assert api.requests == []
 
 
-def document(number: int, status: str, *, created: int, completed: int | None) -> StatusDocument:
+def document(number: int, status: str, *, created: int, completed: int | None) -> ReceivedStatus:
     raw = FakeApi.document(FakeApi.__new__(FakeApi), image_id_of(str(number)), "pending")
     raw |= {
         "status": status,
         "created_at": f"2026-01-01T00:00:{created:02d}.000Z",
         "completed_at": None if completed is None else f"2026-01-01T00:00:{completed:02d}.000Z",
     }
-    return cast(StatusDocument, raw)
+    return cast(ReceivedStatus, raw)
 
 
 def test_the_drain_rate_counts_what_this_upload_made_from_first_acceptance_to_last_completion() -> None:
@@ -395,8 +395,8 @@ def test_the_drain_rate_counts_what_this_upload_made_from_first_acceptance_to_la
         document(3, "failed", created=12, completed=40),
         document(4, "pending", created=12, completed=None),
     ]
-    outcomes = [Outcome(file=Path("x"), answer=Answer(document=each)) for each in documents]
-    outcomes.append(Outcome(file=Path("x"), answer=Answer(document=older, replayed=True)))
+    outcomes = [FileOutcome(file=Path("x"), answer=StatusAnswer(document=each)) for each in documents]
+    outcomes.append(FileOutcome(file=Path("x"), answer=StatusAnswer(document=older, replayed=True)))
     summary = summarise(outcomes, {each["id"]: each for each in [*documents, older]}, files=6, total_seconds=33.0)
     assert (summary.accepted, summary.distinct_ids) == (5, 5)
     assert (summary.done, summary.failed, summary.unfinished) == (3, 1, 1)
@@ -406,7 +406,10 @@ def test_the_drain_rate_counts_what_this_upload_made_from_first_acceptance_to_la
 def test_without_a_finished_image_there_is_no_drain_rate() -> None:
     pending = document(1, "pending", created=1, completed=None)
     summary = summarise(
-        [Outcome(file=Path("x"), answer=Answer(document=pending))], {pending["id"]: pending}, files=1, total_seconds=1
+        [FileOutcome(file=Path("x"), answer=StatusAnswer(document=pending))],
+        {pending["id"]: pending},
+        files=1,
+        total_seconds=1,
     )
     assert summary.drain_images_per_second is None
 

@@ -13,7 +13,7 @@ from darkroom.domain.kernel.instants import Milliseconds, from_rfc3339, timestam
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryStatus
 from darkroom.domain.webhooks.row_events import events_of
 
-type Kind = Literal["request", "wait", "attempt", "end", "event", "delivery", "note"]
+type StepKind = Literal["request", "wait", "attempt", "end", "event", "delivery", "note"]
 type Level = Literal["info", "warning", "error"]
 
 ROUTES = {
@@ -79,7 +79,7 @@ class Step:
     """One thing in the life of an image, from `at` until `until`: a moment, if both are equal; not over yet, if `until`
     is None. An attempt may have `phases`."""
 
-    kind: Kind
+    kind: StepKind
     at: Milliseconds
     until: Milliseconds | None
     title: str
@@ -99,7 +99,7 @@ class Trace:
     steps: tuple[Step, ...]
     lines: int
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: StepKind) -> int:
         """How many steps are of this kind."""
         return sum(step.kind == kind for step in self.steps)
 

@@ -18,7 +18,7 @@ from darkroom.http.kernel.headers import NO_SNIFFING
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import metrics
 
-type Handler = Callable[..., Response]
+type RouteHandler = Callable[..., Response]
 type Next = Callable[[Router], Response]
 type Middleware = Callable[[Router, Next], Response]
 
@@ -88,11 +88,11 @@ class Router:
         self.answer_headers: dict[str, str] = {}
         self.everywhere: list[Middleware] = []
         self._on_error: dict[type[Exception], Callable[[Any], Response]] = {}
-        self._without_route: Handler
-        self.handlers: dict[tuple[str, str], tuple[re.Pattern[str], Handler, Sequence[Middleware]]] = {}
+        self._without_route: RouteHandler
+        self.handlers: dict[tuple[str, str], tuple[re.Pattern[str], RouteHandler, Sequence[Middleware]]] = {}
         self._read: dict[Callable[[Router], Any], Any] = {}
 
-    def add(self, method: str, path: str, handler: Handler, middlewares: Sequence[Middleware] = ()) -> None:
+    def add(self, method: str, path: str, handler: RouteHandler, middlewares: Sequence[Middleware] = ()) -> None:
         """Registers a handler; `<name>` in the path is an argument of it."""
         # An argument's characters are all that a path may have but the slash, decoded too (RFC 3986, section 3.3).
         pattern = re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[-._~()'!*:@,;=+&$%<> \\[\\]{}|^\\w]+)", path))
@@ -107,7 +107,7 @@ class Router:
 
         return register
 
-    def no_route(self, handler: Handler) -> Handler:
+    def no_route(self, handler: RouteHandler) -> RouteHandler:
         """Registers what answers a request that no route takes."""
         self._without_route = handler
         return handler
@@ -149,7 +149,7 @@ class Router:
                 raise
             return answer(error)
 
-    def _handler(self) -> tuple[Handler, Sequence[Middleware]]:
+    def _handler(self) -> tuple[RouteHandler, Sequence[Middleware]]:
         for (method, _), (pattern, handler, middlewares) in self.handlers.items():
             # guard: api-path-full-match
             if method == self.current_event.http_method and (match := pattern.fullmatch(self.current_event.path)):
@@ -158,7 +158,7 @@ class Router:
         return self._without_route, ()
 
 
-def _serve(handler: Handler, app: Router) -> Response:
+def _serve(handler: RouteHandler, app: Router) -> Response:
     return handler(**app.current_event.arguments)
 
 

@@ -20,7 +20,7 @@ from darkroom.http.kernel.problems import Problem, problem_document
 from darkroom.operations.page.serve_page import ROOT, File, FoundFile, WebPage
 from darkroom.settings import Access
 
-type Answer = dict[str, Any]
+type PageAnswer = dict[str, Any]
 """An answer of Lambda's to an HTTP API, payload 2.0."""
 
 _A_YEAR = "public, max-age=31536000, immutable"
@@ -111,7 +111,7 @@ _PROTECTION = {
 
 def file_answer(
     found_file: FoundFile, *, policy: str, accept_encoding: str | None, if_none_match: str | None
-) -> Answer:
+) -> PageAnswer:
     """The file, compressed if the client takes that; without a body if its copy is current."""
     file = found_file.file
     headers = {
@@ -130,7 +130,7 @@ def file_answer(
     return _with_bytes(headers, gzip.decompress(file.compressed))
 
 
-def _with_bytes(headers: dict[str, str], content: bytes) -> Answer:
+def _with_bytes(headers: dict[str, str], content: bytes) -> PageAnswer:
     return {
         "statusCode": HTTPStatus.OK.value,
         "headers": headers,
@@ -139,13 +139,13 @@ def _with_bytes(headers: dict[str, str], content: bytes) -> Answer:
     }
 
 
-def redirect_to_page() -> Answer:
+def redirect_to_page() -> PageAnswer:
     """Sends a browser to the page's root."""
     headers = {**_PROTECTION, "Location": ROOT, "Cache-Control": "no-store"}
     return {"statusCode": HTTPStatus.MOVED_PERMANENTLY.value, "headers": headers}
 
 
-def unknown_file_answer(correlation_id: str) -> Answer:
+def unknown_file_answer(correlation_id: str) -> PageAnswer:
     """Says that the page has no such file; nobody keeps that, since a deployment may bring it."""
     problem = Problem("unknown_path", "The page has no such file. It may be of an earlier version: reload the page.")
     return {  # guard: page-unknown-file-uncached
