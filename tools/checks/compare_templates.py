@@ -84,9 +84,9 @@ def main(arguments: Sequence[str]) -> int:
         print(__doc__)
         return 2
     old, new = (expanded_template(path=Path(argument)) for argument in arguments)
-    found = list(differences(old, new))
-    print(*found, f"{len(found)} differences in {len(new['Resources'])} resources", sep="\n")
-    return 1 if found else 0
+    differing = list(differences(old, new))
+    print(*differing, f"{len(differing)} differences in {len(new['Resources'])} resources", sep="\n")
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

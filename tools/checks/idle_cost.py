@@ -59,7 +59,7 @@ class BillItem:
 def items() -> list[BillItem]:
     """The lines of the bill, the dearest first."""
     alarms, composites = resources("AWS::CloudWatch::Alarm"), len(resources("AWS::CloudWatch::CompositeAlarm"))
-    watched = sum(sum("MetricStat" in query for query in its.get("Metrics", ())) or 1 for its in alarms.values())
+    watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", ())) or 1 for alarm in alarms.values())
     polled = [
         mapping
         for mapping in resources("AWS::Lambda::EventSourceMapping").values()
@@ -150,7 +150,7 @@ def write() -> None:
         page = ROOT / name
         text = page.read_text()
         for figure, value in figures.items():
-            text = re.sub(figure, lambda found: found[1] + value, text)  # noqa: B023 - called at once
+            text = re.sub(figure, lambda match: match[1] + value, text)  # noqa: B023 - called at once
         page.write_text(text)
 
 

@@ -86,7 +86,7 @@ def built_functions(template: Path) -> list[BuiltFunction]:
     document = without_loops(template)
     resources = document["Resources"]
     defaults = document.get("Globals", {}).get("Function", {})
-    found = []
+    functions = []
     for name, resource in resources.items():
         if resource["Type"] != "AWS::Serverless::Function":
             continue
@@ -101,7 +101,7 @@ def built_functions(template: Path) -> list[BuiltFunction]:
             if not is_optional(value)
         }
         properties = {**defaults, **own}
-        found.append(
+        functions.append(
             BuiltFunction(
                 name=name,
                 handler=properties["Handler"],
@@ -112,9 +112,9 @@ def built_functions(template: Path) -> list[BuiltFunction]:
                 timeout_seconds=properties.get("Timeout", 3),
             )
         )
-    if not found:
+    if not functions:
         raise ValueError(f"{template} has no functions")
-    return found
+    return functions
 
 
 def _plausible(value: Any, template: Mapping[str, Any]) -> str:
@@ -200,10 +200,10 @@ def initialise(
     try:
         for line in emulator.stdout:
             log.append(line.rstrip())
-            if found := _STATUS.search(line):
-                status = found[1]
-            if found := _DURATION.search(line):
-                milliseconds = float(found[1])
+            if match := _STATUS.search(line):
+                status = match[1]
+            if match := _DURATION.search(line):
+                milliseconds = float(match[1])
                 break
         else:
             return Initialisation(milliseconds=0, error="\n".join(["The runtime ended without a word:", *log[-20:]]))
@@ -291,10 +291,10 @@ def environment_of(function: BuiltFunction, opt: Path) -> dict[str, str]:
 
 def _runtime_interface_emulator() -> Path:
     pattern = f"lib/python*/site-packages/samcli/local/rapid/aws-lambda-rie-{host_architecture()}"
-    found = next(paths.SAM.parents[1].glob(pattern), None)
-    if found is None:
+    path = next(paths.SAM.parents[1].glob(pattern), None)
+    if path is None:
         raise FileNotFoundError("SAM CLI is not installed: run tools/setup/environments.sh sam runtime")
-    return found
+    return path
 
 
 def _free_ports(count: int) -> list[int]:

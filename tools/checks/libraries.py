@@ -49,13 +49,13 @@ def installed() -> Libraries:
 
     A library that does not say which version it is has its file's version instead.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for package in sorted({name for lock in LOCKS for name in pinned(lock)}):
-        found[package] = metadata.version(package)
+        versions[package] = metadata.version(package)
         for file in metadata.files(package) or ():
             if bundled := _BUNDLED.fullmatch(str(file)):
-                found[f"{package}/{bundled[1]}"] = bundled[2] or ""
-    return found | dict(_told())
+                versions[f"{package}/{bundled[1]}"] = bundled[2] or ""
+    return versions | dict(_told())
 
 
 def _told() -> Iterator[tuple[str, str]]:
@@ -93,25 +93,27 @@ def _told() -> Iterator[tuple[str, str]]:
 def _version_in(package: str, library: str, text: bytes) -> str:
     for file in metadata.files(package) or ():
         if (bundled := _BUNDLED.fullmatch(str(file))) and bundled[1] == library:
-            found = re.search(text, Path(str(file.locate())).read_bytes())
-            return found[1].decode() if found else "unknown"
+            match = re.search(text, Path(str(file.locate())).read_bytes())
+            return match[1].decode() if match else "unknown"
     return "unknown"
 
 
 def listed(text: str) -> dict[str, ListedLibrary]:
     """The entries of the list, by the names of `installed`."""
-    found = {}
+    entries = {}
     for package, entry in tomllib.loads(text).items():
-        for name, one in {
+        for name, written in {
             package: entry,
-            **{f"{package}/{name}": one for name, one in entry.get("bundles", {}).items()},
+            **{f"{package}/{name}": bundle for name, bundle in entry.get("bundles", {}).items()},
         }.items():
-            compared = one["compared"]
-            found[name] = ListedLibrary(version=one["version"], compared=None if compared == "never" else compared)
-    return found
+            compared = written["compared"]
+            entries[name] = ListedLibrary(
+                version=written["version"], compared=None if compared == "never" else compared
+            )
+    return entries
 
 
-def differences(found: Libraries, entries: Mapping[str, ListedLibrary]) -> list[str]:
+def differences(installed: Libraries, entries: Mapping[str, ListedLibrary]) -> list[str]:
     """Where the list and what is installed are apart.
 
     A library that its wheel does not tell the version of is listed as `in <package> <version>`.
@@ -119,12 +121,14 @@ def differences(found: Libraries, entries: Mapping[str, ListedLibrary]) -> list[
     said = []
     for name, entry in entries.items():
         package = name.partition("/")[0]
-        actual = found.get(name, f"in {package} {found.get(package)}" if "/" in name else None)
+        actual = installed.get(name, f"in {package} {installed.get(package)}" if "/" in name else None)
         if actual is None:
             said.append(f"{name}: in the list and in no layer")
         elif actual != entry.version:
             said.append(f"{name}: {actual} is installed, the list has {entry.version}")
-    return said + [f"{name}: {found[name]} is installed, and not in the list" for name in found.keys() - entries.keys()]
+    return said + [
+        f"{name}: {installed[name]} is installed, and not in the list" for name in installed.keys() - entries.keys()
+    ]
 
 
 def not_compared(entries: Mapping[str, ListedLibrary], today: date) -> list[str]:

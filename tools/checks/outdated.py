@@ -50,7 +50,9 @@ def direct_dependencies(project: Mapping[str, Any]) -> dict[Path, set[str]]:
     """The packages that pyproject.toml names, by the lock file that pins them."""
     return {
         _GROUP_LOCKS.get(group, Path(f"requirements/{group}.txt")): {
-            re.split(r"[^\w.-]", one, maxsplit=1)[0].lower() for one in names if isinstance(one, str)
+            re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
+            for requirement in names
+            if isinstance(requirement, str)
         }
         for group, names in project["dependency-groups"].items()
     }
@@ -92,17 +94,21 @@ def vulnerable(run: RunCommand) -> tuple[list[str], str]:
     except OSError as error:
         raise NotRun(f"pip-audit did not start: {error.strerror}") from error
     try:
-        packages = {one["name"]: one for one in json.loads(done.stdout)["dependencies"]}
+        packages = {package["name"]: package for package in json.loads(done.stdout)["dependencies"]}
     except (ValueError, KeyError) as error:
         raise NotRun(_last_line(done.stderr)) from error
-    asked = {name: one["vulns"] for name, one in packages.items() if "vulns" in one}
+    asked = {name: package["vulns"] for name, package in packages.items() if "vulns" in package}
     expected = sorted({name for lock in LOCKS for name in pinned(lock)})
     unasked = [name for name in expected if name not in asked]
     reason = packages.get(unasked[0], {}).get("skip_reason", "it was left out") if unasked else ""
     if unasked == expected:  # guard: outdated-empty-audit-told
         raise NotRun(reason)
-    found = [f"{name} {packages[name]['version']}: {one['id']}" for name, vulns in asked.items() for one in vulns]
-    return found, f"not run for {', '.join(unasked)}: {reason}" if unasked else ""
+    vulnerabilities = [
+        f"{name} {packages[name]['version']}: {vulnerability['id']}"
+        for name, vulns in asked.items()
+        for vulnerability in vulns
+    ]
+    return vulnerabilities, f"not run for {', '.join(unasked)}: {reason}" if unasked else ""
 
 
 def report(project: Mapping[str, Any], listing: str, today: date, run: RunCommand) -> OutdatedReport:
@@ -119,8 +125,8 @@ def report(project: Mapping[str, Any], listing: str, today: date, run: RunComman
     except NotRun as why:
         made.add("Newer on the package index", [f"not asked: {why}"])
     try:
-        found, left_out = vulnerable(run)
-        made.add("Known vulnerabilities, by pip-audit", found, unfit=True)
+        vulnerabilities, left_out = vulnerable(run)
+        made.add("Known vulnerabilities, by pip-audit", vulnerabilities, unfit=True)
         made.add("Left out by pip-audit", [left_out] if left_out else [])
     except NotRun as why:
         made.add("Known vulnerabilities, by pip-audit", [f"not run: {why}"])

@@ -291,14 +291,14 @@ def command_of(tier: SuiteTier, form: TierForm, report: Path, temporary: Path) -
 
 def digest_of(tier: SuiteTier) -> str:
     """A hash of the files that the tier's outcome depends on; empty for a tier without inputs."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in tier.inputs:
         path = ROOT / name
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         for file in files:
             if "__pycache__" not in file.parts:
-                found.update(f"{file.relative_to(ROOT)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return found.hexdigest()
+                digest.update(f"{file.relative_to(ROOT)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def passed_before(tier: SuiteTier, digest: str) -> str | None:

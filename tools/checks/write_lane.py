@@ -17,11 +17,11 @@ from repository.expand_template import TEMPLATE
 def with_lane(template: str, lane: Lane, model: Lane) -> str:
     """The template's text with everything of `lane`, each part after the same part of `model`."""
     name = model.name.capitalize()
-    found = re.findall(rf"(?m)^  {name}(?:Concurrency|Pollers):\n(?:    .+\n)+", template)
-    for number, parameter in enumerate(found):
+    blocks = re.findall(rf"(?m)^  {name}(?:Concurrency|Pollers):\n(?:    .+\n)+", template)
+    for number, parameter in enumerate(blocks):
         template = template.replace(parameter, f"\0{number}\n")
     text = "".join(_with_lane(line, lane, model) for line in template.splitlines(keepends=True))
-    for number, parameter in enumerate(found):
+    for number, parameter in enumerate(blocks):
         own = _renamed(parameter, lane, model).replace(
             f"Default: {model.concurrency}\n", f"Default: {lane.concurrency}\n"
         )
@@ -42,8 +42,8 @@ def _with_lane(line: str, lane: Lane, model: Lane) -> str:
         rf"(?<=\+ ){name}(?= \+)": " + ",
     }
     for item, separator in in_lists.items():
-        line, found = re.subn(item, lambda it: it[0] + separator + _renamed(it[0], lane, model), line)  # noqa: B023 - called at once
-        if found:
+        line, replaced = re.subn(item, lambda it: it[0] + separator + _renamed(it[0], lane, model), line)  # noqa: B023 - called at once
+        if replaced:
             return line
     of_model = (
         rf"\b{title}(?:Queue|DeadLetters|Concurrency|Pollers)\b|\b{name.upper()}_|\b{name}_|: {name} |^    {title}: {{"
@@ -67,12 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("lane", metavar="LANE")
     name = parser.parse_args(arguments).lane
     template = TEMPLATE.read_text()
-    there = [each for each in LANES if f" {each.upper()}_QUEUE_URL:" in template]
+    present = [each for each in LANES if f" {each.upper()}_QUEUE_URL:" in template]
     if name not in LANES:
         parser.error(f"first add the lane {name} to LANES in layers/core/darkroom/domain/kernel/lanes.py")
-    if name in there:
+    if name in present:
         parser.error(f"the template already has the lane {name}")
-    TEMPLATE.write_text(with_lane(template, LANES[name], LANES[there[-1]]))
+    TEMPLATE.write_text(with_lane(template, LANES[name], LANES[present[-1]]))
     print(f"template.yaml has the lane {name}: see git diff template.yaml")
     return 0
 

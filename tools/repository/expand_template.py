@@ -59,8 +59,8 @@ def without_loops(path: Path, *, snap_start: str = "None") -> Template:
         unfinished = kept.with_suffix(f".{os.getpid()}")
         unfinished.write_text(written_out)
         unfinished.replace(kept)
-    found: Template = json.loads(kept.read_text())
-    return found
+    template: Template = json.loads(kept.read_text())
+    return template
 
 
 def _parsed(text: str) -> Template:
@@ -244,7 +244,7 @@ def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
         case {"Fn::Not": [inner]}:
             return not _holds(inner, parameters)
         case {"Fn::Or": [*inner]}:
-            return any(_holds(one, parameters) for one in inner)
+            return any(_holds(condition, parameters) for condition in inner)
         case _:
             raise ValueError(f"it depends on what only a stack knows: {condition}")
 
@@ -271,6 +271,6 @@ def referred(value: Any) -> str | None:
 
 
 if __name__ == "__main__":
-    told = dict(zip(("path", "snap_start"), sys.argv[1:], strict=False))
-    path = Path(told.pop("path", TEMPLATE))
-    json.dump(expanded_template(path=path, **told), sys.stdout, indent=2)
+    arguments = dict(zip(("path", "snap_start"), sys.argv[1:], strict=False))
+    path = Path(arguments.pop("path", TEMPLATE))
+    json.dump(expanded_template(path=path, **arguments), sys.stdout, indent=2)

@@ -45,9 +45,11 @@ def isolated_clients(
     def client(service: str) -> Any:
         with lock:
             if service not in clients:
-                its = Config(**alone, signature_version="s3v4" if service == "s3" else None)
+                own_config = Config(**alone, signature_version="s3v4" if service == "s3" else None)
                 clients[service] = session.client(
-                    service, endpoint_url=endpoint_url, config=its if config is None else its.merge(config)
+                    service,
+                    endpoint_url=endpoint_url,
+                    config=own_config if config is None else own_config.merge(config),
                 )
             return clients[service]
 

@@ -45,7 +45,11 @@ class RunningStack:
 
     def physical_ids(self, resource_type: str) -> dict[str, str]:
         """The physical ids of all resources of a type, by their logical ids."""
-        return {name: its for name, (kind, its) in self.resources.items() if kind == resource_type and its}
+        return {
+            name: physical_id
+            for name, (kind, physical_id) in self.resources.items()
+            if kind == resource_type and physical_id
+        }
 
     def physical_id(self, logical_id: str) -> str:
         """The physical id of a resource of the template. Raises NoSuchResource."""

@@ -58,8 +58,8 @@ class SigV4(httpx.Auth):
 
 def region_of(host: str) -> str | None:
     """The region in the host name of an API, or None for a custom domain."""
-    found = _EXECUTE_API_HOST.search(host)
-    return found["region"] if found else None
+    host_match = _EXECUTE_API_HOST.search(host)
+    return host_match["region"] if host_match else None
 
 
 def ordinary_credentials(host: str) -> SigV4:

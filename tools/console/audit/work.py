@@ -64,7 +64,7 @@ class Action:
 def joined(entries: Iterable[Recorded]) -> Sequence[Action]:
     """The actions of these entries, which are in any order, in the order in which they began."""
     actions: dict[str, Action] = {}
-    for recorded in sorted(entries, key=lambda one: one.entry.at):
+    for recorded in sorted(entries, key=lambda recorded_action: recorded_action.entry.at):
         entry = recorded.entry
         action = actions.setdefault(entry.action_id, Action(first=recorded, state=entry.state))
         action.targets.update(dict.fromkeys(entry.targets))
@@ -82,7 +82,7 @@ def newest(stack: Stack, wanted: ActionFilters, *, limit: int) -> tuple[Sequence
     now = stack.clock()
     with stack.explained():
         entries = list(stack.audit_log.entries(since=max(0, now - round(1000 * wanted.seconds)), until=now + 60_000))
-    found = [
+    actions = [
         action
         for action in joined(entries)
         if wanted.action in (None, action.first.entry.action)
@@ -90,7 +90,7 @@ def newest(stack: Stack, wanted: ActionFilters, *, limit: int) -> tuple[Sequence
             wanted.about is None or wanted.about in action.targets or wanted.about in action.first.entry.about.values()
         )
     ]
-    return found[::-1][:limit], len(found) <= limit
+    return actions[::-1][:limit], len(actions) <= limit
 
 
 def show(stack: Stack, wanted: ActionFilters, *, limit: int, as_json: bool) -> None:

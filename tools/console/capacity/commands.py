@@ -145,9 +145,9 @@ def command(
         display.line(out, line)
 
 
-def _shares(told: Sequence[str]) -> dict[str, float]:
+def _shares(texts: Sequence[str]) -> dict[str, float]:
     shares = {}
-    for text in told:
+    for text in texts:
         lane, _, share = text.partition("=")
         if lane not in LANES or not re.fullmatch(r"0?\.\d+|[01](\.0*)?", share):
             raise typer.BadParameter(
@@ -221,9 +221,9 @@ def _limits(demand: Demand, plan: Plan, quotas: Quotas) -> Sequence[Limit]:
     return limits(demand, workers, uploads, quotas)
 
 
-def _quotas(found: Sequence[Limit], quotas: Quotas, per_second: float) -> list[str]:
+def _quotas(limits: Sequence[Limit], quotas: Quotas, per_second: float) -> list[str]:
     """The limits, the lowest first, and whether this load meets one."""
-    lowest = found[0]
+    lowest = limits[0]
     bites = "bites" if lowest.uploads_per_second < per_second else "would bite"
     known = "the account's own" if not quotas.unread else f"AWS's defaults ({'; '.join(quotas.unread)})"
     return [
@@ -232,7 +232,7 @@ def _quotas(found: Sequence[Limit], quotas: Quotas, per_second: float) -> list[s
         *_table(
             [
                 ("limits, in uploads per second", ""),
-                *((f"  {one.name}", f"{one.uploads_per_second:,.4g}") for one in found),
+                *((f"  {limit.name}", f"{limit.uploads_per_second:,.4g}") for limit in limits),
             ]
         ),
         f"The quotas are {known}.",

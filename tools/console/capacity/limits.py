@@ -44,7 +44,7 @@ def limits(demand: Demand, workers: Mapping[str, int], uploads_per_second: int, 
     """Every limit, the lowest first, for a stack with so many workers in these lanes and that throttle."""
     at_a_time = (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS) / 1000 + demand.seconds
     writes = requests_of_upload()["DynamoDB write units"] + requests_of_worker(demand)["DynamoDB write units"]
-    found = [
+    limits = [
         Limit(
             name=f"workers of the {lane.name} lane ({workers[lane.name]:,})",
             uploads_per_second=workers[lane.name] / demand.seconds / demand.share(lane),
@@ -53,7 +53,7 @@ def limits(demand: Demand, workers: Mapping[str, int], uploads_per_second: int, 
         for lane in LANES.values()
         if lane.name in workers and demand.share(lane) > 0
     ]
-    found += [
+    limits += [
         Limit(
             name=f"the gateway's throttle ({uploads_per_second:,} a second)",
             uploads_per_second=uploads_per_second,
@@ -90,7 +90,7 @@ def limits(demand: Demand, workers: Mapping[str, int], uploads_per_second: int, 
             remedy="ask Service Quotas for more (SNS): events wait in the stream, images do not",
         ),
     ]
-    return sorted(found, key=lambda limit: limit.uploads_per_second)
+    return sorted(limits, key=lambda limit: limit.uploads_per_second)
 
 
 @dataclass(frozen=True, kw_only=True)

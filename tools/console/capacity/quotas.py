@@ -51,12 +51,12 @@ the account may not see otherwise."""
 
 def quotas_of(client: Callable[[str], Any]) -> Quotas:
     """The quotas of the account that `client` reaches. What it may not read is as AWS documents it."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     unread: list[str] = []
 
     def read(what: str, reading: Callable[[], Iterator[tuple[str, float]]]) -> None:
         try:
-            found.update((name, int(value)) for name, value in reading())
+            values.update((name, int(value)) for name, value in reading())
         except (BotoCoreError, ClientError) as error:
             unread.append(f"{what}: {error}")
 
@@ -76,6 +76,6 @@ def quotas_of(client: Callable[[str], Any]) -> Quotas:
     unread += [
         f"{code}: Service Quotas does not list {begin}"
         for name, (code, begin) in _NAMED.items()
-        if name not in found and not any(one.startswith(f"{code}: ") for one in unread)
+        if name not in values and not any(reason.startswith(f"{code}: ") for reason in unread)
     ]
-    return Quotas(**found, unread=tuple(unread))
+    return Quotas(**values, unread=tuple(unread))

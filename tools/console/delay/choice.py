@@ -40,10 +40,10 @@ class Choice:
         """The options as they are typed again, each with a space before it; `instead` replaces some."""
         values = vars(self) | instead
         return "".join(
-            f" --{name.rstrip('_')} {shlex.quote(one)}"
+            f" --{name.rstrip('_')} {shlex.quote(argument)}"
             for name, value in values.items()
-            for one in (value if isinstance(value, tuple) else (value,))
-            if one is not None
+            for argument in (value if isinstance(value, tuple) else (value,))
+            if argument is not None
         )
 
     @property

@@ -26,14 +26,14 @@ def situation(listing: ScheduledListing, choice: Choice) -> str:
     where = f" on {choice.day}" if choice.day is not None else ""
     if not listing.stretches:
         return f"Nothing{' that matches' if _is_narrowed(choice) else ''} waits for its time{where}."
-    one, is_whole = listing.images == 1, listing.read_until is None
+    is_single, is_whole = listing.images == 1, listing.read_until is None
     first, last = listing.stretches[0].first_at, listing.stretches[-1].last_at
     when = f"at {_moment(first, choice.tzinfo)}"
     if first != last or not is_whole:
         when = f"from {_moment(first, choice.tzinfo)} {f'to {_moment(last, choice.tzinfo)}' if is_whole else 'on'}"
     return (
         f"{'' if is_whole else 'At least '}{display.of(listing.images, 'image')} "
-        f"{'waits for its' if one else 'wait for their'} time, {when} ({choice.zone or 'UTC'})."
+        f"{'waits for its' if is_single else 'wait for their'} time, {when} ({choice.zone or 'UTC'})."
     )
 
 

@@ -88,10 +88,10 @@ class Job:
 
     def before_and_after(self) -> str:
         """The number of dead letters in each queue before and after, by SQS's count."""
-        told = ", ".join(
+        counts = ", ".join(
             f"{queue} {self._before[queue]:,} before, {self._after[queue]:,} after" for queue in self._after
         )
-        return f"Dead letters: {told}."
+        return f"Dead letters: {counts}."
 
     def tell_rest(self, out: Console, done: set[str]) -> None:
         """Prints what was left alone, by verdict."""

@@ -174,8 +174,8 @@ def given_up_page(out: Console, given_up: GivenUp, now: Milliseconds, *, target:
     if given_up.coming:
         first = given_up.coming[0].explanation["image_id"]
         display.line(out)
-        told = f"{display.of(len(given_up.coming), 'image')} given up whose dead letter is still coming"
-        display.line(out, f"{told}: {COMING}.", style="bold red")
+        sentence = f"{display.of(len(given_up.coming), 'image')} given up whose dead letter is still coming"
+        display.line(out, f"{sentence}: {COMING}.", style="bold red")
         display.line(out)
         table(out, given_up.coming, now)
         display.line(out)
@@ -183,8 +183,8 @@ def given_up_page(out: Console, given_up: GivenUp, now: Milliseconds, *, target:
     if given_up.unfetched:
         ids = [image.image_id for image in given_up.unfetched]
         display.line(out)
-        told = f"{display.of(len(ids), 'image')} not fetched because of a fault of ours, and without a dead letter"
-        display.line(out, f"{told}: the client must send the URL again.", style="bold red")
+        sentence = f"{display.of(len(ids), 'image')} not fetched because of a fault of ours, and without a dead letter"
+        display.line(out, f"{sentence}: the client must send the URL again.", style="bold red")
         for image_id in ids[:ROWS_SHOWN]:
             display.line(out, f"  {image_id}")
         display.line(out)
@@ -196,8 +196,8 @@ def given_up_page(out: Console, given_up: GivenUp, now: Milliseconds, *, target:
 def print_coming(out: Console, coming: Sequence[Case]) -> None:
     """What a replay cannot find yet."""
     if coming:
-        told = f"{display.of(len(coming), 'more image')} given up whose dead letter is still coming"
-        display.line(out, f"{told}: {COMING}; then repeat the command.", style="yellow")
+        sentence = f"{display.of(len(coming), 'more image')} given up whose dead letter is still coming"
+        display.line(out, f"{sentence}: {COMING}; then repeat the command.", style="yellow")
 
 
 def retrying_page(out: Console, retrying: Retrying, now: Milliseconds, *, target: str) -> None:
@@ -275,18 +275,18 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
 
 def retry_page(out: Console, retry: Retry, now: Milliseconds, *, log_query: str | None, target: str) -> None:
     """`dlq show` of an image that is still retried."""
-    image, told = retry.image, retry.explanation
+    image, explanation = retry.image, retry.explanation
     cause = display.printable(retry.cause)
     display.line(out, f"{image.image_id}: {cause}; {_goes_on(retry, now)}.", style="bold yellow")
     facts = [("lane", image.lane)]
     if retry.fingerprint is not None:
         facts.append(("defect", retry.fingerprint))
     facts.append(("tenant", image.tenant_id))
-    facts.append(("run", f"{image.run}, {display.of(len(told['attempts']), 'attempt')} failed"))
-    facts += [*_facts_of_row(image), ("first try", str(told["first_at"]))]
+    facts.append(("run", f"{image.run}, {display.of(len(explanation['attempts']), 'attempt')} failed"))
+    facts += [*_facts_of_row(image), ("first try", str(explanation["first_at"]))]
     for label, value in facts:
         display.line(out, f"  {label:<10} {display.printable(value)}")
-    attempts(out, told)
+    attempts(out, explanation)
     display.line(out)
     name = image.image_id
     advice = [
@@ -347,20 +347,22 @@ def wake_again(target: str) -> str:
 
 
 def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
-    told, image, message = case.explanation, case.image, case.message
+    explanation, image, message = case.explanation, case.image, case.message
     facts = [("lane", case.queue)]
     if case.fingerprint is not None:
         facts.append(("defect", case.fingerprint))
     if message is not None:
         facts.append(("tenant", message.tenant_id))
-        facts.append(("run", f"{message.run}, {display.of(len(told.get('attempts') or ()), 'attempt')}"))
+        facts.append(("run", f"{message.run}, {display.of(len(explanation.get('attempts') or ()), 'attempt')}"))
     if image is not None:
         facts += _facts_of_row(image)
     facts += [
-        (label, str(told[key])) for label, key in (("first try", "first_at"), ("given up", "last_at")) if told.get(key)
+        (label, str(explanation[key]))
+        for label, key in (("first try", "first_at"), ("given up", "last_at"))
+        if explanation.get(key)
     ]
-    if told.get("message"):
-        facts.append(("error", f"{told.get('cause')}: {told['message']}"))
+    if explanation.get("message"):
+        facts.append(("error", f"{explanation.get('cause')}: {explanation['message']}"))
     if not case.dead_letters:
         facts.append(("letter", f"still coming: {COMING}"))
     for dead_letter in case.dead_letters:
@@ -383,10 +385,10 @@ def _facts_of_row(image: Image) -> list[tuple[str, str]]:
     ]
 
 
-def attempts(out: Console, told: Mapping[str, Any]) -> None:
+def attempts(out: Console, explanation: Mapping[str, Any]) -> None:
     """Prints the attempts, those that failed alike together, each with its cause and the way through our own code, the
     guilty line first. JSON has the whole stacks."""
-    for alike in _alike(told.get("attempts") or ()):
+    for alike in _alike(explanation.get("attempts") or ()):
         first, last = alike[0], alike[-1]
         display.line(out)
         ended, request = last.get("ended_at"), last.get("request_id")
@@ -399,9 +401,9 @@ def attempts(out: Console, told: Mapping[str, Any]) -> None:
         if last.get("error_type"):
             display.line(out, f"  {display.printable(str(last['error_type']))}: {_inline(last)}", style="red")
         _print_stack(out, str(last.get("stack") or ""))
-    if told.get("look"):
+    if explanation.get("look"):
         display.line(out)
-        display.line(out, display.printable(str(told["look"])))
+        display.line(out, display.printable(str(explanation["look"])))
 
 
 def _alike(attempts: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
@@ -437,9 +439,9 @@ def _inline(attempt: Mapping[str, Any]) -> str:
     return display.printable(" ".join(str(attempt.get("message") or "").split()))
 
 
-def log_query(told: Mapping[str, Any], *, target: str) -> str | None:
+def log_query(explanation: Mapping[str, Any], *, target: str) -> str | None:
     """The command that shows what the worker logged in the last attempt."""
-    tried = told.get("attempts") or ()
+    tried = explanation.get("attempts") or ()
     if not tried:
         return None
     last = tried[-1]
@@ -482,11 +484,11 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
     }
 
 
-def _frames_of_attempts(told: Mapping[str, Any]) -> list[list[dict[str, str]]]:
+def _frames_of_attempts(explanation: Mapping[str, Any]) -> list[list[dict[str, str]]]:
     """For each attempt of the explanation the way through our own code, the guilty line first."""
     return [
         [{"place": _place(frame), "source": frame.source} for frame in own_frames(str(attempt.get("stack") or ""))]
-        for attempt in told.get("attempts") or ()
+        for attempt in explanation.get("attempts") or ()
     ]
 
 

@@ -100,7 +100,7 @@ def list_(stack: Stack, filters: DeadLetterFilters, *, limit: int, as_json: bool
             "cases": [pages.document(case, stack.clock()) for case in listing.cases],
             "coming": [pages.document(case, stack.clock()) for case in given_up.coming],
             "unfetched": [image.image_id for image in given_up.unfetched],
-            "retrying": [] if retrying is None else [pages.defect_document(one) for one in retrying.defects],
+            "retrying": [] if retrying is None else [pages.defect_document(defect) for defect in retrying.defects],
         }
     )
 
@@ -111,7 +111,7 @@ def _given_up(stack: Stack, filters: DeadLetterFilters, listing: DeadLetterListi
     listed = {(case.image.image_id, case.image.run) for case in listing.cases if case.image is not None}
     ports = ListGivenUpPorts(images=stack.images, at_once=at_once, clock=stack.clock)
     with stack.explained():
-        found = list_given_up(ports, ahead_seconds=MAX_PAUSE_SECONDS, limit=limit)
+        given_up = list_given_up(ports, ahead_seconds=MAX_PAUSE_SECONDS, limit=limit)
 
     def covers(case: Case) -> bool:
         image = case.image
@@ -129,7 +129,7 @@ def _given_up(stack: Stack, filters: DeadLetterFilters, listing: DeadLetterListi
         )
 
     return replace(
-        found, coming=tuple(filter(covers, found.coming)), unfetched=tuple(filter(concerns, found.unfetched))
+        given_up, coming=tuple(filter(covers, given_up.coming)), unfetched=tuple(filter(concerns, given_up.unfetched))
     )
 
 
@@ -202,8 +202,8 @@ def _show_retry(stack: Stack, retry: Retry, *, as_json: bool) -> None:
     pages.retry_page(display.output(), retry, stack.clock(), log_query=query, target=stack.options)
 
 
-def _log_query(stack: Stack, told: Mapping[str, Any]) -> str | None:
-    return pages.log_query(told, target=stack.options)
+def _log_query(stack: Stack, explanation: Mapping[str, Any]) -> str | None:
+    return pages.log_query(explanation, target=stack.options)
 
 
 def _why_none(stack: Stack, name: str, listing: DeadLetterListing, *, is_image: bool) -> str:

@@ -92,27 +92,33 @@ def unheard(facts: Facts, watches: Sequence[AlarmWatch]) -> Iterator[Finding]:
 def silent(facts: Facts, name: str, alarm: AlarmFacts) -> Iterator[Finding]:
     """Why nobody is told when an alarm fires, by itself or by a composite alarm that speaks for it. Nothing if somebody
     is."""
-    speakers = {name: alarm} if alarm.actions else {name: one for name, one in facts.alarms.items() if _has(one, alarm)}
+    speakers = (
+        {name: alarm} if alarm.actions else {name: other for name, other in facts.alarms.items() if _has(other, alarm)}
+    )
     if not speakers:
         yield Finding(subject=name, problem="it has no action, and no composite alarm speaks for it")
     topics = {topic.arn for topic in facts.topics.values()} | {facts.parameters.get("AlarmTopic")}
-    for speaker, one in speakers.items():
+    for speaker, speaking in speakers.items():
         role = "" if speaker == name else f", and it speaks for {name}"
-        if not one.is_acting:  # guard: doctor-disabled-alarm-actions
+        if not speaking.is_acting:  # guard: doctor-disabled-alarm-actions
             yield Finding(subject=speaker, problem=f"its actions are disabled{role}")
-        elif not one.actions:
+        elif not speaking.actions:
             yield Finding(subject=speaker, problem=f"it has no action{role}")
-        elif unknown := set(one.actions) - topics:  # guard: doctor-foreign-alarm-topic
+        elif unknown := set(speaking.actions) - topics:  # guard: doctor-foreign-alarm-topic
             yield Finding(subject=speaker, problem=f"it tells what is not of this stack: {', '.join(sorted(unknown))}")
 
 
 def lost_subscriptions(facts: Facts) -> Iterator[Finding]:
     """The subscriptions that the parameters ask for and a topic of alarms does not have: SNS deletes what nobody
     confirms within 48 hours, and what was unsubscribed."""
-    told = {arn for alarm in facts.alarms.values() for arn in alarm.actions}
+    acted_on = {arn for alarm in facts.alarms.values() for arn in alarm.actions}
     for name, topic in facts.topics.items():
         endpoint = facts.parameters.get("AlarmEmail")
-        if topic.arn in told and endpoint and all(one.endpoint != endpoint for one in topic.subscriptions):
+        if (
+            topic.arn in acted_on
+            and endpoint
+            and all(subscription.endpoint != endpoint for subscription in topic.subscriptions)
+        ):
             problem = f"{endpoint} is not subscribed any more, and no deployment subscribes it again"
             yield Finding(subject=name, problem=problem, by_template=False)
 
@@ -120,7 +126,7 @@ def lost_subscriptions(facts: Facts) -> Iterator[Finding]:
 def audience(facts: Facts, watches: Sequence[AlarmWatch]) -> list[str]:
     """The topics that are told when these alarms fire, by logical id."""
     alarms = [alarm for watch in watches for alarm in watching(facts, watch).values()]
-    alarms += [one for one in facts.alarms.values() if any(_has(one, alarm) for alarm in alarms)]
+    alarms += [composite for composite in facts.alarms.values() if any(_has(composite, alarm) for alarm in alarms)]
     arns = {arn for alarm in alarms for arn in alarm.actions}
     return [name for name, topic in facts.topics.items() if topic.arn in arns]
 

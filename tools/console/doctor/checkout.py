@@ -37,7 +37,7 @@ def filler_of(
     """Fills in templates with the stack's parameters and names. `others` have an ARN each. What could not be read of
     the stack is unknown here."""
     _, partition, _, region, account, _ = stack_id.split(":", 5)
-    names = {name: its for name, (_, its) in stack.resources.items()}
+    names = {name: physical_id for name, (_, physical_id) in stack.resources.items()}
     names |= {
         "AWS::Partition": partition,
         "AWS::Region": region,
@@ -59,10 +59,10 @@ def filler_of(
     with suppress(CouldNotBeRead):  # a secret is named by its ARN
         names |= {name: secret.arn for name, secret in secrets.items()}
         attributes |= {(name, "Id"): secret.arn for name, secret in secrets.items()}
-    for name, its in stack.physical_ids("AWS::S3::Bucket").items():
-        attributes[name, "Arn"] = f"arn:{partition}:s3:::{its}"
-    for name, its in stack.physical_ids("AWS::Logs::LogGroup").items():
-        attributes[name, "Arn"] = f"arn:{partition}:logs:{region}:{account}:log-group:{its}:*"
+    for name, physical_id in stack.physical_ids("AWS::S3::Bucket").items():
+        attributes[name, "Arn"] = f"arn:{partition}:s3:::{physical_id}"
+    for name, physical_id in stack.physical_ids("AWS::Logs::LogGroup").items():
+        attributes[name, "Arn"] = f"arn:{partition}:logs:{region}:{account}:log-group:{physical_id}:*"
 
     def fill_in(template: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         return filled_in(template, Values(template, parameters=stack.parameters, names=names, attributes=attributes))
@@ -110,16 +110,16 @@ def runbook_sections() -> dict[str, str]:
 def source_files(functions: Iterable[str]) -> dict[str, dict[str, str]]:
     """The hashes of this checkout's source files, by the paths at which they are deployed: each function's, and the
     layer's. A function without a folder here has none."""
-    found = {}
+    hashes = {}
     for name in functions:
         folder = ROOT / "functions" / re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Function")).lower()
         if folder.is_dir():
-            found[name] = {file.name: _hash(file.read_bytes()) for file in sorted(folder.glob("*.py"))}
+            hashes[name] = {file.name: _hash(file.read_bytes()) for file in sorted(folder.glob("*.py"))}
     core = ROOT / "layers" / "core"
-    found[CORE_LAYER] = {
+    hashes[CORE_LAYER] = {
         f"python/{file.relative_to(core)}": _hash(file.read_bytes()) for file in sorted(core.glob("darkroom/**/*.py"))
     }
-    return found
+    return hashes
 
 
 def hashes_of(archive: bytes) -> dict[str, str]:

@@ -102,7 +102,7 @@ REVERT = (
 def advice(check: Check, findings: Iterable[Finding], facts: Facts) -> tuple[str, ...]:
     """What mends the findings. A deployment changes only what its template has and the latest one's has not."""
     try:
-        drifted = {(one.resource, its) for one in drifts(facts) for its in ("", one.setting)}
+        drifted = {(drift.resource, setting) for drift in drifts(facts) for setting in ("", drift.setting)}
         return tuple(dict.fromkeys(_mends(check, finding, facts, drifted) for finding in findings))
     except CouldNotBeRead:
         return (check.remedy,)

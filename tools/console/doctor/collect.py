@@ -200,8 +200,8 @@ class _StackReader:
     def _each[Fact](self, kind: str, read: Callable[[str], Fact | None]) -> dict[str, Fact]:
         """What `read` makes of each resource of a type by its physical id; without those of which it makes nothing."""
         ids = self._stack.physical_ids(kind)
-        found = zip(ids, self._pool.map(read, ids.values()), strict=True)
-        return {name: fact for name, fact in found if fact is not None}
+        facts = zip(ids, self._pool.map(read, ids.values()), strict=True)
+        return {name: fact for name, fact in facts if fact is not None}
 
     # ── Queues and topics ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -223,7 +223,9 @@ class _StackReader:
             arn=arn,
             policy=statements_of(attributes.get("Policy")),
             key=attributes.get("KmsMasterKeyId") or None,
-            subscriptions=tuple(_subscription(sns, one) for page in pages for one in page["Subscriptions"]),
+            subscriptions=tuple(
+                _subscription(sns, subscription) for page in pages for subscription in page["Subscriptions"]
+            ),
         )
 
     def _oldest_dead_letters(self, queues: Mapping[str, Queue]) -> dict[str, float]:
@@ -234,7 +236,8 @@ class _StackReader:
         own = f"Darkroom/{self._stack.name}"
         listed = cloudwatch.get_paginator("list_metrics").paginate(Namespace=own, MetricName="OldestDeadLetterSeconds")
         metrics = {
-            "OldestDeadLetterSeconds" + "".join(f" {one['Value']}" for one in metric["Dimensions"][1:]): metric
+            "OldestDeadLetterSeconds"
+            + "".join(f" {dimension['Value']}" for dimension in metric["Dimensions"][1:]): metric
             for page in listed
             for metric in page["Metrics"]
         }
@@ -254,23 +257,23 @@ class _StackReader:
 
     def _function(self, name: str) -> FunctionFacts:
         lambda_ = self._client("lambda")
-        its = lambda_.get_function_configuration(FunctionName=name)
+        configuration = lambda_.get_function_configuration(FunctionName=name)
         concurrency = lambda_.get_function_concurrency(FunctionName=name)
         problem = None
-        if its.get("State") == "Failed":  # Pending and Inactive pass by themselves
-            problem = f"it cannot be invoked: {its.get('StateReason', 'AWS gives no reason')}"
-        elif its.get("LastUpdateStatus") == "Failed":
-            problem = f"its latest update failed: {its.get('LastUpdateStatusReason', 'AWS gives no reason')}"
+        if configuration.get("State") == "Failed":  # Pending and Inactive pass by themselves
+            problem = f"it cannot be invoked: {configuration.get('StateReason', 'AWS gives no reason')}"
+        elif configuration.get("LastUpdateStatus") == "Failed":
+            problem = f"its latest update failed: {configuration.get('LastUpdateStatusReason', 'AWS gives no reason')}"
         return FunctionFacts(
-            arn=its["FunctionArn"],
-            role=its["Role"],
-            timeout_seconds=its["Timeout"],
-            memory_mb=its["MemorySize"],
-            runtime=its.get("Runtime", ""),
-            handler=its.get("Handler", ""),
-            variables=its.get("Environment", {}).get("Variables", {}),
-            log_group=its.get("LoggingConfig", {}).get("LogGroup"),
-            is_traced=its.get("TracingConfig", {}).get("Mode") == "Active",
+            arn=configuration["FunctionArn"],
+            role=configuration["Role"],
+            timeout_seconds=configuration["Timeout"],
+            memory_mb=configuration["MemorySize"],
+            runtime=configuration.get("Runtime", ""),
+            handler=configuration.get("Handler", ""),
+            variables=configuration.get("Environment", {}).get("Variables", {}),
+            log_group=configuration.get("LoggingConfig", {}).get("LogGroup"),
+            is_traced=configuration.get("TracingConfig", {}).get("Mode") == "Active",
             reserved=concurrency.get("ReservedConcurrentExecutions"),
             problem=problem,
         )
@@ -291,7 +294,7 @@ class _StackReader:
 
     def _role(self, name: str) -> Role:
         iam = self._client("iam")
-        its = iam.get_role(RoleName=name)["Role"]
+        role = iam.get_role(RoleName=name)["Role"]
         statements: list[Statement] = []
         for page in iam.get_paginator("list_role_policies").paginate(RoleName=name):
             for policy in page["PolicyNames"]:
@@ -299,10 +302,10 @@ class _StackReader:
                 statements += statements_of(document)
         pages = iam.get_paginator("list_attached_role_policies").paginate(RoleName=name)
         return Role(
-            arn=its["Arn"],
+            arn=role["Arn"],
             statements=tuple(statements),
             managed=tuple(policy["PolicyName"] for page in pages for policy in page["AttachedPolicies"]),
-            trusted=statements_of(its["AssumeRolePolicyDocument"]),
+            trusted=statements_of(role["AssumeRolePolicyDocument"]),
         )
 
     def _listings(self, roles: Mapping[str, Role]) -> dict[str, Listing]:
@@ -311,8 +314,8 @@ class _StackReader:
             for role in list(roles.values())[:1]
             for name in ONE_OBJECT
         }
-        found = self._pool.map(lambda role: self._listing(role, buckets), roles.values())
-        return dict(zip(roles, found, strict=True))
+        listings = self._pool.map(lambda role: self._listing(role, buckets), roles.values())
+        return dict(zip(roles, listings, strict=True))
 
     def _listing(self, role: Role, buckets: Mapping[str, str]) -> Listing:
         """What IAM says to lists by this role: of all, and of one object."""
@@ -322,7 +325,7 @@ class _StackReader:
             lists = [
                 action
                 for action in ("s3:ListBucket", "s3:ListBucketVersions")
-                if any(covers(one, action) for one in written)
+                if any(covers(pattern, action) for pattern in written)
             ]
             if not lists:
                 continue
@@ -348,11 +351,11 @@ class _StackReader:
         # A rule of EventBridge on the default bus is named alone; CloudFormation may write the bus before it.
         events = self._client("events")
         name = name.rpartition("|")[2]
-        its = events.describe_rule(Name=name)
+        rule = events.describe_rule(Name=name)
         targets = events.list_targets_by_rule(Rule=name)["Targets"]
         return Rule(
-            schedule=its.get("ScheduleExpression", ""),
-            is_enabled=its["State"] != "DISABLED",
+            schedule=rule.get("ScheduleExpression", ""),
+            is_enabled=rule["State"] != "DISABLED",
             targets=tuple(target["Arn"] for target in targets),
         )
 
@@ -360,8 +363,8 @@ class _StackReader:
         states = self._client("stepfunctions")
 
         def read(arn: str) -> StateMachine:
-            its = states.describe_state_machine(stateMachineArn=arn)
-            return StateMachine(arn=arn, name=its["name"], definition=json.loads(its["definition"]))
+            machine = states.describe_state_machine(stateMachineArn=arn)
+            return StateMachine(arn=arn, name=machine["name"], definition=json.loads(machine["definition"]))
 
         return self._each("AWS::StepFunctions::StateMachine", read)
 
@@ -369,17 +372,17 @@ class _StackReader:
 
     def _table(self, name: str) -> TableFacts:
         dynamodb = self._client("dynamodb")
-        its = dynamodb.describe_table(TableName=name)["Table"]
+        table = dynamodb.describe_table(TableName=name)["Table"]
         backups = dynamodb.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
         expiry = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
         recovery = backups.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus")
         return TableFacts(
-            arn=its["TableArn"],
+            arn=table["TableArn"],
             name=name,
-            stream_arn=its.get("LatestStreamArn"),
-            is_protected=its.get("DeletionProtectionEnabled", False),
+            stream_arn=table.get("LatestStreamArn"),
+            is_protected=table.get("DeletionProtectionEnabled", False),
             is_recoverable=recovery == "ENABLED",
-            key=its.get("SSEDescription", {}).get("KMSMasterKeyArn"),
+            key=table.get("SSEDescription", {}).get("KMSMasterKeyArn"),
             expires_by=expiry.get("AttributeName") if expiry["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None,
         )
 
@@ -407,7 +410,7 @@ class _StackReader:
 
     def _secret(self, arn: str) -> SecretFacts:
         secrets = self._client("secretsmanager")
-        its = secrets.describe_secret(SecretId=arn)
+        secret = secrets.describe_secret(SecretId=arn)
         # LastChangedDate would also change with a tag.
         made_at = [
             version["CreatedDate"]
@@ -415,16 +418,16 @@ class _StackReader:
             if "AWSCURRENT" in version.get("VersionStages", [])
         ]
         return SecretFacts(
-            arn=its["ARN"],
-            changed_at=_milliseconds(max(made_at, default=its["CreatedDate"])),
-            is_being_deleted="DeletedDate" in its,
+            arn=secret["ARN"],
+            changed_at=_milliseconds(max(made_at, default=secret["CreatedDate"])),
+            is_being_deleted="DeletedDate" in secret,
         )
 
     def _key(self, key_id: str) -> Kms:
         kms = self._client("kms")
-        its = kms.describe_key(KeyId=key_id)["KeyMetadata"]
+        key = kms.describe_key(KeyId=key_id)["KeyMetadata"]
         rotation = kms.get_key_rotation_status(KeyId=key_id)
-        return Kms(arn=its["Arn"], is_enabled=its["Enabled"], is_rotated=rotation["KeyRotationEnabled"])
+        return Kms(arn=key["Arn"], is_enabled=key["Enabled"], is_rotated=rotation["KeyRotationEnabled"])
 
     def _api_keys(self) -> dict[str, ApiKeyFacts]:
         if self._stack.parameters.get("Access") != "keys":
@@ -444,7 +447,7 @@ class _StackReader:
             for name, physical in self._stack.physical_ids(kind).items()
         }
         cloudwatch = self._client("cloudwatch")
-        found: dict[str, AlarmFacts] = {}
+        alarms: dict[str, AlarmFacts] = {}
         for names in batched(ids, 100, strict=False):  # as many as DescribeAlarms takes
             answer = cloudwatch.describe_alarms(
                 AlarmNames=[_alarm_name(name) for name in names],
@@ -452,28 +455,34 @@ class _StackReader:
                 MaxRecords=100,
             )
             by_name = {
-                one["AlarmName"]: one for kind in ("MetricAlarms", "CompositeAlarms") for one in answer.get(kind, [])
+                alarm["AlarmName"]: alarm
+                for kind in ("MetricAlarms", "CompositeAlarms")
+                for alarm in answer.get(kind, [])
             }
-            found |= {ids[name]: _alarm(by_name[_alarm_name(name)]) for name in names if _alarm_name(name) in by_name}
-        return found
+            alarms |= {ids[name]: _alarm(by_name[_alarm_name(name)]) for name in names if _alarm_name(name) in by_name}
+        return alarms
 
     def _log_groups(self) -> dict[str, LogGroup]:
         logs = self._client("logs")
 
         def read(name: str) -> LogGroup | None:
             groups = logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]
-            its = next((group for group in groups if group["logGroupName"] == name), None)
-            return None if its is None else LogGroup(retention_days=its.get("retentionInDays"), key=its.get("kmsKeyId"))
+            log_group = next((group for group in groups if group["logGroupName"] == name), None)
+            return (
+                None
+                if log_group is None
+                else LogGroup(retention_days=log_group.get("retentionInDays"), key=log_group.get("kmsKeyId"))
+            )
 
         return self._each("AWS::Logs::LogGroup", read)
 
     def _routes(self) -> dict[str, str]:
         gateway = self._client("apigatewayv2")
-        found: dict[str, str] = {}
+        authorizations: dict[str, str] = {}
         for api in self._stack.physical_ids("AWS::ApiGatewayV2::Api").values():
             for page in gateway.get_paginator("get_routes").paginate(ApiId=api):
-                found |= {route["RouteKey"]: route.get("AuthorizationType", "NONE") for route in page["Items"]}
-        return found
+                authorizations |= {route["RouteKey"]: route.get("AuthorizationType", "NONE") for route in page["Items"]}
+        return authorizations
 
     def _sweeps(self) -> dict[str, Milliseconds]:
         metric = {
@@ -488,28 +497,28 @@ class _StackReader:
     def _quotas(self) -> dict[str, ServiceQuota]:
         quotas = self._client("service-quotas")
         listed = {
-            (code, one["QuotaCode"]): one
+            (code, quota["QuotaCode"]): quota
             for code in QUOTAS_OF
             for page in quotas.get_paginator("list_service_quotas").paginate(ServiceCode=code)
-            for one in page["Quotas"]
+            for quota in page["Quotas"]
         }
         # A quota of requests per second is measured in another way.
         measured = {
             code: {
-                "Namespace": one["UsageMetric"]["MetricNamespace"],
-                "MetricName": one["UsageMetric"]["MetricName"],
+                "Namespace": quota["UsageMetric"]["MetricNamespace"],
+                "MetricName": quota["UsageMetric"]["MetricName"],
                 "Dimensions": [
                     {"Name": name, "Value": value}
-                    for name, value in one["UsageMetric"].get("MetricDimensions", {}).items()
+                    for name, value in quota["UsageMetric"].get("MetricDimensions", {}).items()
                 ],
             }
-            for (_, code), one in listed.items()
-            if one.get("UsageMetric", {}).get("MetricStatisticRecommendation") == "Maximum"
+            for (_, code), quota in listed.items()
+            if quota.get("UsageMetric", {}).get("MetricStatisticRecommendation") == "Maximum"
         }
         used = self._latest_maxima(measured, hours=24)
         return {
-            code: ServiceQuota(name=one["QuotaName"], service=service, limit=one["Value"], used=used.get(code))
-            for (service, code), one in listed.items()
+            code: ServiceQuota(name=quota["QuotaName"], service=service, limit=quota["Value"], used=used.get(code))
+            for (service, code), quota in listed.items()
         }
 
     def _latest_maxima(self, metrics: Mapping[str, Any], *, hours: int) -> dict[str, float]:
@@ -522,7 +531,7 @@ class _StackReader:
     ) -> dict[str, list[tuple[datetime, float]]]:
         cloudwatch = self._client("cloudwatch")
         end = datetime.fromtimestamp(self._now / 1000, UTC) + timedelta(minutes=1)
-        found: dict[str, list[tuple[datetime, float]]] = {name: [] for name in metrics}
+        samples: dict[str, list[tuple[datetime, float]]] = {name: [] for name in metrics}
         for names in batched(metrics, 100, strict=False):
             queries = [
                 {
@@ -537,8 +546,8 @@ class _StackReader:
             for page in pages:
                 for result in page["MetricDataResults"]:
                     name = names[int(result["Id"][1:])]
-                    found[name] += zip(result["Timestamps"], result["Values"], strict=True)
-        return found
+                    samples[name] += zip(result["Timestamps"], result["Values"], strict=True)
+        return samples
 
     # ── This checkout, and the code that is deployed ──────────────────────────────────────────────────────────────────
 
@@ -555,8 +564,8 @@ class _StackReader:
         def read(name: str) -> tuple[str, dict[str, str]]:
             if name == CORE_LAYER:
                 (arn,) = [
-                    its
-                    for logical_id, its in self._stack.physical_ids("AWS::Lambda::LayerVersion").items()
+                    physical_id
+                    for logical_id, physical_id in self._stack.physical_ids("AWS::Lambda::LayerVersion").items()
                     if lasting_name(logical_id, "AWS::Lambda::LayerVersion") == CORE_LAYER
                 ]
                 location = lambda_.get_layer_version_by_arn(Arn=arn)["Content"]["Location"]
@@ -582,21 +591,21 @@ def _if_there_is[Answer](read: Callable[[], Answer], code: str) -> Answer | None
 
 
 def _queue(sqs: Any, url: str) -> Queue:
-    its = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-    redrive = json.loads(its.get("RedrivePolicy") or "{}")
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    redrive = json.loads(attributes.get("RedrivePolicy") or "{}")
     counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     return Queue(
-        arn=its["QueueArn"],
-        name=its["QueueArn"].rpartition(":")[2],
+        arn=attributes["QueueArn"],
+        name=attributes["QueueArn"].rpartition(":")[2],
         url=url,
-        visibility_seconds=int(its["VisibilityTimeout"]),
-        retention_seconds=int(its["MessageRetentionPeriod"]),
-        is_encrypted=its.get("SqsManagedSseEnabled") == "true",
-        key=its.get("KmsMasterKeyId") or None,
-        policy=statements_of(its.get("Policy")),
+        visibility_seconds=int(attributes["VisibilityTimeout"]),
+        retention_seconds=int(attributes["MessageRetentionPeriod"]),
+        is_encrypted=attributes.get("SqsManagedSseEnabled") == "true",
+        key=attributes.get("KmsMasterKeyId") or None,
+        policy=statements_of(attributes.get("Policy")),
         dead_letters=redrive.get("deadLetterTargetArn"),
         max_receives=int(redrive["maxReceiveCount"]) if "maxReceiveCount" in redrive else None,
-        messages=sum(int(its.get(count, 0)) for count in counts),
+        messages=sum(int(attributes.get(count, 0)) for count in counts),
     )
 
 
@@ -620,21 +629,21 @@ def _subscription(sns: Any, listed: Mapping[str, Any]) -> Subscription:
     )
 
 
-def _event_source(its: Mapping[str, Any], functions: Mapping[str, str], sources: Mapping[str, str]) -> EventSource:
-    arn = its["EventSourceArn"]
-    function = its["FunctionArn"].split(":function:")[1].split(":")[0]
+def _event_source(mapping: Mapping[str, Any], functions: Mapping[str, str], sources: Mapping[str, str]) -> EventSource:
+    arn = mapping["EventSourceArn"]
+    function = mapping["FunctionArn"].split(":function:")[1].split(":")[0]
     return EventSource(
         function=functions.get(function, function),
         source=sources.get(arn, arn),
         is_queue=":sqs:" in arn,
-        is_enabled=its["State"] not in ("Disabled", "Disabling"),
-        batch_size=its["BatchSize"],
-        window_seconds=its.get("MaximumBatchingWindowInSeconds", 0),
-        reports_items="ReportBatchItemFailures" in its.get("FunctionResponseTypes", []),
-        maximum_concurrency=its.get("ScalingConfig", {}).get("MaximumConcurrency"),
-        maximum_retries=its.get("MaximumRetryAttempts"),
-        maximum_age_seconds=its.get("MaximumRecordAgeInSeconds"),
-        failures=its.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"),
+        is_enabled=mapping["State"] not in ("Disabled", "Disabling"),
+        batch_size=mapping["BatchSize"],
+        window_seconds=mapping.get("MaximumBatchingWindowInSeconds", 0),
+        reports_items="ReportBatchItemFailures" in mapping.get("FunctionResponseTypes", []),
+        maximum_concurrency=mapping.get("ScalingConfig", {}).get("MaximumConcurrency"),
+        maximum_retries=mapping.get("MaximumRetryAttempts"),
+        maximum_age_seconds=mapping.get("MaximumRecordAgeInSeconds"),
+        failures=mapping.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"),
     )
 
 
@@ -643,26 +652,26 @@ def _alarm_name(physical_id: str) -> str:
     return physical_id.rpartition(":alarm:")[2]
 
 
-def _alarm(its: Mapping[str, Any]) -> AlarmFacts:
-    calculation = its.get("Metrics", [])
-    watched = [query["MetricStat"]["Metric"] for query in calculation if "MetricStat" in query] or [its]
-    dimensions = [one for metric in watched for one in metric.get("Dimensions", [])]
+def _alarm(described: Mapping[str, Any]) -> AlarmFacts:
+    calculation = described.get("Metrics", [])
+    watched = [query["MetricStat"]["Metric"] for query in calculation if "MetricStat" in query] or [described]
+    dimensions = [dimension for metric in watched for dimension in metric.get("Dimensions", [])]
     return AlarmFacts(
-        name=its["AlarmName"],
-        description=its.get("AlarmDescription", ""),
-        actions=tuple(its.get("AlarmActions", [])),
-        is_acting=its.get("ActionsEnabled", True),
+        name=described["AlarmName"],
+        description=described.get("AlarmDescription", ""),
+        actions=tuple(described.get("AlarmActions", [])),
+        is_acting=described.get("ActionsEnabled", True),
         namespace=watched[0].get("Namespace", ""),
         metric=", ".join({metric.get("MetricName", ""): None for metric in watched}),
-        queues=frozenset(one["Value"] for one in dimensions if one["Name"] == "QueueName"),
+        queues=frozenset(dimension["Value"] for dimension in dimensions if dimension["Name"] == "QueueName"),
         calculation=calculation,
-        comparison=its.get("ComparisonOperator", ""),
-        threshold=its.get("Threshold", 0),
-        period_seconds=its.get("Period", 0),
-        periods=its.get("EvaluationPeriods", 0),
-        datapoints=its.get("DatapointsToAlarm", its.get("EvaluationPeriods", 0)),
-        missing_data=its.get("TreatMissingData", "missing"),
-        rule=its.get("AlarmRule"),
+        comparison=described.get("ComparisonOperator", ""),
+        threshold=described.get("Threshold", 0),
+        period_seconds=described.get("Period", 0),
+        periods=described.get("EvaluationPeriods", 0),
+        datapoints=described.get("DatapointsToAlarm", described.get("EvaluationPeriods", 0)),
+        missing_data=described.get("TreatMissingData", "missing"),
+        rule=described.get("AlarmRule"),
     )
 
 

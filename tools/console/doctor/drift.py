@@ -149,16 +149,16 @@ def differences(
     has = dict(live(getattr(facts, group)[name]))
     expected = {path: at(properties, path) for path in has}
     expected = {path: _DEFAULTS.get(path) if value is None else value for path, value in expected.items()}
-    has = {path: its for path, its in has.items() if expected[path] is not None or path in _DEFAULTS}
+    has = {path: actual for path, actual in has.items() if expected[path] is not None or path in _DEFAULTS}
     if kind == "AWS::Lambda::Function" and table is SETTINGS:
-        written, actual = at(properties, VARIABLES) or {}, facts.functions[name].variables
-        for variable in sorted((written.keys() | actual.keys()) if written is not UNKNOWN else ()):
-            has[f"{VARIABLES}.{variable}"] = actual.get(variable)
+        written, deployed = at(properties, VARIABLES) or {}, facts.functions[name].variables
+        for variable in sorted((written.keys() | deployed.keys()) if written is not UNKNOWN else ()):
+            has[f"{VARIABLES}.{variable}"] = deployed.get(variable)
             expected[f"{VARIABLES}.{variable}"] = written.get(variable)
-    for path, its in has.items():
-        if not agree(expected[path], its):
+    for path, actual in has.items():
+        if not agree(expected[path], actual):
             yield Difference(
-                resource=name, kind=kind, setting=path, expected=expected[path], actual=its, properties=properties
+                resource=name, kind=kind, setting=path, expected=expected[path], actual=actual, properties=properties
             )
 
 
@@ -179,11 +179,12 @@ def is_written_alike(facts: Facts, name: str) -> bool:
     """Whether this checkout says of a resource, and of policies, what it was deployed with: deploying it would then
     change nothing there. Raises CouldNotBeRead without the template that was deployed."""
     kinds = facts.checkout.types
-    related = {name, *(one for one in facts.deployed if kinds.get(one, "").endswith(_OF_POLICIES))}
+    related = {name, *(logical_id for logical_id in facts.deployed if kinds.get(logical_id, "").endswith(_OF_POLICIES))}
     written = facts.checkout.resources
     return all(
-        (one in written) is (one in facts.deployed) and _alike(written.get(one), facts.deployed.get(one))
-        for one in related
+        (logical_id in written) is (logical_id in facts.deployed)
+        and _alike(written.get(logical_id), facts.deployed.get(logical_id))
+        for logical_id in related
     )
 
 

@@ -62,11 +62,11 @@ def _nothing_is_public(facts: Facts) -> Iterator[Finding]:
     for name, bucket in facts.buckets.items():
         if not bucket.is_closed:
             yield Finding(subject=name, problem="public access to it is not blocked")
-        if any(one.is_allowed and is_for_anybody(one) for one in bucket.policy):
+        if any(statement.is_allowed and is_for_anybody(statement) for statement in bucket.policy):
             yield Finding(subject=name, problem="its policy lets everybody in")
     for name, topic in facts.topics.items():
-        for one in topic.policy:
-            if one.is_allowed and is_for_anybody(one) and not one.condition:
+        for statement in topic.policy:
+            if statement.is_allowed and is_for_anybody(statement) and not statement.condition:
                 yield Finding(subject=name, problem="its policy lets everybody in")
     if facts.parameters.get("Access") != "anonymous":
         for route, authorization in facts.routes.items():
@@ -159,8 +159,8 @@ def _as_this_checkout_says(facts: Facts) -> Iterator[Finding]:
 
 
 def _settings(facts: Facts, name: str, kind: str) -> Iterator[Finding]:
-    for one in differences(facts, name, kind, facts.checkout.resources[name], SETTINGS):
-        yield Finding(subject=name, problem=one.words("this checkout says"), setting=one.setting)
+    for difference in differences(facts, name, kind, facts.checkout.resources[name], SETTINGS):
+        yield Finding(subject=name, problem=difference.words("this checkout says"), setting=difference.setting)
 
 
 def _grants(facts: Facts, name: str) -> Iterator[Finding]:

@@ -52,12 +52,12 @@ def _redriving_is_described(facts: Facts) -> Iterator[Finding]:
 def _work_ends_in_time(facts: Facts) -> Iterator[Finding]:
     worker = facts.functions.get(WORKER)
     if worker is not None:
-        told = worker.variables.get("VISIBILITY_SECONDS")
+        variable = worker.variables.get("VISIBILITY_SECONDS")
         for lane in LANES:
             queue = facts.queues.get(lane_queue(lane))
-            if queue is not None and told != str(queue.visibility_seconds):
+            if queue is not None and variable != str(queue.visibility_seconds):
                 problem = (
-                    f"it is told that a message of {lane_queue(lane)} comes again after {told} seconds, "
+                    f"it is told that a message of {lane_queue(lane)} comes again after {variable} seconds, "
                     f"and it does after {queue.visibility_seconds}"
                 )
                 yield Finding(subject=WORKER, problem=problem)
@@ -108,13 +108,14 @@ def _visibility_is_enough(facts: Facts) -> Iterator[Finding]:
 
 def _dead_letters_are_kept(facts: Facts) -> Iterator[Finding]:
     for name, queue in facts.queues.items():
-        found = facts.queue_by_arn(queue.dead_letters) if queue.dead_letters else None
-        if found is not None and found[1].retention_seconds <= queue.retention_seconds:
+        dead_letter_queue = facts.queue_by_arn(queue.dead_letters) if queue.dead_letters else None
+        if dead_letter_queue is not None and dead_letter_queue[1].retention_seconds <= queue.retention_seconds:
             problem = (
-                f"it keeps dead letters for {found[1].retention_seconds:,} seconds, and {name} keeps its messages for "
-                f"{queue.retention_seconds:,}: a message keeps its age when it moves, and may be deleted at once"
+                f"it keeps dead letters for {dead_letter_queue[1].retention_seconds:,} seconds, "
+                f"and {name} keeps its messages for {queue.retention_seconds:,}: a message keeps its age when it "
+                "moves, and may be deleted at once"
             )
-            yield Finding(subject=found[0], problem=problem)
+            yield Finding(subject=dead_letter_queue[0], problem=problem)
     for name, seconds in facts.oldest_dead_letters.items():
         if seconds >= OLD_DEAD_LETTER_SECONDS:
             problem = f"a dead letter is {seconds / 86_400:.0f} days old, and is deleted after 14"

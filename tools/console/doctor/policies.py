@@ -19,15 +19,15 @@ def statements_of(document: str | Mapping[str, Any] | None) -> tuple[Statement, 
     parsed: Mapping[str, Any] = json.loads(document) if isinstance(document, str) else document
     return tuple(
         Statement(
-            sid=one.get("Sid", ""),
-            is_allowed=one["Effect"] == "Allow",
+            sid=statement.get("Sid", ""),
+            is_allowed=statement["Effect"] == "Allow",
             # `NotAction` and `NotResource` leave open what they do not name.
-            actions=_texts(one.get("Action", "*")),
-            resources=_texts(one.get("Resource", "*")),
-            principals=one.get("Principal"),
-            condition=one.get("Condition", {}),
+            actions=_texts(statement.get("Action", "*")),
+            resources=_texts(statement.get("Resource", "*")),
+            principals=statement.get("Principal"),
+            condition=statement.get("Condition", {}),
         )
-        for one in _list(parsed.get("Statement", []))
+        for statement in _list(parsed.get("Statement", []))
     )
 
 
@@ -36,7 +36,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> frozenset[str]:
-    return frozenset(one if isinstance(one, str) else str(one) for one in _list(value))
+    return frozenset(element if isinstance(element, str) else str(element) for element in _list(value))
 
 
 def services(statement: Statement) -> frozenset[str]:

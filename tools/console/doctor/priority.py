@@ -24,7 +24,10 @@ def lane_queue(lane: str) -> str:
 def _lanes(facts: Facts) -> Iterator[tuple[str, list[tuple[str, EventSource]]]]:
     """Each lane with the mappings that take from its queue."""
     for lane in LANES:
-        yield lane, [(name, one) for name, one in facts.event_sources.items() if one.source == lane_queue(lane)]
+        yield (
+            lane,
+            [(name, source) for name, source in facts.event_sources.items() if source.source == lane_queue(lane)],
+        )
 
 
 def _own_queues(facts: Facts) -> Iterator[Finding]:
@@ -69,7 +72,9 @@ def _within_the_account(facts: Facts) -> Iterator[Finding]:
         )
         yield Finding(subject=WORKER, problem=problem, by_template=False)
     unreserved = facts.concurrency["unreserved"]
-    wanted = sum(one.maximum_concurrency or 0 for _, one, _, function in facts.consumers() if function.reserved is None)
+    wanted = sum(
+        source.maximum_concurrency or 0 for _, source, _, function in facts.consumers() if function.reserved is None
+    )
     most = int(unreserved * (1 - ROOM_FOR_THE_API))
     # guard: doctor-unreserved-concurrency
     if wanted > most and not facts.is_local:  # this machine's memory is the local stack's account

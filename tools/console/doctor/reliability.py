@@ -51,9 +51,11 @@ def _consumers_have_dead_letters(facts: Facts) -> Iterator[Finding]:
     for name, topic in facts.topics.items():
         for subscription in topic.subscriptions:
             if subscription.protocol == "sqs" and subscription.dead_letters is None:
-                found = facts.queue_by_arn(subscription.endpoint)
-                if found is not None:  # others are followers, who come and go
-                    problem = f"its subscription of {found[0]} has no dead-letter queue: what SNS cannot send is lost"
+                subscriber = facts.queue_by_arn(subscription.endpoint)
+                if subscriber is not None:  # others are followers, who come and go
+                    problem = (
+                        f"its subscription of {subscriber[0]} has no dead-letter queue: what SNS cannot send is lost"
+                    )
                     yield Finding(subject=name, problem=problem)
 
 
@@ -83,7 +85,9 @@ def _dead_letters_are_heard(facts: Facts) -> Iterator[Finding]:
 
 def _somebody_hears(facts: Facts) -> Iterator[Finding]:
     for name in alarms.audience(facts, _PAGING):
-        heard = facts.parameters.get("AlarmTopic") or any(one.is_confirmed for one in facts.topics[name].subscriptions)
+        heard = facts.parameters.get("AlarmTopic") or any(
+            subscription.is_confirmed for subscription in facts.topics[name].subscriptions
+        )
         if not heard:
             yield Finding(
                 subject=name, problem="nobody has a confirmed subscription: its alarms reach nobody", by_template=False

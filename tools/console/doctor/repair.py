@@ -32,19 +32,19 @@ def repair(stack: Stack, reading: Stack, *, only: Sequence[str], yes: bool, as_j
             report.show("asking", completed=0, total=None, detail=what)
 
         facts = collect.gather(reading, on_progress)
-        found = _chosen(facts, only)
-        if found and (opened := open_drills(stack).find()) is not None:  # guard: drift-open-drill-excluded
+        differences = _chosen(facts, only)
+        if differences and (opened := open_drills(stack).find()) is not None:  # guard: drift-open-drill-excluded
             raise ApiError(another_is_open(stack, opened))
         failed: dict[str, str] = {}
-        left = found
-        if yes and found:  # guard: drift-repair-consent
-            failed = _set_back(stack, found)
+        left = differences
+        if yes and differences:  # guard: drift-repair-consent
+            failed = _set_back(stack, differences)
             left = _chosen(collect.gather(reading, on_progress), only)
-    unread = sorted({its.reason for its in vars(facts).values() if isinstance(its, Missing)})
+    unread = sorted({fact.reason for fact in vars(facts).values() if isinstance(fact, Missing)})
     if as_json:
-        display.print_json(_document(stack, found, left, failed, unread, yes=yes))
+        display.print_json(_document(stack, differences, left, failed, unread, yes=yes))
     else:
-        _print(stack, found, left, failed, unread, yes=yes)
+        _print(stack, differences, left, failed, unread, yes=yes)
     if unread or (yes and left):
         raise typer.Exit(1)
 
@@ -57,96 +57,102 @@ def _chosen(facts: Facts, only: Sequence[str]) -> list[Difference]:
             "A bad deployment."
         )
     try:
-        found = sorted(drifts(facts), key=lambda one: (one.resource, one.setting))
+        differences = sorted(drifts(facts), key=lambda difference: (difference.resource, difference.setting))
         if unknown := sorted(set(only) - facts.deployed.keys()):
             raise ApiError(f"{facts.name} has no resource {', '.join(unknown)}. Without --only all are set back.")
     except CouldNotBeRead as error:
         raise ApiError(f"What {facts.name} was deployed with could not be read: {error}") from error
-    return [one for one in found if not only or one.resource in only]
+    return [difference for difference in differences if not only or difference.resource in only]
 
 
-def _set_back(stack: Stack, found: Sequence[Difference]) -> dict[str, str]:
+def _set_back(stack: Stack, differences: Sequence[Difference]) -> dict[str, str]:
     """Sets each back, and says why by its name where that failed: one that cannot be set keeps none of the others."""
     failed: dict[str, str] = {}
-    with stack.audit.action("repair", *map(_name, found)) as audited:
-        for one in found:
+    with stack.audit.action("repair", *map(_name, differences)) as audited:
+        for difference in differences:
             try:
-                WRITES[one.kind](stack, one)
+                WRITES[difference.kind](stack, difference)
             except (ClientError, SwitchTimeout, CouldNotBeRead) as error:  # guard: drift-repair-failure-isolated
-                failed[_name(one)] = str(error)
+                failed[_name(difference)] = str(error)
                 audited.add(None, "failed")
             else:
-                audited.add(_name(one), "set_back")
+                audited.add(_name(difference), "set_back")
     return failed
 
 
-def _name(one: Difference) -> str:
-    return f"{one.resource}.{one.setting}"
+def _name(difference: Difference) -> str:
+    return f"{difference.resource}.{difference.setting}"
 
 
 # ── How each kind of resource is written ─────────────────────────────────────────────────────────────────────────────
 
 
-def _function(stack: Stack, one: Difference) -> None:
-    if one.setting.startswith(f"{VARIABLES}."):
-        variable = one.setting.removeprefix(f"{VARIABLES}.")
-        KINDS["variable"].write(stack, f"{one.resource}.{variable}", one.expected)
-    elif one.setting == "ReservedConcurrentExecutions":
-        KINDS["concurrency"].write(stack, one.resource, None if one.expected is None else int(one.expected))
+def _function(stack: Stack, difference: Difference) -> None:
+    if difference.setting.startswith(f"{VARIABLES}."):
+        variable = difference.setting.removeprefix(f"{VARIABLES}.")
+        KINDS["variable"].write(stack, f"{difference.resource}.{variable}", difference.expected)
+    elif difference.setting == "ReservedConcurrentExecutions":
+        KINDS["concurrency"].write(
+            stack, difference.resource, None if difference.expected is None else int(difference.expected)
+        )
     else:
-        name = stack.physical_id(one.resource)
-        stack.client("lambda").update_function_configuration(FunctionName=name, **_argument(one))
-        await_update(stack, one.resource)
+        name = stack.physical_id(difference.resource)
+        stack.client("lambda").update_function_configuration(FunctionName=name, **_argument(difference))
+        await_update(stack, difference.resource)
 
 
-def _event_source(stack: Stack, one: Difference) -> None:
-    if one.setting == "Enabled":
-        KINDS["event_source"].write(stack, one.resource, _number(one.expected))
+def _event_source(stack: Stack, difference: Difference) -> None:
+    if difference.setting == "Enabled":
+        KINDS["event_source"].write(stack, difference.resource, _number(difference.expected))
     else:
-        stack.client("lambda").update_event_source_mapping(UUID=stack.physical_id(one.resource), **_argument(one))
-        KINDS["event_source"].read(stack, one.resource)  # which waits until it is in force
+        stack.client("lambda").update_event_source_mapping(
+            UUID=stack.physical_id(difference.resource), **_argument(difference)
+        )
+        KINDS["event_source"].read(stack, difference.resource)  # which waits until it is in force
 
 
-def _queue(stack: Stack, one: Difference) -> None:
-    ((name, value),) = _argument(one).items()
+def _queue(stack: Stack, difference: Difference) -> None:
+    ((name, value),) = _argument(difference).items()
     text = "" if value is None else json.dumps(value) if isinstance(value, Mapping) else str(value)
-    stack.client("sqs").set_queue_attributes(QueueUrl=stack.physical_id(one.resource), Attributes={name: text})
+    stack.client("sqs").set_queue_attributes(QueueUrl=stack.physical_id(difference.resource), Attributes={name: text})
 
 
 _OF_ONE_METRIC = {"MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Period", "Dimensions", "Unit"}
 """What an alarm that calculates with several metrics must not have."""
 
 
-def _alarm(stack: Stack, one: Difference) -> None:
-    client, name = stack.client("cloudwatch"), stack.physical_id(one.resource).rpartition(":alarm:")[2]
-    kind = "MetricAlarm" if one.kind == "AWS::CloudWatch::Alarm" else "CompositeAlarm"
+def _alarm(stack: Stack, difference: Difference) -> None:
+    client, name = stack.client("cloudwatch"), stack.physical_id(difference.resource).rpartition(":alarm:")[2]
+    kind = "MetricAlarm" if difference.kind == "AWS::CloudWatch::Alarm" else "CompositeAlarm"
     (alarm,) = client.describe_alarms(AlarmNames=[name], AlarmTypes=[kind])[f"{kind}s"]
     put = client.put_metric_alarm if kind == "MetricAlarm" else client.put_composite_alarm
-    whole = _known(client, f"Put{kind}", alarm) | _argument(one)
-    put(**{name: its for name, its in whole.items() if not whole.get("Metrics") or name not in _OF_ONE_METRIC})
+    settings = _known(client, f"Put{kind}", alarm) | _argument(difference)
+    put(
+        **{name: value for name, value in settings.items() if not settings.get("Metrics") or name not in _OF_ONE_METRIC}
+    )
 
 
-def _rule(stack: Stack, one: Difference) -> None:
-    client, name = stack.client("events"), stack.physical_id(one.resource)
-    if one.setting == "State":
-        KINDS["schedule"].write(stack, one.resource, one.expected == "ENABLED")
+def _rule(stack: Stack, difference: Difference) -> None:
+    client, name = stack.client("events"), stack.physical_id(difference.resource)
+    if difference.setting == "State":
+        KINDS["schedule"].write(stack, difference.resource, difference.expected == "ENABLED")
     else:
-        client.put_rule(**_known(client, "PutRule", client.describe_rule(Name=name)) | _argument(one))
+        client.put_rule(**_known(client, "PutRule", client.describe_rule(Name=name)) | _argument(difference))
 
 
-def _log_group(stack: Stack, one: Difference) -> None:
-    client, name = stack.client("logs"), stack.physical_id(one.resource)
-    client.put_retention_policy(logGroupName=name, retentionInDays=int(one.expected))
+def _log_group(stack: Stack, difference: Difference) -> None:
+    client, name = stack.client("logs"), stack.physical_id(difference.resource)
+    client.put_retention_policy(logGroupName=name, retentionInDays=int(difference.expected))
 
 
-def _table(stack: Stack, one: Difference) -> None:
-    client, name = stack.client("dynamodb"), stack.physical_id(one.resource)
-    ((setting, value),) = _argument(one).items()
+def _table(stack: Stack, difference: Difference) -> None:
+    client, name = stack.client("dynamodb"), stack.physical_id(difference.resource)
+    ((setting, value),) = _argument(difference).items()
     match setting:
         case "PointInTimeRecoverySpecification":
             client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=value)
         case "TimeToLiveSpecification":
-            value = value or {"Enabled": False, "AttributeName": one.actual}
+            value = value or {"Enabled": False, "AttributeName": difference.actual}
             client.update_time_to_live(TableName=name, TimeToLiveSpecification=value)
         case _:
             client.update_table(TableName=name, DeletionProtectionEnabled=value)
@@ -164,11 +170,11 @@ WRITES: Mapping[str, Write] = {
 }
 
 
-def _argument(one: Difference) -> dict[str, Any]:
+def _argument(difference: Difference) -> dict[str, Any]:
     """The argument that sets it, under the template's name: of `RedrivePolicy.maxReceiveCount` the whole policy,
     because its parts cannot be set alone."""
-    name, _, inner = one.setting.partition(".")
-    return {name: _number(one.properties.get(name) if inner else one.expected)}
+    name, _, inner = difference.setting.partition(".")
+    return {name: _number(difference.properties.get(name) if inner else difference.expected)}
 
 
 def _number(value: Any) -> Any:
@@ -193,7 +199,7 @@ def _number(value: Any) -> Any:
 def _known(client: Any, operation: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Of an answer, what the operation takes that writes all of it again."""
     known = client.meta.service_model.operation_model(operation).input_shape.members
-    return {name: its for name, its in answer.items() if name in known}
+    return {name: value for name, value in answer.items() if name in known}
 
 
 # ── What is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +207,7 @@ def _known(client: Any, operation: str, answer: Mapping[str, Any]) -> dict[str, 
 
 def _print(
     stack: Stack,
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
     left: Sequence[Difference],
     failed: Mapping[str, str],
     unread: Sequence[str],
@@ -209,26 +215,26 @@ def _print(
     yes: bool,
 ) -> None:
     out = display.output()
-    for line in _lines(stack, found, left, failed, yes=yes):
+    for line in _lines(stack, differences, left, failed, yes=yes):
         display.line(out, display.printable(line))
     for reason in unread:
         display.line(out, display.printable(f"Not all could be compared: {reason}"))
 
 
 def _lines(
-    stack: Stack, found: Sequence[Difference], left: Sequence[Difference], failed: Mapping[str, str], *, yes: bool
+    stack: Stack, differences: Sequence[Difference], left: Sequence[Difference], failed: Mapping[str, str], *, yes: bool
 ) -> Iterator[str]:
-    if not found:
+    if not differences:
         yield f"Nothing of {stack.name} that can be set back was changed since it was deployed."
         yield f"What else differs: ./darkroom doctor{stack.options}, and docs/runbook.md, Drift."
         return
-    settings = display.of(len(found), "setting")
+    settings = display.of(len(differences), "setting")
     yield f"{'Changed' if yes else 'Would change'} {settings} of {stack.name} to what it was deployed with:"
     remaining = set(map(_name, left))
-    for one in found:
-        yield f"  {one.resource}: {one.words(_WAS_DEPLOYED_AS)}"
-        if yes and _name(one) in remaining:
-            yield f"    not set back: {failed.get(_name(one), 'it has another value again, or still')}"
+    for difference in differences:
+        yield f"  {difference.resource}: {difference.words(_WAS_DEPLOYED_AS)}"
+        if yes and _name(difference) in remaining:
+            yield f"    not set back: {failed.get(_name(difference), 'it has another value again, or still')}"
     if yes:
         yield f"Examine it: ./darkroom doctor{stack.options}"
     else:
@@ -237,7 +243,7 @@ def _lines(
 
 def _document(
     stack: Stack,
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
     left: Sequence[Difference],
     failed: Mapping[str, str],
     unread: Sequence[str],
@@ -250,13 +256,13 @@ def _document(
         "done": yes,
         "settings": [
             {
-                "resource": one.resource,
-                "setting": one.setting,
-                "problem": one.words(_WAS_DEPLOYED_AS),
-                "set_back": yes and _name(one) not in remaining,
-                "failure": failed.get(_name(one)),
+                "resource": difference.resource,
+                "setting": difference.setting,
+                "problem": difference.words(_WAS_DEPLOYED_AS),
+                "set_back": yes and _name(difference) not in remaining,
+                "failure": failed.get(_name(difference)),
             }
-            for one in found
+            for difference in differences
         ],
         "unread": list(unread),
     }

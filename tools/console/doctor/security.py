@@ -78,7 +78,7 @@ def _principals(principals: Any) -> str:
         case str():
             return "everybody" if principals == "*" else principals
         case Mapping():
-            return ", ".join(str(one) for one in principals.values())
+            return ", ".join(str(principal) for principal in principals.values())
         case _:
             return str(principals)
 
@@ -101,7 +101,7 @@ def excessive(facts: Facts, name: str, role: Role) -> Iterator[Finding]:
     """What a role may do and this checkout's template does not let it do, and who else may use it."""
     written = granted_by_template(facts, name)
     for action, resource in sorted(allowed(role.statements)):
-        if not any(action == its and (on is UNKNOWN or on == resource) for its, on in written):
+        if not any(action == allowed and (on is UNKNOWN or on == resource) for allowed, on in written):
             yield Finding(subject=name, problem=f"it may {action} on {resource}, which the template does not say")
     for statement in role.trusted:
         if statement.is_allowed and (is_for_anybody(statement) or not services(statement)):
@@ -167,9 +167,9 @@ def _signed(facts: Facts) -> Iterator[Finding]:
             other = "something else" if is_hidden(secret.arn, given or "") else given
             problem = "it has no key for messages" if not given else f"its key for messages is not the stack's: {other}"
             yield Finding(subject=name, problem=problem)
-        elif (found := role_of(facts, function)) is not None and not any(
+        elif (role := role_of(facts, function)) is not None and not any(
             covers(action, "secretsmanager:GetSecretValue")
-            for action in actions_on(found[1].statements, secret.arn, "secretsmanager")
+            for action in actions_on(role[1].statements, secret.arn, "secretsmanager")
         ):
             yield Finding(subject=name, problem="its role may not read the key for messages")
 

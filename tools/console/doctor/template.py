@@ -51,8 +51,16 @@ class Values:
         attributes: Mapping[tuple[str, str], str],
     ) -> None:
         self._conditions: Mapping[str, Any] = template.get("Conditions", {})
-        defaults = {name: one["Default"] for name, one in template.get("Parameters", {}).items() if "Default" in one}
-        lists = {name for name, one in template.get("Parameters", {}).items() if one["Type"] == "CommaDelimitedList"}
+        defaults = {
+            name: parameter["Default"]
+            for name, parameter in template.get("Parameters", {}).items()
+            if "Default" in parameter
+        }
+        lists = {
+            name
+            for name, parameter in template.get("Parameters", {}).items()
+            if parameter["Type"] == "CommaDelimitedList"
+        }
         known: dict[str, Any] = {**defaults, **parameters}
         self._hidden = {name for name, value in known.items() if value == NOT_SHOWN}  # guard: doctor-hidden-parameter
         self._names: dict[str, Any] = {
@@ -97,8 +105,8 @@ class Values:
 
     def of(self, value: Any) -> Any:
         """A value as CloudFormation would deploy it; UNKNOWN, also within it, where only CloudFormation knows."""
-        found = self._of(value)
-        return None if found is _NOTHING else found
+        value_of_it = self._of(value)
+        return None if value_of_it is _NOTHING else value_of_it
 
     def _of(self, value: Any) -> Any:  # noqa: PLR0912 - a row per function of CloudFormation
         match value:
@@ -131,10 +139,10 @@ class Values:
             case dict() if any(name.startswith("Fn::") for name in value):
                 return UNKNOWN
             case dict():
-                inner = {name: self._of(one) for name, one in value.items()}
-                return {name: one for name, one in inner.items() if one is not _NOTHING}
+                inner = {name: self._of(element) for name, element in value.items()}
+                return {name: element for name, element in inner.items() if element is not _NOTHING}
             case list():
-                return [one for one in map(self._of, value) if one is not _NOTHING]
+                return [element for element in map(self._of, value) if element is not _NOTHING]
             case _:
                 return value
 
@@ -186,15 +194,15 @@ def agree(expected: Any, actual: Any) -> bool:
         return True
     match expected, actual:
         case dict(), dict():
-            return all(name in actual and agree(one, actual[name]) for name, one in expected.items())
+            return all(name in actual and agree(element, actual[name]) for name, element in expected.items())
         case list(), list() | tuple():
             return UNKNOWN in expected or _agree_in_any_order(expected, list(actual))
     return _same(expected, actual)
 
 
 def _agree_in_any_order(expected: list[Any], left: list[Any]) -> bool:
-    for one in expected:
-        if (place := next((number for number, other in enumerate(left) if agree(one, other)), None)) is None:
+    for element in expected:
+        if (place := next((number for number, other in enumerate(left) if agree(element, other)), None)) is None:
             return False
         del left[place]  # guard: doctor-list-parts-matched-once
     return not left

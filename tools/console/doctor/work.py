@@ -151,9 +151,9 @@ def _listed(stack: Stack, facts: Facts, *, whole_table: bool) -> CheckResult:
 
 
 def _print_all(out: Console, results: Sequence[CheckResult], *, production: bool) -> None:
-    for group, its in groupby(results, key=lambda result: result.check.group):
+    for group, of_group in groupby(results, key=lambda result: result.check.group):
         display.line(out, group, style="bold")
-        for result in its:
+        for result in of_group:
             _print(out, result)
         display.line(out)
     for line in _summary(results, production=production):
@@ -205,14 +205,14 @@ def _print_findings(out: Console, findings: Sequence[Finding]) -> None:
             out,
             ("    id", *names, "reason"),
             [
-                (f"    {one.subject}", *(one.facts[name] or "-" for name in names), one.problem)
-                for one in findings[:_SHOWN]
+                (f"    {finding.subject}", *(finding.facts[name] or "-" for name in names), finding.problem)
+                for finding in findings[:_SHOWN]
             ],
             right=frozenset(),
         )
     else:
-        for one in findings[:_SHOWN]:
-            _print_wrapped(out, display.printable(f"{one.subject}: {one.problem}"))
+        for finding in findings[:_SHOWN]:
+            _print_wrapped(out, display.printable(f"{finding.subject}: {finding.problem}"))
     if len(findings) > _SHOWN:
         display.line(out, f"      … and {len(findings) - _SHOWN:,} more; --json has them all.")
 
@@ -260,5 +260,7 @@ def _one(result: CheckResult, *, production: bool) -> dict[str, Any]:
         "advice": " ".join(result.advice) or None,
         "decisions": [f"{_DECISIONS}/{name}.md" for name in check.decisions],
         "not_asked": None if production or not check.in_production else check.in_production,
-        "findings": [{"id": one.subject, "reason": one.problem, **one.facts} for one in result.findings],
+        "findings": [
+            {"id": finding.subject, "reason": finding.problem, **finding.facts} for finding in result.findings
+        ],
     }

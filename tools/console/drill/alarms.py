@@ -43,12 +43,12 @@ class DrillAlarms:
     def on(self) -> dict[str, str]:
         """The descriptions of the alarms that are on."""
         pages = self._stack.client("cloudwatch").get_paginator("describe_alarms")
-        found = {}
+        descriptions = {}
         for page in pages.paginate(AlarmNamePrefix=f"{self._stack.name}-", AlarmTypes=_TYPES, StateValue=_ALARM):
             for alarm in (*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ())):
                 if alarm["AlarmName"] in self.names:
-                    found[self.names[alarm["AlarmName"]]] = alarm.get("AlarmDescription", "")
-        return found
+                    descriptions[self.names[alarm["AlarmName"]]] = alarm.get("AlarmDescription", "")
+        return descriptions
 
     def since(self, moment: Milliseconds) -> AlarmHistory:
         """What has happened since."""

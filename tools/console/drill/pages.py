@@ -158,8 +158,8 @@ _NOT_UNDERSTOOD = 2
 def print_plan(out: Console, drill: Drill, options: str) -> None:
     """What a drill would break, what it should set off, and how it ends."""
     display.line(out, f"{drill.name} would rehearse: {drill.rehearses}. Nothing was changed.", style="bold")
-    for one in drill.throws:
-        display.line(out, f"It would switch {one.target.format(row='a new row')}: {words(one.kind, one.during)}.")
+    for throw in drill.throws:
+        display.line(out, f"It would switch {throw.target.format(row='a new row')}: {words(throw.kind, throw.during)}.")
     display.line(out, f"Load: {drill.load.words}.")
     display.line(out, f"Alarms that must fire: {_alarms(drill).replace('`', '')}. An operator sees {drill.shows}.")
     minutes = drill.lead_minutes + drill.patience_minutes + drill.clear_minutes
@@ -206,7 +206,9 @@ def table_of_drills() -> list[tuple[str, ...]]:
     return [
         (
             f"`{drill.name}`: {drill.rehearses}",
-            "; ".join(f"{one.target.format(row='a new row')}: {words(one.kind, one.during)}" for one in drill.throws)
+            "; ".join(
+                f"{throw.target.format(row='a new row')}: {words(throw.kind, throw.during)}" for throw in drill.throws
+            )
             or "none",
             drill.load.words,
             _alarms(drill),

@@ -181,8 +181,8 @@ class Scene:
 
     def rows(self) -> list[Image]:
         """The rows of the accepted images."""
-        found = (self.stack.images.get(image_id) for image_id in self.accepted)
-        return [row for row in found if row is not None]
+        rows = (self.stack.images.get(image_id) for image_id in self.accepted)
+        return [row for row in rows if row is not None]
 
     def unfinished(self) -> list[Image]:
         """Those of the accepted images that are neither done nor waiting for a time of their own."""

@@ -264,14 +264,14 @@ class _Threshold:
     def write(self, stack: RunningStack, target: str, value: Value) -> None:
         client = stack.client("cloudwatch")
         known = client.meta.service_model.operation_model("PutMetricAlarm").input_shape.members
-        alarm = {name: its for name, its in self._alarm(stack, target).items() if name in known}
+        alarm = {name: value for name, value in self._alarm(stack, target).items() if name in known}
         client.put_metric_alarm(**alarm | {"Threshold": value})
 
     def _alarm(self, stack: RunningStack, target: str) -> Mapping[str, Any]:
         name = stack.physical_id(target)
         (alarm,) = stack.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
-        found: Mapping[str, Any] = alarm
-        return found
+        described: Mapping[str, Any] = alarm
+        return described
 
 
 class _PlantedRow:
@@ -309,8 +309,8 @@ class _PlantedRow:
 
 def _configuration(stack: RunningStack, function: str) -> Mapping[str, Any]:
     client, name = stack.client("lambda"), stack.physical_id(function)
-    found: Mapping[str, Any] = client.get_function_configuration(FunctionName=name)
-    return found
+    configuration: Mapping[str, Any] = client.get_function_configuration(FunctionName=name)
+    return configuration
 
 
 def await_update(stack: RunningStack, function: str) -> None:

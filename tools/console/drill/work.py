@@ -152,7 +152,7 @@ def _opened(
     back at the end however the block ends."""
     places = open_drills(stack)
     row = image_id_from_bits(secrets.token_bytes(16))
-    settings = tuple(plan(stack, one.kind, one.target.format(row=row), one.during) for one in drill.throws)
+    settings = tuple(plan(stack, throw.kind, throw.target.format(row=row), throw.during) for throw in drill.throws)
     useless = [setting for setting in settings if setting.before == setting.during]
     if useless:
         raise ApiError(

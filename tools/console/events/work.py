@@ -54,7 +54,7 @@ def sentence(event: ReceivedEvent) -> str:
     """An event in a line: when, what, of which image or webhook, whose, its sequence, and what came of it."""
     details = ""
     if variants := event.data.get("variants"):
-        details = "  " + ", ".join(f"{one['name']} {one['width']}×{one['height']}" for one in variants)
+        details = "  " + ", ".join(f"{variant['name']} {variant['width']}×{variant['height']}" for variant in variants)
     elif error := event.data.get("error"):
         details = f"  {error['code']}"
     head = f"{rfc3339(event.time)}  {event.type:<15}  {event.subject}  {event.tenant_id}"
@@ -87,11 +87,11 @@ def republish(stack: Stack, wanted: RepublishSelection, *, rate: int | None) -> 
             raise typer.Exit(INTERRUPTED) from None
     for kind, count in sorted(run.events.items()):
         display.line(out, f"{count:>9,}  {kind}")
-    told = display.of(run.events.total(), "event")
+    events = display.of(run.events.total(), "event")
     if rate is None:
-        display.line(out, f"{told} of {display.of(run.rows, 'row')} would be published again. Add --yes to do it.")
+        display.line(out, f"{events} of {display.of(run.rows, 'row')} would be published again. Add --yes to do it.")
     else:
-        display.line(out, f"{run.published:,} of {told} published again.")
+        display.line(out, f"{run.published:,} of {events} published again.")
     for event_id, reason in list(run.refused.items())[:_SHOWN]:
         display.complain(f"{event_id}: {reason}")
     if run.unreadable:

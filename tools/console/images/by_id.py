@@ -52,7 +52,7 @@ def remove(target: ApiTarget, image_ids: Sequence[str]) -> None:
 
 
 def _do(target: ApiTarget, image_ids: Sequence[str], act: Callable[[Api, str], str], *, done: str) -> None:
-    told = failed = 0
+    reported = failed = 0
     ended_by: ApiError | None = None
     with Interrupts() as interrupts, target.open(pause=interrupts.pause) as api:
         for image_id in image_ids:
@@ -70,9 +70,9 @@ def _do(target: ApiTarget, image_ids: Sequence[str], act: Callable[[Api, str], s
                 failed += 1
                 display.complain(f"{image_id}  not {done}: {error}")
             else:
-                told += 1
+                reported += 1
                 display.line(display.output(), f"{image_id}  {said}")
-    left = len(image_ids) - told - failed
+    left = len(image_ids) - reported - failed
     if interrupts.requested and left:
         display.line(
             display.errors(),
@@ -81,7 +81,7 @@ def _do(target: ApiTarget, image_ids: Sequence[str], act: Callable[[Api, str], s
         )
         raise typer.Exit(INTERRUPTED)
     if ended_by is not None:
-        so_far = f" {told:,} of {len(image_ids):,} images were {done} before that." if told else ""
+        so_far = f" {reported:,} of {len(image_ids):,} images were {done} before that." if reported else ""
         raise ApiError(f"{ended_by}{so_far}") from ended_by
     if failed:
         if len(image_ids) > 1:

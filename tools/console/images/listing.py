@@ -44,8 +44,8 @@ class ImageFilters:
 def ls(stack: Stack, filters: ImageFilters, *, limit: int, as_json: bool) -> None:
     """`ls`."""
     with stack.explained():
-        found = list(islice(images_of(stack, filters), limit + 1))
-    shown, is_all = found[:limit], len(found) <= limit
+        images = list(islice(images_of(stack, filters), limit + 1))
+    shown, is_all = images[:limit], len(images) <= limit
     if as_json:
         display.print_json({"images": [_document(image) for image in shown], "complete": is_all})
         return
@@ -77,7 +77,7 @@ def _tenants(stack: Stack, filters: ImageFilters) -> Sequence[str]:
     """Everybody who may have images: tenants of tokens have no row of their own, but used something since."""
     known = {row.tenant_id for row in stack.tenants.all_tenants() if isinstance(row, Tenant)}
     used = stack.usage.days(since=day_of(filters.since), until=day_of(stack.clock()))
-    return sorted({DEFAULT_TENANT, *known, *(one.tenant_id for one in used if one.tenant_id)})
+    return sorted({DEFAULT_TENANT, *known, *(usage.tenant_id for usage in used if usage.tenant_id)})
 
 
 def _of_tenant(stack: Stack, tenant_id: str, *, since: Milliseconds) -> Iterator[Image]:
@@ -102,8 +102,8 @@ def _latest(image: Image) -> Cause | None:
 
 def _causes(image: Image) -> set[str]:
     latest = _latest(image)
-    found = {latest.error_type} if latest is not None else set()
-    return found if image.error is None else found | {image.error.code}
+    causes = {latest.error_type} if latest is not None else set()
+    return causes if image.error is None else causes | {image.error.code}
 
 
 def _words(image: Image) -> str:

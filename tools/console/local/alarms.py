@@ -69,10 +69,10 @@ class ActiveAlarms:
             AlarmNamePrefix=self._prefix, AlarmTypes=["MetricAlarm", "CompositeAlarm"], StateValue="ALARM"
         )
         try:
-            found: list[Any] = list(pages)
+            answers_read: list[Any] = list(pages)
         except (BotoCoreError, ClientError):  # it is stopping, or busy: what was missed is told at the next look
             return
-        answers = [answer for page in found for kind in _KINDS for answer in page.get(kind, ())]
+        answers = [answer for page in answers_read for kind in _KINDS for answer in page.get(kind, ())]
         on = incident_first([alarm_of(answer, self._short, warnings=self._warnings) for answer in answers])
         for alarm in on:
             if alarm.name not in self._on:

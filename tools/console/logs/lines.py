@@ -45,8 +45,8 @@ class SourceLine:
 def document(line: SourceLine) -> dict[str, Any]:
     """The line for programs: as an object if it is one."""
     record = _object(line.message)
-    told = line.message if record is None else _without_address(line.source, record)
-    return {"at": rfc3339(line.at), "source": line.source, "line": told}
+    message = line.message if record is None else _without_address(line.source, record)
+    return {"at": rfc3339(line.at), "source": line.source, "line": message}
 
 
 def is_at_least(level: str, source: str, message: str) -> bool:
@@ -74,7 +74,9 @@ def pattern_of(level: str, source: str) -> str:
     if source == API:
         return '{ $.status = "4*" || $.status = "5*" }' if level == "WARNING" else '{ $.status = "5*" }'
     names = LEVELS[LEVELS.index(level) :]
-    levels = [f'$.level = "{name}"' for name in (*names, *(name for name, its in _ELSEWHERE.items() if its in names))]
+    levels = [
+        f'$.level = "{name}"' for name in (*names, *(name for name, level in _ELSEWHERE.items() if level in names))
+    ]
     ends = [f'$.record.status = "{status}"' for status in ("error", "failure", "timeout")]
     return f"{{ {' || '.join(levels + ends)} }}"
 
@@ -115,10 +117,10 @@ def _without_address(source: str, record: dict[str, Any]) -> dict[str, Any]:
 
 def _of_gateway(record: dict[str, Any]) -> dict[str, Any]:
     """A line of the gateway in the form of a function's: the request and its status are the message."""
-    told = {name: value for name, value in _without_address(API, record).items() if value != "-"}
-    method, route, _ = told.pop("method", ""), told.pop("route", None), told.pop("time", None)
+    fields = {name: value for name, value in _without_address(API, record).items() if value != "-"}
+    method, route, _ = fields.pop("method", ""), fields.pop("route", None), fields.pop("time", None)
     asked = f"{method} to no route" if route is None else route
-    return {"level": _level_of(API, record), "message": f"{asked}  {told.pop('status', '')}", **told}
+    return {"level": _level_of(API, record), "message": f"{asked}  {fields.pop('status', '')}", **fields}
 
 
 def _is_of_lambda(record: dict[str, Any]) -> bool:

@@ -78,10 +78,10 @@ class Reader:
         """The lines that have not been read before, oldest first. Raises Retryable."""
         now = self._clock()
         read = at_once([partial(self._of, source, group) for source, group in self._groups.items()])
-        found = sorted((line for of_source in read for line in of_source), key=lambda line: line.at)
+        in_order = sorted((line for of_source in read for line in of_source), key=lambda line: line.at)
         self._since = max(self._since, now - _OVERLAP_MILLISECONDS)  # guard: logs-follow-overlap
         self._seen = {name: at for name, at in self._seen.items() if at >= self._since}
-        return found
+        return in_order
 
     def _of(self, source: str, group: str) -> list[lines.SourceLine]:
         pattern = self._wanted.pattern(source)
@@ -93,14 +93,14 @@ class Reader:
         read = list(islice(events, MOST_LINES + 1))
         if len(read) > MOST_LINES:
             self.incomplete.append(source)
-        found = []
+        of_source = []
         for event in read[:MOST_LINES]:
             # MiniStack's events have no ids.
             name = event.get("eventId") or f"{event['timestamp']} {group} {event['message']}"
             if name not in self._seen and self._wanted.covers(source, event["message"]):
                 self._seen[name] = event["timestamp"]
-                found.append(lines.SourceLine(at=event["timestamp"], source=source, message=event["message"]))
-        return found
+                of_source.append(lines.SourceLine(at=event["timestamp"], source=source, message=event["message"]))
+        return of_source
 
 
 def chosen(groups: Mapping[str, str], sources: Sequence[str]) -> Mapping[str, str]:
@@ -122,19 +122,19 @@ def show(stack: Stack, wanted: LineFilters, *, follow: bool, as_json: bool) -> N
             with stack.explained(), interrupts.raised_at_once():  # only read: nothing is lost, wherever it is cut short
                 reader = Reader(stack, wanted)
                 while True:
-                    found = _read(reader, is_patient=follow)
-                    _print(out, found, as_json=as_json)
+                    new_lines = _read(reader, is_patient=follow)
+                    _print(out, new_lines, as_json=as_json)
                     if not follow:
                         break
                     interrupts.wait(seconds)
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
-    if not found:
+    if not new_lines:
         since = rfc3339(wanted.begins(stack.clock()))
         display.line(display.errors(), f"No such line since {since}.", style="green")
     if reader.incomplete:
-        told = f"Of {', '.join(reader.incomplete)} only the first {MOST_LINES:,} lines were read."
-        display.line(display.errors(), f"{told} Narrow it by --since, --text or --level.", style="yellow")
+        sentence = f"Of {', '.join(reader.incomplete)} only the first {MOST_LINES:,} lines were read."
+        display.line(display.errors(), f"{sentence} Narrow it by --since, --text or --level.", style="yellow")
 
 
 def _read(reader: Reader, *, is_patient: bool) -> list[lines.SourceLine]:
@@ -146,8 +146,8 @@ def _read(reader: Reader, *, is_patient: bool) -> list[lines.SourceLine]:
         return []  # the next look begins where this one did
 
 
-def _print(out: Any, found: Sequence[lines.SourceLine], *, as_json: bool) -> None:
-    for line in found:
+def _print(out: Any, new_lines: Sequence[lines.SourceLine], *, as_json: bool) -> None:
+    for line in new_lines:
         if as_json:
             typer.echo(json.dumps(lines.document(line)))
         else:

@@ -64,10 +64,10 @@ class _OfDeadLetters(_Request):
         names = ("lane", "cause", "fingerprint", "tenant", "older_than", "newer_than")
         words = {name: getattr(self, name) for name in names}
         images: Sequence[str | None] = self.images or [None]
-        found = [DeadLetterFilters(**words, verdict=verdict, image=image) for image in images]
-        for filters in found:
+        chosen = [DeadLetterFilters(**words, verdict=verdict, image=image) for image in images]
+        for filters in chosen:
             checked_filters(filters)
-        return found
+        return chosen
 
 
 class _Replay(_OfDeadLetters):
@@ -438,5 +438,7 @@ def _read(kind: type[_Request], body: bytes) -> _Request:
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        told = (f"{'.'.join(map(str, one['loc'])) or 'the body'}: {one['msg']}" for one in error.errors()[:5])
-        raise invalid(display.printable("; ".join(told))) from error
+        clauses = (
+            f"{'.'.join(map(str, problem['loc'])) or 'the body'}: {problem['msg']}" for problem in error.errors()[:5]
+        )
+        raise invalid(display.printable("; ".join(clauses))) from error

@@ -122,12 +122,12 @@ class Parts:
                         "minutes": [rfc3339(at) for at in past.minutes],
                         "lanes": {
                             lane: {
-                                "depth": list(its.depth),
-                                "oldest_seconds": list(its.oldest_seconds),
-                                "in": list(its.incoming),
-                                "out": list(its.outgoing),
+                                "depth": list(history.depth),
+                                "oldest_seconds": list(history.oldest_seconds),
+                                "in": list(history.incoming),
+                                "out": list(history.outgoing),
                             }
-                            for lane, its in past.lanes.items()
+                            for lane, history in past.lanes.items()
                         },
                     },
                 )
@@ -172,11 +172,13 @@ class Parts:
 
     def _tenant(self, name: str) -> Any:
         tenant_id, stack = tenant_named(name), self._stack
-        found = [one for one in _told(tenants.list_tenants, stack, as_json=True) if one["tenant"] == tenant_id]
-        if not found:
+        tenants_found = [
+            tenant for tenant in _told(tenants.list_tenants, stack, as_json=True) if tenant["tenant"] == tenant_id
+        ]
+        if not tenants_found:
             raise ApiError(f"There is no tenant {display.printable(name)} in {stack.name}.")
         return {
-            **found[0],
+            **tenants_found[0],
             "all_keys": _told(tenants.list_keys, stack, tenant_id, only_closed=False, as_json=True),
             "usage": _told(usage.show, stack, since=None, until=None, tenant=tenant_id, as_json=True),
         }
@@ -212,8 +214,8 @@ def _told(work: Callable[..., None], *arguments: Any, **options: Any) -> Any:
         except typer.Exit:  # the document says what is wrong
             if not shown.documents:
                 raise ApiError("\n".join(shown.complaints) or "It ended without an answer.") from None
-    (told,) = shown.documents
-    return told
+    (document,) = shown.documents
+    return document
 
 
 def only(query: Query, name: str) -> str | None:

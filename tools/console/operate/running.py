@@ -68,7 +68,7 @@ class Running:
         """
         run = ActionRun(action=action, began_at=self._clock())
         with self._turn:
-            ended = [one.run_id for one in self._runs.values() if one.future.done()]
+            ended = [run.run_id for run in self._runs.values() if run.future.done()]
             for run_id in ended[: max(0, len(ended) - MOST_RUNS + 1)]:
                 del self._runs[run_id]
             if len(self._runs) - len(ended) >= MOST_RUNS:  # guard: operate-actions-bound

@@ -87,10 +87,10 @@ def _page_routes(settings: Mapping[str, Any], shell: Shell, entrance: Entrance, 
         return Response(entrances.leading_to(f"/app/#token={token}"), media_type="text/html")
 
     def file(request: Request) -> Response:
-        found = shell.file(request.path_params["path"])
-        if found is None:
+        file = shell.file(request.path_params["path"])
+        if file is None:
             raise HTTPException(404)
-        content, media_type = found
+        content, media_type = file
         return Response(content, media_type=media_type)
 
     return [

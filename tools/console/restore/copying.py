@@ -114,9 +114,9 @@ def _each[Result](
 def _lacking(ports: CopyingPorts, run: Copying) -> Iterator[RestoredItem]:
     """The items that the live table lacks at this moment; the others are counted."""
     for some in batched(ports.source.items(ports.patience, ports.on_read), ROWS_AT_ONCE, strict=False):
-        there = ports.patience(ports.live.there, some)
-        run.counts[RestoreOutcome.THERE] += len(there)
-        yield from (item for item in some if ports.live.id_of(item) not in there)
+        present = ports.patience(ports.live.there, some)
+        run.counts[RestoreOutcome.THERE] += len(present)
+        yield from (item for item in some if ports.live.id_of(item) not in present)
 
 
 def _copy(ports: CopyingPorts, item: RestoredItem) -> Decision:

@@ -101,16 +101,16 @@ def of_image(
     # guard: restore-audited-erasures, restore-client-deletions
     if row.image_id in since.deleted_images or since.is_erased(row.tenant_id, row.created_at):
         return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.TOMBSTONE)
-    found = found_of(row)
-    if found.is_hidden and found.versions:  # guard: restore-hidden-original-held
+    original = found_of(row)
+    if original.is_hidden and original.versions:  # guard: restore-hidden-original-held
         return Decision(
             outcome=RestoreOutcome.HELD,
             reason="a delete marker hides its original: remove the marker to have the image back, "
             "or all versions to have it deleted",
         )
     if not row.has_original:
-        return _put(item, *_without_original(row, found, now))
-    if row.source.version_id not in found.versions:
+        return _put(item, *_without_original(row, original, now))
+    if row.source.version_id not in original.versions:
         # guard: restore-second-look
         if row.source.version_id in found_of(row).versions:  # no single read decides a deletion
             return Decision(
@@ -118,7 +118,7 @@ def of_image(
             )
         return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.GONE)
     # guard: restore-missing-variants
-    if row.status is Status.DONE and not {variant.key for variant in row.variants} <= found.keys:
+    if row.status is Status.DONE and not {variant.key for variant in row.variants} <= original.keys:
         return _put(item, due_now(redo(row, now=now), now=now), RestoreOutcome.REDONE)
     if row.status in (Status.PENDING, Status.PROCESSING):
         return _put(item, due_now(row, now=now), RestoreOutcome.DUE)  # guard: restore-unfinished-due
@@ -137,14 +137,14 @@ def _half_erased(tenant_id: str) -> Decision:
     return Decision(outcome=RestoreOutcome.HELD, reason=f"{what}: {todo}")
 
 
-def _without_original(row: Image, found: Found, now: Milliseconds) -> tuple[Image, RestoreOutcome]:
+def _without_original(row: Image, original: Found, now: Milliseconds) -> tuple[Image, RestoreOutcome]:
     """An awaited image or one being fetched: its bytes may have come since, and its row of then would have them removed
     as never uploaded."""
-    first = found.first
+    first = original.first
     # guard: restore-later-upload
     if first is not None and row.status is Status.AWAITING_UPLOAD and first.sha256 == row.source.sha256:
         return due_now(arrive(row, first, now=now), now=now), RestoreOutcome.ARRIVED
-    if first is not None and row.status is Status.FETCHING and found.made_for == row.fingerprint:
+    if first is not None and row.status is Status.FETCHING and original.made_for == row.fingerprint:
         return due_now(fetched(row, first, Provenance(), now=now), now=now), RestoreOutcome.ARRIVED
     return row, RestoreOutcome.RESTORED
 
@@ -157,7 +157,7 @@ _OURS = frozenset(Image.__dataclass_fields__) | {"due_shard", "waiting_shard", "
 
 
 def _item(item: RestoredItem, row: Image) -> RestoredItem:
-    unknown = {name: its for name, its in item.items() if name not in _OURS}
+    unknown = {name: value for name, value in item.items() if name not in _OURS}
     version = int(item["version"]["N"]) + 1  # guard: restore-next-version
     return unknown | to_item(replace(row, version=version))  # guard: restore-unknown-attributes
 
@@ -175,8 +175,10 @@ def of_tenant(item: RestoredItem, since: Since) -> Decision:
         at = {"N": str(since.revoked_keys[name])}
         return Decision(outcome=RestoreOutcome.REVOKED, item={**item, "revoked_at": at})
     if kind == "tenant":
-        changes = {its: None if to == "none" else to for its, to in since.changed_tenants.get(name, {}).items()}
-        kept = {its: value for its, value in item.items() if its not in changes}
+        changes = {
+            attribute: None if to == "none" else to for attribute, to in since.changed_tenants.get(name, {}).items()
+        }
+        kept = {attribute: value for attribute, value in item.items() if attribute not in changes}
         changed = kept | to_attributes(changes)  # guard: restore-suspended-tenant
         return Decision(outcome=RestoreOutcome.RESTORED, item=changed)
     return Decision(outcome=RestoreOutcome.RESTORED, item=item)
@@ -198,7 +200,7 @@ def of_webhook(item: RestoredItem, since: Since, *, now: Milliseconds) -> Decisi
     after = replace(disable(row, DisabledBy.CLIENT, now=now) if is_stale else row, version=row.version + 1)
     written = ENDPOINTS.item_of(after)
     gone = ENDPOINTS.item_of(row).keys() - written.keys()
-    kept = {name: its for name, its in item.items() if name not in gone}
+    kept = {name: value for name, value in item.items() if name not in gone}
     if after.due_at is None:
         kept.pop("due_shard", None)
     return Decision(outcome=RestoreOutcome.DISABLED if is_stale else RestoreOutcome.RESTORED, item={**kept, **written})

@@ -95,5 +95,5 @@ def _announced(entries: list[AuditEntry]) -> tuple[str, ...]:
 def _ids(logs: LogLines, source: str, name: str, messages: tuple[str, ...], span: Any) -> Iterator[str]:
     for message in messages:
         for line in logs.containing(source, message, **span):
-            if line.fields.get("message") == message and isinstance(its := line.fields.get(name), str):
-                yield its
+            if line.fields.get("message") == message and isinstance(value := line.fields.get(name), str):
+                yield value

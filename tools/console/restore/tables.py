@@ -93,7 +93,7 @@ class Copy:
         while place is not None:
             page = patience(self._page, place)
             yield from page["Items"]
-            place = {"ExclusiveStartKey": its} if (its := page.get("LastEvaluatedKey")) else None
+            place = {"ExclusiveStartKey": last_key} if (last_key := page.get("LastEvaluatedKey")) else None
 
     def _page(self, place: Mapping[str, Any]) -> Any:
         with retryable("reading the restored table"):
@@ -119,33 +119,33 @@ class Stream:
         """The items as they were before they went, but for what the table removed by itself when its time was over;
         `on_read` is told how many writes were read. Raises Retryable after minutes."""
         latest: dict[str, tuple[int, RestoredItem | None]] = {}
-        there: set[str] = set()
+        present: set[str] = set()
         read = 0
         for shard_id in self._shards(patience):
             for records in self._pages(shard_id, patience):
-                keys = {self.live.id_of(key): key for key in (one["dynamodb"]["Keys"] for one in records)}
-                unknown = [key for name, key in keys.items() if name not in there]
+                keys = {self.live.id_of(key): key for key in (record["dynamodb"]["Keys"] for record in records)}
+                unknown = [key for name, key in keys.items() if name not in present]
                 for some in batched(unknown, ROWS_AT_ONCE, strict=False):
-                    there |= patience(self.live.there, some)
-                for one in records:
-                    name, place = self.live.id_of(one["dynamodb"]["Keys"]), int(one["dynamodb"]["SequenceNumber"])
+                    present |= patience(self.live.there, some)
+                for record in records:
+                    name, place = self.live.id_of(record["dynamodb"]["Keys"]), int(record["dynamodb"]["SequenceNumber"])
                     # A shard's children may be read before it: the number tells what was written last.
-                    if name not in there and place > latest.get(name, (-1, None))[0]:
-                        latest[name] = (place, _left_by(one))
+                    if name not in present and place > latest.get(name, (-1, None))[0]:
+                        latest[name] = (place, _left_by(record))
                 read += len(records)
                 on_read(read)
                 if patience.stop():
                     return
-        yield from (item for name, (_, item) in latest.items() if item is not None and name not in there)
+        yield from (item for name, (_, item) in latest.items() if item is not None and name not in present)
 
     def _shards(self, patience: TransientRetry) -> Iterator[str]:
         after: dict[str, str] = {}
         while True:
-            its = patience(self._described, after)
-            yield from (shard["ShardId"] for shard in its["Shards"])
-            if "LastEvaluatedShardId" not in its:
+            stream = patience(self._described, after)
+            yield from (shard["ShardId"] for shard in stream["Shards"])
+            if "LastEvaluatedShardId" not in stream:
                 return
-            after = {"ExclusiveStartShardId": its["LastEvaluatedShardId"]}
+            after = {"ExclusiveStartShardId": stream["LastEvaluatedShardId"]}
 
     def _described(self, after: Mapping[str, str]) -> Any:
         with retryable("describing the stream"):
@@ -210,7 +210,7 @@ def copy_named(stack: Stack, name: str) -> Copy:
     """The restored table of that name. Raises ApiError, saying what to do, unless it is a whole copy of one of the
     stack's tables."""
     client = stack.client("dynamodb")
-    live = {its: logical_id for logical_id, its in stack.physical_ids("AWS::DynamoDB::Table").items()}
+    live = {physical_id: logical_id for logical_id, physical_id in stack.physical_ids("AWS::DynamoDB::Table").items()}
     if name in live:
         raise ApiError(f"{name} is the live {live[name]} of {stack.name}. Name the copy that AWS restored.")
     try:
@@ -264,14 +264,14 @@ class Stores:
         markers: list[Mapping[str, Any]] = []
         pages = self.client.get_paginator("list_object_versions").paginate(Bucket=self.originals, Prefix=key)
         for page in pages_of(pages, "listing an original's versions"):
-            versions += [one for one in page.get("Versions", ()) if one["Key"] == key]
-            markers += [one for one in page.get("DeleteMarkers", ()) if one["Key"] == key]
+            versions += [version for version in page.get("Versions", ()) if version["Key"] == key]
+            markers += [marker for marker in page.get("DeleteMarkers", ()) if marker["Key"] == key]
         first, made_for = None, ""
         if versions and not image.has_original:
-            first, made_for = self._stored(key, min(versions, key=lambda one: one["LastModified"])["VersionId"])
+            first, made_for = self._stored(key, min(versions, key=lambda version: version["LastModified"])["VersionId"])
         return Found(
-            versions=frozenset(one["VersionId"] for one in versions),
-            is_hidden=any(one["IsLatest"] for one in markers),
+            versions=frozenset(version["VersionId"] for version in versions),
+            is_hidden=any(marker["IsLatest"] for marker in markers),
             first=first,
             made_for=made_for,
             keys=frozenset(self.outputs.keys_of(image.image_id) if versions and image.status is Status.DONE else ()),
@@ -308,7 +308,7 @@ def _recoverable(stack: Stack, logical_id: str) -> Recoverable:
     name = stack.physical_id(logical_id)
     with retryable("asking how far back a table can be restored"):
         answer = stack.client("dynamodb").describe_continuous_backups(TableName=name)
-    its = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-    ends = [its.get("EarliestRestorableDateTime"), its.get("LatestRestorableDateTime")]
+    recovery = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    ends = [recovery.get("EarliestRestorableDateTime"), recovery.get("LatestRestorableDateTime")]
     earliest, latest = (None if end is None else int(end.timestamp() * 1000) for end in ends)
     return Recoverable(logical_id=logical_id, name=name, earliest=earliest, latest=latest)

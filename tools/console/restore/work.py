@@ -37,20 +37,20 @@ def tell_how(stack: Stack, *, as_json: bool) -> None:
     """`restore` without a copy: how far back each table can be restored, and by which command."""
     with stack.explained():
         tables = recoverable(stack)
-    commands = {one.name: _command(one.name, stack.region) for one in tables}
+    commands = {table.name: _command(table.name, stack.region) for table in tables}
     if as_json:
         display.print_json(
             {
                 "stack": stack.name,
                 "tables": [
                     {
-                        "table": one.logical_id,
-                        "name": one.name,
-                        "earliest": rfc3339(one.earliest),
-                        "latest": rfc3339(one.latest),
-                        "command": commands[one.name],
+                        "table": table.logical_id,
+                        "name": table.name,
+                        "earliest": rfc3339(table.earliest),
+                        "latest": rfc3339(table.latest),
+                        "command": commands[table.name],
                     }
-                    for one in tables
+                    for table in tables
                 ],
             }
         )
@@ -59,7 +59,7 @@ def tell_how(stack: Stack, *, as_json: bool) -> None:
         display.table(
             out,
             ("table", "can be restored from", "until"),
-            [(one.logical_id, rfc3339(one.earliest) or "off", rfc3339(one.latest) or "-") for one in tables],
+            [(table.logical_id, rfc3339(table.earliest) or "off", rfc3339(table.latest) or "-") for table in tables],
             right=frozenset(),
         )
         display.line(out)
@@ -69,14 +69,14 @@ def tell_how(stack: Stack, *, as_json: bool) -> None:
         display.line(
             out, "AWS restores a table under another name. TIME is just before the damage: 2026-11-23T09:00:00Z"
         )
-        for one in tables:
-            display.line(out, f"  {commands[one.name]}")
+        for table in tables:
+            display.line(out, f"  {commands[table.name]}")
         display.line(out)
         display.line(
             out, "The copy has no stream, expiry, recovery or protection, and needs none: rows are copied back."
         )
         display.line(out, f"When it is ACTIVE:  ./darkroom restore COPY...{stack.options}")
-    off = [one.logical_id for one in tables if one.latest is None]
+    off = [table.logical_id for table in tables if table.latest is None]
     if off:
         raise ApiError(
             f"Point-in-time recovery is off for {', '.join(off)}: what they lose is lost. "
@@ -115,7 +115,7 @@ def restore(
                 )
             runs.append((source, run))
     if as_json:
-        display.print_json({"stack": stack.name, "done": yes, "tables": [_document(*one) for one in runs]})
+        display.print_json({"stack": stack.name, "done": yes, "tables": [_document(*run) for run in runs]})
     else:
         for source, run in runs:
             _print(source, run, yes=yes)
@@ -128,9 +128,9 @@ def _require_silence(stack: Stack) -> None:
     uuid = stack.physical_ids("AWS::Lambda::EventSourceMapping").get(_PUBLISHER)
     mapping = {} if uuid is None else stack.client("lambda").get_event_source_mapping(UUID=uuid)
     filters = mapping.get("FilterCriteria", {}).get("Filters", [])
-    patterns = [json.loads(one["Pattern"])["dynamodb"] for one in filters]
-    new = [one for one in patterns if one.get("OldImage", {}).get("image_id") == {"S": [{"exists": False}]}]
-    if not new or not all("version" in one["NewImage"] for one in new):  # guard: restore-announcing-version
+    patterns = [json.loads(event_filter["Pattern"])["dynamodb"] for event_filter in filters]
+    new = [pattern for pattern in patterns if pattern.get("OldImage", {}).get("image_id") == {"S": [{"exists": False}]}]
+    if not new or not all("version" in pattern["NewImage"] for pattern in new):  # guard: restore-announcing-version
         raise ApiError(
             f"{stack.name} would publish the events of images that come back again: its version is too old. "
             "Deploy this version first; nothing was changed."

@@ -154,7 +154,7 @@ class Stack(RunningStack):
     def alarms(self) -> CloudWatchAlarms:
         """The alarms."""
         kinds = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
-        names = {its: name for kind in kinds for name, its in self.physical_ids(kind).items()}
+        names = {physical_id: name for kind in kinds for name, physical_id in self.physical_ids(kind).items()}
         return CloudWatchAlarms(self.client("cloudwatch"), names, warnings=self._resource("WarningAlarms"))
 
     @property
@@ -167,7 +167,7 @@ class Stack(RunningStack):
             self.client("cloudwatch"),
             names,
             namespace=f"Darkroom/{self.name}",
-            function_names={in_words(name.removesuffix("Function")): its for name, its in functions},
+            function_names={in_words(name.removesuffix("Function")): physical_id for name, physical_id in functions},
         )
 
     @property
@@ -416,16 +416,16 @@ def _dead_letter_queues(sqs: SQSClient, urls: Mapping[str, str]) -> dict[str, De
         name: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"] for name, url in urls.items()
     }
     logical_ids = {attributes[name]["QueueArn"]: name for name in urls}
-    found = {}
-    for source, its in attributes.items():
-        target = json.loads(its.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
+    queues = {}
+    for source, queue in attributes.items():
+        target = json.loads(queue.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
         if target in logical_ids:
             logical_id = logical_ids[target]
             name = name_of(logical_id)
-            found[name] = DeadLetterQueue(
-                name=name, url=urls[logical_id], arn=target, source_url=urls[source], source_arn=its["QueueArn"]
+            queues[name] = DeadLetterQueue(
+                name=name, url=urls[logical_id], arn=target, source_url=urls[source], source_arn=queue["QueueArn"]
             )
-    return dict(sorted(found.items()))
+    return dict(sorted(queues.items()))
 
 
 def name_of(logical_id: str) -> str:

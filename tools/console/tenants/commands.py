@@ -110,8 +110,8 @@ def _images(text: str) -> int:
 def _whole(text: str, pattern: str, what: str) -> int:
     if text.strip().lower() == "unlimited":
         return UNLIMITED
-    found = re.fullmatch(pattern, text.strip().upper(), re.ASCII)
-    number = -1 if found is None else round(float(found[1]) * _UNITS[found[2]])
+    amount = re.fullmatch(pattern, text.strip().upper(), re.ASCII)
+    number = -1 if amount is None else round(float(amount[1]) * _UNITS[amount[2]])
     if not 0 <= number <= UNLIMITED:
         raise typer.BadParameter(f"{display.printable(text)!r} is not {what}, or unlimited.")
     return number

@@ -87,7 +87,7 @@ class _Erasure:
     @property
     def images(self) -> int:
         """How many images were erased."""
-        return sum(its.images for its in self.tenants.values())
+        return sum(erased.images for erased in self.tenants.values())
 
     @property
     def detail(self) -> str:
@@ -101,11 +101,11 @@ class _Erasure:
 
     def run(self) -> None:
         """Does all of it, for all of them together: it waits once, and reads all deliveries and keys once."""
-        for tenant_id, its in self.tenants.items():
-            self._suspend(tenant_id, its)  # guard: tenant-erasure-resumed-waits
+        for tenant_id, erased in self.tenants.items():
+            self._suspend(tenant_id, erased)  # guard: tenant-erasure-resumed-waits
         self._erase_images(self._unlisted())  # guard: erasure-unlisted-images
         # Also if they were suspended before: by an erasure that was interrupted a moment ago, perhaps.
-        if any(its.is_known for its in self.tenants.values()) and not self.interrupts.requested:
+        if any(erased.is_known for erased in self.tenants.values()) and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until no request is authorized any more")
             self.interrupts.wait(AUTHORIZER_CACHE_SECONDS + _LAG_SECONDS)
             self._erase_images()
@@ -113,12 +113,12 @@ class _Erasure:
             self.report.show("waiting", completed=0, total=None, detail="until the last events are counted")
             self.interrupts.wait(_LAG_SECONDS)  # guard: erasure-usage-after-last-events
         # guard: tenant-erasure-no-row-left
-        readable = [tenant_id for tenant_id, its in self.tenants.items() if not its.unreadable]
+        readable = [tenant_id for tenant_id, erased in self.tenants.items() if not erased.unreadable]
         if readable and not self.interrupts.requested:  # guard: tenant-erasure-interrupt-no-forget
             for tenant_id, forgotten in forget_tenants(self.ports, readable, self.audited).items():
                 self.tenants[tenant_id].forgotten = forgotten
 
-    def _suspend(self, tenant_id: str, its: _Erased) -> None:
+    def _suspend(self, tenant_id: str, erased: _Erased) -> None:
         try:
             change_tenant(
                 ChangeTenantPorts(tenants=self.stack.tenants, audit=self.stack.audit),
@@ -128,9 +128,9 @@ class _Erasure:
         except UnknownTenant:
             return
         except UnreadableRow as error:  # its requests go on: nothing of it is touched
-            its.unreadable[tenant_id] = error  # guard: tenant-erasure-unreadable-isolated
+            erased.unreadable[tenant_id] = error  # guard: tenant-erasure-unreadable-isolated
         else:
-            its.is_known = True
+            erased.is_known = True
 
     def _unlisted(self) -> Iterator[tuple[str, str]]:
         """The tenants' images that no list shows, because an earlier version accepted them and nobody has enlisted them
@@ -140,8 +140,8 @@ class _Erasure:
     def _erase_images(self, also: Iterable[tuple[str, str]] = ()) -> None:
         images, numbers = self.ports.images, itertools.count(self.images)
 
-        def act(one: tuple[str, str]) -> bool | UnreadableRow:
-            tenant_id, image_id = one
+        def act(image: tuple[str, str]) -> bool | UnreadableRow:
+            tenant_id, image_id = image
             remove_at = self.begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
             try:
                 delete_image(
@@ -158,11 +158,15 @@ class _Erasure:
 
         do_to_many(
             itertools.chain(
-                (one for one in also if one[0] in self.tenants and one[0] not in self.tenants[one[0]].unreadable),
+                (
+                    image
+                    for image in also
+                    if image[0] in self.tenants and image[0] not in self.tenants[image[0]].unreadable
+                ),
                 (
                     (tenant_id, image_id)
-                    for tenant_id, its in self.tenants.items()
-                    if tenant_id not in its.unreadable  # guard: tenant-erasure-unsuspended-spared
+                    for tenant_id, erased in self.tenants.items()
+                    if tenant_id not in erased.unreadable  # guard: tenant-erasure-unsuspended-spared
                     for image_id in image_ids(self.ports, tenant_id)
                 ),
             ),
@@ -173,13 +177,13 @@ class _Erasure:
             on_outcome=self._count,
         )
 
-    def _count(self, one: tuple[str, str], outcome: bool | UnreadableRow) -> None:
-        tenant_id, image_id = one
-        its = self.tenants[tenant_id]
+    def _count(self, image: tuple[str, str], outcome: bool | UnreadableRow) -> None:
+        tenant_id, image_id = image
+        erased = self.tenants[tenant_id]
         if isinstance(outcome, UnreadableRow):
-            its.unreadable[image_id] = outcome
+            erased.unreadable[image_id] = outcome
         else:
-            its.images += outcome
+            erased.images += outcome
             if outcome:
                 self.audited.add(image_id, "images")
         self.report.show("erasing", completed=self.images, total=None, detail=self.detail)
@@ -254,7 +258,7 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
         detail = f"{erasure.detail}, whose objects are removed until {rfc3339(erasure.objects_until)}"
         display.line(display.errors(), f"Interrupted, {detail}. For the rest:  {again}", style="yellow")
         raise typer.Exit(INTERRUPTED)
-    erased = {tenant_id: its for tenant_id, its in erasure.tenants.items() if not its.is_nothing}
+    erased = {tenant_id: of_tenant for tenant_id, of_tenant in erasure.tenants.items() if not of_tenant.is_nothing}
     left = _what_is_left(erasure, now=stack.clock())
     if erased and as_json:
         display.print_json(
@@ -262,11 +266,11 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
                 "tenants": [
                     {
                         "tenant": tenant_id,
-                        "images": its.images,
-                        **asdict(its.forgotten),
-                        "unreadable": sorted(its.unreadable),
+                        "images": of_tenant.images,
+                        **asdict(of_tenant.forgotten),
+                        "unreadable": sorted(of_tenant.unreadable),
                     }
-                    for tenant_id, its in erased.items()
+                    for tenant_id, of_tenant in erased.items()
                 ],
                 "left": {name: {"what": what, "until": until} for name, (what, until) in left.items()},
             }
@@ -278,7 +282,7 @@ def erase(stack: Stack, tenant_ids: Sequence[str], *, as_json: bool) -> None:
             f"There is nothing of {', '.join(unknown)} in {stack.name}. "
             f"To list the tenants: ./darkroom tenants ls{stack.options}"
         )
-    if any(its.unreadable for its in erased.values()):
+    if any(of_tenant.unreadable for of_tenant in erased.values()):
         raise typer.Exit(1)
 
 
@@ -319,13 +323,14 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
 
 def _report(stack: Stack, erased: Mapping[str, _Erased], left: Mapping[str, tuple[str, Any]]) -> None:
     out = display.output()
-    for tenant_id, its in erased.items():
-        of = its.forgotten
+    for tenant_id, of_tenant in erased.items():
+        of = of_tenant.forgotten
         done = (
-            f"{display.of(its.images, 'image')}, {display.of(of.keys, 'key')}, {display.of(of.webhooks, 'webhook')} "
-            f"with {display.of(of.deliveries, 'delivery', 'deliveries')} and {display.of(of.usage, 'count')} of usage"
+            f"{display.of(of_tenant.images, 'image')}, {display.of(of.keys, 'key')}, "
+            f"{display.of(of.webhooks, 'webhook')} with {display.of(of.deliveries, 'delivery', 'deliveries')} "
+            f"and {display.of(of.usage, 'count')} of usage"
         )
-        if tenant_id not in its.unreadable:
+        if tenant_id not in of_tenant.unreadable:
             display.line(out, f"Erased {tenant_id}: {done}.", style="bold")
     display.line(out, "What is left, and until when at the latest:", style="bold")
     display.table(
@@ -334,16 +339,16 @@ def _report(stack: Stack, erased: Mapping[str, _Erased], left: Mapping[str, tupl
         [(name, until, what) for name, (what, until) in left.items()],
         right=frozenset(),
     )
-    for tenant_id, its in erased.items():
-        if tenant_id in its.unreadable:
-            display.complain(_cannot_be_suspended(tenant_id, its.unreadable[tenant_id]))
+    for tenant_id, of_tenant in erased.items():
+        if tenant_id in of_tenant.unreadable:
+            display.complain(_cannot_be_suspended(tenant_id, of_tenant.unreadable[tenant_id]))
             continue
-        for image_id, error in itertools.islice(its.unreadable.items(), _SHOWN):
+        for image_id, error in itertools.islice(of_tenant.unreadable.items(), _SHOWN):
             display.complain(f"{image_id} is not erased: {error}")
-        if its.unreadable:
+        if of_tenant.unreadable:
             display.complain(
-                f"{display.of(len(its.unreadable), 'row')} of a newer version cannot be read, so {tenant_id} stays "
-                f"suspended. Repeat this with that version:  {_again(stack, [tenant_id])}"
+                f"{display.of(len(of_tenant.unreadable), 'row')} of a newer version cannot be read, "
+                f"so {tenant_id} stays suspended. Repeat this with that version:  {_again(stack, [tenant_id])}"
             )
 
 

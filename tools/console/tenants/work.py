@@ -153,15 +153,19 @@ def recount(stack: Stack, *, yes: bool) -> None:
     """`tenants recount`."""
     ports = RecountStoredPorts(images=stack.images, usage=stack.usage, audit=stack.audit)
     with stack.explained():
-        found = recount_stored(ports)
-    display.readable(found.unreadable)
+        recount = recount_stored(ports)
+    display.readable(recount.unreadable)
     out = display.output()
-    if not found.wrong:
+    if not recount.wrong:
         display.line(out, "What is counted is what is stored.", style="green")
         return
     rows = [
-        (tenant_id, *_in_words(found.counted.get(tenant_id, NOTHING)), *_in_words(found.stored.get(tenant_id, NOTHING)))
-        for tenant_id in found.wrong
+        (
+            tenant_id,
+            *_in_words(recount.counted.get(tenant_id, NOTHING)),
+            *_in_words(recount.stored.get(tenant_id, NOTHING)),
+        )
+        for tenant_id in recount.wrong
     ]
     heads = ("tenant", "counted", "images", "stored", "images")
     display.table(out, heads, rows, right=frozenset(heads[1:]))
@@ -169,7 +173,7 @@ def recount(stack: Stack, *, yes: bool) -> None:
         display.line(out, f"To correct it: ./darkroom tenants recount --yes{stack.options}")
         return
     with stack.explained():
-        left = correct_stored(ports, found)
+        left = correct_stored(ports, recount)
     if left:
         raise ApiError(f"These change too fast to be corrected now: {', '.join(left)}. Repeat it later.")
     display.line(out, "Corrected. What was uploaded or deleted meanwhile may be missing: repeat it to see.")

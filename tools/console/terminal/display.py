@@ -130,18 +130,18 @@ def age(duration_seconds: float) -> str:
     """A coarse duration for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
     # What a clock that was ahead has dated is new, not younger than nothing.
     duration_seconds = max(duration_seconds, 0)
-    minutes, whole = int(duration_seconds // 60), int(duration_seconds)
-    if whole < 60:
-        return f"{whole} s"
+    minutes, seconds = int(duration_seconds // 60), int(duration_seconds)
+    if seconds < 60:
+        return f"{seconds} s"
     if minutes < 60:
         return f"{minutes} min"
     hours = minutes // 60
     return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
-def of(count: int, one: str, many: str | None = None) -> str:
+def of(count: int, singular: str, many: str | None = None) -> str:
     """A number of things: "1 dead letter", "2,000 dead letters"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def instant(text: str) -> datetime:

@@ -29,21 +29,21 @@ def do_to_many[One, Outcome](
     def collect(*, down_to: int) -> None:
         while len(under_way) > down_to:
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                one = under_way.pop(future)
+                argument = under_way.pop(future)
                 error = future.exception()
                 if error is not None:
                     raised.append(error)
                 else:
-                    on_outcome(one, future.result())
+                    on_outcome(argument, future.result())
 
     with ThreadPoolExecutor(at_a_time) as pool:
         try:
-            for one in ones:
+            for argument in ones:
                 pace.wait()
                 if stop() or raised:
                     break
                 pace.spend()
-                under_way[pool.submit(act, one)] = one
+                under_way[pool.submit(act, argument)] = argument
                 collect(down_to=at_a_time - 1)
         finally:
             collect(down_to=0)

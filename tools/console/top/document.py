@@ -31,8 +31,8 @@ def document(
         "alarms": None if alarms is None else [_alarm(alarm, alarms, options) for alarm in alarms],
         "lanes": [_lane(observation, lane) for lane in observation.service.values()],
         "error_budget": _error_budget(observation),
-        "working": None if unfinished is None else [_working(one) for one in unfinished.working],
-        "retrying": None if unfinished is None else [_defect(one, observation) for one in unfinished.defects],
+        "working": None if unfinished is None else [_working(worker) for worker in unfinished.working],
+        "retrying": None if unfinished is None else [_defect(defect, observation) for defect in unfinished.defects],
         "looked_at": None if unfinished is None else {"images": unfinished.looked_at, "is_all": unfinished.is_all},
         "unreadable_rows": None if unfinished is None else unfinished.unreadable,
         "dead_letters": _dead_letters(observation),
@@ -108,17 +108,17 @@ def _error_budget(observation: Observation) -> dict[str, Any] | None:
     return {"fast_burn": _rounded(max(fast) or None), "slow_burn": _rounded(max(slow) or None)}
 
 
-def _working(one: Working) -> dict[str, Any]:
+def _working(worker: Working) -> dict[str, Any]:
     return {
-        "id": one.image_id,
-        "tenant": one.tenant_id,
-        "lane": one.lane,
-        "attempt": one.attempt,
-        "request_id": one.request_id,
-        "since": rfc3339(one.since),
-        "lease_until": rfc3339(one.lease_until),
-        "lease_lapsed": one.is_lost,
-        "returns_by": rfc3339(one.returns_by),
+        "id": worker.image_id,
+        "tenant": worker.tenant_id,
+        "lane": worker.lane,
+        "attempt": worker.attempt,
+        "request_id": worker.request_id,
+        "since": rfc3339(worker.since),
+        "lease_until": rfc3339(worker.lease_until),
+        "lease_lapsed": worker.is_lost,
+        "returns_by": rfc3339(worker.returns_by),
     }
 
 
@@ -142,20 +142,20 @@ def _dead_letters(observation: Observation) -> dict[str, Any] | None:
     return {
         "queues": dict(dead.depths),
         "sampled": dead.sampled,
-        "causes": [_cause(one) for one in dead.causes],
+        "causes": [_cause(cause) for cause in dead.causes],
         "coming": _counted(dead.coming),
     }
 
 
-def _cause(one: DeadLetterCause) -> dict[str, Any]:
+def _cause(cause: DeadLetterCause) -> dict[str, Any]:
     return {
-        "queue": one.queue,
-        "cause": one.cause,
-        "fingerprint": one.fingerprint,
-        "frame": None if one.frame is None else str(one.frame),
-        "message": one.message,
-        "dead_letters": one.dead_letters,
-        "first_image": one.image_id,
+        "queue": cause.queue,
+        "cause": cause.cause,
+        "fingerprint": cause.fingerprint,
+        "frame": None if cause.frame is None else str(cause.frame),
+        "message": cause.message,
+        "dead_letters": cause.dead_letters,
+        "first_image": cause.image_id,
     }
 
 
@@ -182,21 +182,21 @@ def _webhooks(observation: Observation) -> dict[str, Any] | None:
     return {
         "endpoints": _counted(webhooks.endpoints),
         "conditions": {condition.value: number for condition, number in webhooks.conditions.items()},
-        "unhealthy": [_unhealthy(one) for one in webhooks.unhealthy],
+        "unhealthy": [_unhealthy(webhook) for webhook in webhooks.unhealthy],
     }
 
 
-def _unhealthy(one: Unhealthy) -> dict[str, Any]:
-    endpoint = one.endpoint
+def _unhealthy(webhook: Unhealthy) -> dict[str, Any]:
+    endpoint = webhook.endpoint
     return {
         "id": endpoint.endpoint_id,
         "tenant": endpoint.tenant_id,
         "url": endpoint.url,
-        "condition": one.condition.value,
+        "condition": webhook.condition.value,
         "since": rfc3339(condition_since(endpoint)),
         "rests_until": rfc3339(endpoint.rests_until),
         "disabled_by": None if endpoint.disabled_by is None else endpoint.disabled_by.value,
-        "deliveries": _counted(one.deliveries),
+        "deliveries": _counted(webhook.deliveries),
     }
 
 

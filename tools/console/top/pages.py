@@ -290,16 +290,16 @@ def _budgets(view: View, width: int) -> list[Text]:
 
 def _budget_note(budgets: Mapping[str, Budget], width: int) -> list[Text]:
     """Why a budget may be spent while nothing burns: they look at different times."""
-    bad = [f"{lane} {its.bad:,} of {its.ended:,}" for lane, its in budgets.items() if its.bad]
+    bad = [f"{lane} {budget.bad:,} of {budget.ended:,}" for lane, budget in budgets.items() if budget.bad]
     if not bad:
         return []
     (short, hour), (half_hour, hours) = FAST_MINUTES, SLOW_MINUTES
-    told = (
+    sentence = (
         f"budget: bad images of {BUDGET_DAYS} days: {', '.join(bad)}; {1 - OBJECTIVE:.1%} may be. "
         f"burn: how fast it is spent now, the lower of {short} min and {hour // 60} h (fast), {half_hour} min and "
         f"{hours // 60} h (slow); - for fewer than {LEAST_BAD} bad images"
     )
-    return [Text(f"  {line}", style=_DIM) for line in textwrap.wrap(told, max(width - 2, _NARROWEST))]
+    return [Text(f"  {line}", style=_DIM) for line in textwrap.wrap(sentence, max(width - 2, _NARROWEST))]
 
 
 def _left(budget: Budget | None) -> Text:
@@ -332,7 +332,7 @@ def _retrying(view: View, width: int, rows: int) -> Section:
         section.summary = Text("unknown", style=_WARN)
         return section
     images = sum(len(defect.images) for defect in unfinished.defects)
-    lost = [one for one in unfinished.working if one.is_lost]
+    lost = [worker for worker in unfinished.working if worker.is_lost]
     failed = [f"{of(images, 'image')}, {of(len(unfinished.defects), 'defect')}"] if images else []
     parts = [*failed, *([f"worker lost: {len(lost):,}"] if lost else [])]
     if parts:
@@ -360,7 +360,7 @@ def _retrying(view: View, width: int, rows: int) -> Section:
 
 def _lost(lost: Sequence[Working], view: View) -> list[Text]:
     """Images whose worker died: they wait for the sweeper."""
-    last = max((one.returns_by for one in lost if one.returns_by is not None), default=None)
+    last = max((worker.returns_by for worker in lost if worker.returns_by is not None), default=None)
     when = "" if last is None else f", back by {datetime.fromtimestamp(last / 1000, UTC):%H:%M:%S}"
     if last is not None and last <= view.now:
         when = ", the sweeper is late for them"
@@ -377,11 +377,11 @@ def _dead_letters(view: View, width: int, rows: int) -> Section:
     if dead is None:
         section.summary = Text("unknown", style=_WARN)
         return section
-    told = [f"{printable(queue)} {depth:,}" for queue, depth in dead.depths.items() if depth]
+    depths = [f"{printable(queue)} {depth:,}" for queue, depth in dead.depths.items() if depth]
     if dead.coming.number:  # given up, and the sweeper has not come by yet
-        told.append(f"{_words(dead.coming)} coming within a minute")
-    if told:
-        section.summary = Text(f"{dead.number:,}: {', '.join(told)}", style=_BAD)
+        depths.append(f"{_words(dead.coming)} coming within a minute")
+    if depths:
+        section.summary = Text(f"{dead.number:,}: {', '.join(depths)}", style=_BAD)
         section.command = f"./darkroom dlq ls{view.options}"
     shown = max(1, rows // 2)
     for cause in dead.causes[:shown]:
@@ -404,8 +404,8 @@ def _functions(view: View, width: int, rows: int) -> Section | None:
     unread = _unread(view, "function_errors")
     if errors == {} and not unread:
         return None
-    told = ", ".join(f"{printable(name)} {number:,}" for name, number in (errors or {}).items())
-    summary = f"errors in {ERROR_MINUTES} min: {told or 'none'}"
+    counts = ", ".join(f"{printable(name)} {number:,}" for name, number in (errors or {}).items())
+    summary = f"errors in {ERROR_MINUTES} min: {counts or 'none'}"
     return Section(name="FUNCTIONS", summary=Text("unknown" if errors is None else summary, style=_WARN), lines=unread)
 
 
@@ -415,7 +415,7 @@ def _workers(view: View, width: int, rows: int) -> Section:
     if unfinished is None:
         return section
     service = view.observation.service
-    busy = {name: sum(one.lane == name for one in unfinished.working) for name in service}
+    busy = {name: sum(worker.lane == name for worker in unfinished.working) for name in service}
     lanes = ", ".join(f"{name} {busy[name]} of {lane.concurrency}" for name, lane in service.items())
     section.summary = Text(f"busy: {lanes}{_of_the_longest(unfinished) if unfinished.working else ''}")
     table = _Table(
@@ -424,26 +424,26 @@ def _workers(view: View, width: int, rows: int) -> Section:
         dispensable=("tenant",),
         shortened="request",
     )
-    for one in unfinished.working[:rows]:
-        left = None if one.lease_until is None else (one.lease_until - view.now) / 1000
-        lapsed = one.is_lost or (left is not None and left < 0)
+    for worker in unfinished.working[:rows]:
+        left = None if worker.lease_until is None else (worker.lease_until - view.now) / 1000
+        lapsed = worker.is_lost or (left is not None and left < 0)
         table.add(
-            Text(one.image_id),
-            Text(printable(one.lane)),
-            Text(f"{one.attempt}/{MAX_ATTEMPTS}"),
-            _unknown() if one.since is None else Text(age((view.now - one.since) / 1000)),
+            Text(worker.image_id),
+            Text(printable(worker.lane)),
+            Text(f"{worker.attempt}/{MAX_ATTEMPTS}"),
+            _unknown() if worker.since is None else Text(age((view.now - worker.since) / 1000)),
             Text("lapsed" if lapsed else "-" if left is None else age(left), style=_WARN if lapsed else ""),
-            Text(printable(one.request_id or "-"), style=_DIM),
-            Text(printable(one.tenant_id)),
+            Text(printable(worker.request_id or "-"), style=_DIM),
+            Text(printable(worker.tenant_id)),
         )
     if unfinished.working:
         section.lines += table.lines(width)
     section.lines += _rest(len(unfinished.working) - rows)
     if unfinished.unreadable:
-        told = (
+        sentence = (
             f"  {of(unfinished.unreadable, 'row')} of a newer version cannot be read: ./darkroom doctor{view.options}"
         )
-        section.lines.append(Text(told, style=_WARN))
+        section.lines.append(Text(sentence, style=_WARN))
     return section
 
 
@@ -460,12 +460,12 @@ def _scheduled(view: View, width: int, rows: int) -> Section:
         section.lines.append(Text(within))
     if unfinished is not None and unfinished.overdue.images:
         late = unfinished.overdue
-        told = f"  {late.images:,} due and not begun, the latest for {age(late.latest_seconds)}"
-        section.lines.append(Text(told, style=_WARN if late.latest_seconds > 60 else ""))
+        sentence = f"  {late.images:,} due and not begun, the latest for {age(late.latest_seconds)}"
+        section.lines.append(Text(sentence, style=_WARN if late.latest_seconds > 60 else ""))
     if measured is not None and measured.release_lateness_seconds is not None:
         lateness = measured.release_lateness_seconds
-        told = f"  in the last hour they reached their lanes at most {age(lateness)} late"
-        section.lines.append(Text(told, style=_WARN if lateness > 60 else ""))
+        sentence = f"  in the last hour they reached their lanes at most {age(lateness)} late"
+        section.lines.append(Text(sentence, style=_WARN if lateness > 60 else ""))
     return section
 
 
@@ -481,8 +481,8 @@ def _webhooks(view: View, width: int, rows: int) -> Section:
         section.summary = Text("none")
         return section
     section.summary = Text(f"{_words(webhooks.endpoints)}: ")
-    told = [(condition, number) for condition, number in webhooks.conditions.items() if number]
-    for place, (condition, number) in enumerate(told):
+    conditions = [(condition, number) for condition, number in webhooks.conditions.items() if number]
+    for place, (condition, number) in enumerate(conditions):
         section.summary.append(", " if place else "")
         section.summary.append(f"{number:,} {condition}", style=_CONDITIONS[condition] or _GOOD)
     table = _Table(
@@ -490,15 +490,15 @@ def _webhooks(view: View, width: int, rows: int) -> Section:
         left={"webhook", "state", "tenant", "host"},
         dispensable=("host", "tenant"),
     )
-    for one in webhooks.unhealthy[:rows]:
-        since = condition_since(one.endpoint)
+    for webhook in webhooks.unhealthy[:rows]:
+        since = condition_since(webhook.endpoint)
         table.add(
-            Text(one.endpoint.endpoint_id),
-            Text(one.condition, style=_CONDITIONS[one.condition]),
+            Text(webhook.endpoint.endpoint_id),
+            Text(webhook.condition, style=_CONDITIONS[webhook.condition]),
             _unknown() if since is None else Text(_since(since, view.now)),
-            _counted(one.deliveries),
-            Text(printable(one.endpoint.tenant_id)),
-            Text(printable(urlsplit(one.endpoint.url).hostname or ""), style=_DIM),
+            _counted(webhook.deliveries),
+            Text(printable(webhook.endpoint.tenant_id)),
+            Text(printable(urlsplit(webhook.endpoint.url).hostname or ""), style=_DIM),
         )
     if webhooks.unhealthy:
         section.lines += table.lines(width)
@@ -525,7 +525,7 @@ def _sweeper(view: View, width: int, rows: int) -> Section | None:
     if not late and view.observation.sweeper.problem is None:
         return None
     section = Section(name="SWEEPER", summary=Text("unknown" if late is None else "is late: ", style=_WARN))
-    worst_first = sorted((late or {}).items(), key=lambda one: -one[1] / BEHIND_SECONDS[one[0]])
+    worst_first = sorted((late or {}).items(), key=lambda item: -item[1] / BEHIND_SECONDS[item[0]])
     section.summary.append(", ".join(f"{kind} {age(seconds)}" for kind, seconds in worst_first))
     section.lines += _unread(view, "sweeper")
     return section
@@ -564,8 +564,8 @@ def _of_the_longest(unfinished: Unfinished) -> str:
 def _placed(text: Text, frame: StackFrame | None, width: int, *more: str) -> Text:
     """The text with the line's path in a checkout behind it, if there is room, and otherwise with its number alone."""
     short = [] if frame is None else [f"line {frame.line}"]
-    whole = [] if frame is None else [printable(f"{frame.path(WORKER)}:{frame.line}")]
-    where = ", ".join([*whole, *more])
+    place = [] if frame is None else [printable(f"{frame.path(WORKER)}:{frame.line}")]
+    where = ", ".join([*place, *more])
     if text.cell_len + 2 + cell_len(where) > width:
         where = ", ".join([*short, *more])
     return Text.assemble(text, (f"  {where}", _DIM)) if where else text

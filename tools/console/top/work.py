@@ -67,8 +67,8 @@ def show_once(stack: Stack, *, as_json: bool) -> None:
     observation = observe_stack(ports_of(stack))
     problems = problems_of(stack, observation)
     if as_json:
-        told = document(observation, problems, stack=stack.name, region=stack.region, options=stack.options)
-        display.print_json(told)
+        shown = document(observation, problems, stack=stack.name, region=stack.region, options=stack.options)
+        display.print_json(shown)
     else:
         out = display.output()
         page = _Page(stack, observation, problems)

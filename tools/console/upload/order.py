@@ -43,12 +43,12 @@ class UploadOrder:
     @property
     def fields(self) -> dict[str, Any]:
         """The same as fields of a JSON document."""
-        found: dict[str, Any] = dict(self.parameters)
+        parameters: dict[str, Any] = dict(self.parameters)
         if self.variants is not None:
-            found["variants"] = self.variants.split(",")
+            parameters["variants"] = self.variants.split(",")
         if self.recipe is not None:
-            found["recipe"] = json.loads(self.recipe)
-        return found
+            parameters["recipe"] = json.loads(self.recipe)
+        return parameters
 
     @property
     def words(self) -> str:

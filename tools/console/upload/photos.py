@@ -35,18 +35,18 @@ def files_named(arguments: Iterable[str]) -> list[Photo]:
         elif path.is_file():
             files.append(path)
         elif path.is_dir():
-            found = sorted(_images_in(path))
-            files += found
-            if not found:
+            images = sorted(_images_in(path))
+            files += images
+            if not images:
                 problems.append(f"{argument}: no image in this folder (looked for {', '.join(IMAGE_SUFFIXES)})")
         elif os.path.lexists(path):
             problems.append(f"{argument}: not a regular file")
         elif glob.has_magic(argument):
             # Path.glob takes no absolute pattern.
             matches = [Path(match) for match in sorted(glob.glob(argument, recursive=True))]  # noqa: PTH207
-            found = [match for match in matches if match.is_file()]
-            files += found
-            if not found:
+            images = [match for match in matches if match.is_file()]
+            files += images
+            if not images:
                 problems.append(f"{argument}: no file matches this pattern")
         else:
             problems.append(f"{argument}: there is no such file")

@@ -23,20 +23,20 @@ def show(stack: Stack, *, since: str | None, until: str | None, tenant: str | No
         raise typer.BadParameter(f"{first} is after {last}.", param_hint="--since")
     with stack.explained():
         usage = stack.usage
-        found = display.readable(
+        days_read = display.readable(
             usage.days(since=first, until=last) if tenant is None else usage.days_of(tenant, since=first, until=last)
         )
-    days = sorted(found, key=lambda one: (one.day, one.tenant_id))
+    days = sorted(days_read, key=lambda day: (day.day, day.tenant_id))
     if as_json:
-        display.print_json([{"day": one.day, "tenant": one.tenant_id, **asdict(one.usage)} for one in days])
+        display.print_json([{"day": day.day, "tenant": day.tenant_id, **asdict(day.usage)} for day in days])
         return
     out = display.output()
     if not days:
         display.line(out, f"Nothing was used from {first} to {last}.")
         return
-    rows = [(one.day, one.tenant_id, *_figures(one.usage)) for one in days]
+    rows = [(day.day, day.tenant_id, *_figures(day.usage)) for day in days]
     if len(rows) > 1:
-        rows.append(("", "all", *_figures(sum((one.usage for one in days), Usage()))))
+        rows.append(("", "all", *_figures(sum((day.usage for day in days), Usage()))))
     display.table(out, _HEADS, rows, right=frozenset(_HEADS[2:]))
 
 

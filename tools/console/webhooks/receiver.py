@@ -63,4 +63,4 @@ def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
     content = f"{given.get(ID_HEADER)}.{timestamp}.".encode() + body
     digest = hmac.digest(base64.b64decode(secret.removeprefix("whsec_")), content, "sha256")
     expected = f"v1,{base64.b64encode(digest).decode()}"
-    return any(hmac.compare_digest(expected, one) for one in given.get(SIGNATURE_HEADER, "").split())
+    return any(hmac.compare_digest(expected, signature) for signature in given.get(SIGNATURE_HEADER, "").split())

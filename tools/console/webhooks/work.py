@@ -154,8 +154,10 @@ def remove(target: ApiTarget, webhook_id: str, *, yes: bool) -> None:
         webhooks = WebhooksClient(api)
         if yes:  # guard: console-webhook-removal-consent
             webhooks.delete(webhook_id)
-            told = f"{webhook_id} is deleted: nothing is sent to it any more, but what is on its way at this moment."
+            sentence = (
+                f"{webhook_id} is deleted: nothing is sent to it any more, but what is on its way at this moment."
+            )
         else:
             url = display.printable(webhooks.get(webhook_id)["url"])
-            told = f"{webhook_id} ({url}) would be deleted, and what waits for it never sent. Add --yes to do it."
-    display.line(display.output(), told)
+            sentence = f"{webhook_id} ({url}) would be deleted, and what waits for it never sent. Add --yes to do it."
+    display.line(display.output(), sentence)
