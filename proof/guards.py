@@ -39,7 +39,7 @@ from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_gu
 from repository.report import ROOT, Goal, write_report
 
 GUARDS = Path("tests/guards.toml")
-_CODE = ("functions", "layers", "tools", "statemachines", "template.yaml")
+_CODE = ("functions", "layers", "tools", "local_aws", "statemachines", "template.yaml")
 
 _FORK_SERVER = Path(__file__).with_name("fork_server.py")
 _VENVS = Path(".darkroom/venvs")
@@ -104,7 +104,7 @@ def read_guards(root: Path = ROOT) -> list[Guard]:
                 raise ValueError(f"{name} guards a line of {lines[name][0]} and one of {file.relative_to(root)}")
             lines[name] = file.relative_to(root), line
     tests: dict[str, list[str]] = {name: [] for name in lines}
-    for file in _files(root, ["tests"], ".py"):
+    for file in _files(root, ["tests", "local_aws/tests"], ".py"):
         for test, names in _marked(file, str(file.relative_to(root))):
             for name in names:
                 if name not in tests:

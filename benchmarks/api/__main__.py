@@ -33,8 +33,8 @@ from benchmarks.earlier import environment_of, tree_of
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.stage import stack_of
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
-from embedded_aws import environment
-from embedded_aws.paths import State
+from local_aws import environment
+from local_aws.paths import State
 from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
 

@@ -40,11 +40,11 @@ from checks.initialise_functions import (
     initialise,
     unpacked_layers,
 )
-from embedded_aws.build import build as whole_build
-from embedded_aws.paths import FUNCTION_PYTHON, State
-from embedded_aws.processes import Interrupts
+from local_aws.build import build as whole_build
+from local_aws.paths import FUNCTION_PYTHON, State
+from local_aws.processes import Interrupts
+from local_aws.stacks.clients import of_account
 from repository.report import ROOT, Goal, write_report
-from stacks.clients import of_account
 
 STATE = ROOT / "build" / "bench-cold"
 

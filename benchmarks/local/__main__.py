@@ -29,8 +29,8 @@ from benchmarks.earlier import environment_of, tree_of
 from benchmarks.forms import FOLDER, IS_SHORT, by_form
 from benchmarks.local.client import Client, rate
 from benchmarks.stage import stack_of, unlimited_key
-from embedded_aws.paths import State
-from embedded_aws.stack import supervisor
+from local_aws.paths import State
+from local_aws.stack import supervisor
 from proof.running.serving import serving
 from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedded_aws import clock
+from local_aws import clock
 from proof.chaos.plan import Strike
 from proof.fakes.rows import begun_work
 from proof.running.conditions import (
@@ -32,7 +32,7 @@ from proof.running.stack import Stack
 STRUCK = (ACCEPTOR, UPLOAD_ACCEPTOR, FETCHER, TRANSCODER, HOLDER, RELEASER, SWEEPER)
 """The functions whose processes die."""
 
-_EMULATOR = b"embedded_aws.server"
+_EMULATOR = b"local_aws.server"
 
 
 class Clock:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedded_aws import event_patterns
+from local_aws import event_patterns
 from repository.expand_template import raw_template, resources, with_parameters
 from repository.report import ROOT
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedded_aws.paths import State
+from local_aws.paths import State
 from proof.running.conditions import Conditions, Pace, conditions
 from proof.running.load import Answer, Photo, marked_photo, photos, upload
 from proof.running.outcome import Evidence, Outcome, Prints, outcome_of, prints_of, settle

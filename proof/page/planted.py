@@ -28,10 +28,10 @@ from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, Deliver
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.operator.tenants.add_tenant import AddTenantPorts, add_tenant
 from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from local_aws.stacks.running import LocalStack
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import encoded
 from repository.report import ROOT
-from stacks.running import LocalStack
 
 THUMBNAIL = (256, 192)
 """The width and height of every planted thumbnail."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from embedded_aws.processes import Child
+from local_aws.processes import Child
+from local_aws.stacks.record import record_file
 from proof.running.stack import Stack
 from repository.report import ROOT
-from stacks.record import record_file
 
 _START_SECONDS = 600
 _STOP_SECONDS = 20

@@ -16,8 +16,8 @@ from darkroom.aws.images.images_table import from_item
 from darkroom.aws.kernel.secrets import StoredSecret
 from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.images.image import Image
+from local_aws.stacks.running import LocalStack
 from repository.report import ROOT
-from stacks.running import LocalStack
 
 LANE = "slow"
 """The lane that every upload uses."""

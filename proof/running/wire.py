@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedded_aws.gate import relayed
-from embedded_aws.processes import Child
+from local_aws.gate import relayed
+from local_aws.processes import Child
 from repository.report import ROOT
 
 _START_SECONDS = 30

@@ -1,7 +1,7 @@
 """The ports of dead letters, fake and adapter by one suite; how a stack's queues are found; the archiver's handler.
 
 moto has no move tasks. The SDK's events answer their three calls here, after its validation, and move moto's messages;
-tests/emulator/test_shims_queues.py expects the same of the embedded stack.
+local_aws/tests/test_shims_queues.py expects the same of the embedded stack.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from console.drill.pages import Silence
 from console.drill.switches import DRILL_POLICY, KINDS, Setting, Value, plan, put_back, throw
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.ports.kernel import UnreadableRow
-from stacks.running import RunningStack
+from local_aws.stacks.running import RunningStack
 from tests.contract.conftest import REGION, Aws
 
 NOTE = OpenDrill(

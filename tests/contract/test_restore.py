@@ -43,7 +43,7 @@ from darkroom.domain.webhooks.row_events import event_of
 from darkroom.operator.kernel.audit_trail import Trail
 from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.wiring.events.publish_events import read_changes
-from embedded_aws.event_patterns import passes
+from local_aws.event_patterns import passes
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.rows import accepted_image

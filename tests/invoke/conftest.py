@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded_aws import docker_engine as engine
-from embedded_aws.docker_engine import NoDockerEngine
+from local_aws import docker_engine as engine
+from local_aws.docker_engine import NoDockerEngine
 from tests.invoke.deployed_stack import DeployedStack
 from tests.local.local_stack import shared_stack
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import stacks.running
+import local_aws.stacks.running
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
@@ -37,7 +37,7 @@ def document_in(printed: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalStack(stacks.running.LocalStack):
+class LocalStack(local_aws.stacks.running.LocalStack):
     """A stack of a checkout, with its own state folder; the same checkout may run others at the same time."""
 
     checkout: Path = REPOSITORY
@@ -175,7 +175,7 @@ def _downloaded(state: Path) -> str | None:
 
 def copy_of_the_checkout(folder: Path) -> Path:
     """The files that a stack is made from, free to edit; the environments are the checkout's own."""
-    for name in ("events", "functions", "layers", "requirements", "statemachines", "tools"):
+    for name in ("events", "functions", "layers", "requirements", "statemachines", "tools", "local_aws"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (REPOSITORY / name for name in ("darkroom", "template.yaml")):
         shutil.copy(file, folder / file.name)

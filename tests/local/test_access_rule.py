@@ -7,10 +7,10 @@ from uuid import uuid4
 import botocore.exceptions
 import pytest
 
+from local_aws.tests.emulator_server import EmulatorServer
 from repository.expand_template import raw_template
-from tests.emulator.emulator_server import EmulatorServer
 
-pytest_plugins = ("tests.emulator.emulator_fixtures",)
+pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
 
 def deploy(emulator: EmulatorServer, environment: str, access: str, **further: str) -> None:

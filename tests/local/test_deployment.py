@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from darkroom.domain.tenants.api_keys import key_id_of
-from stacks.clients import isolated_clients, of_account
-from stacks.record import ACCESS_KEY_ID
-from tests.emulator.emulator_server import EmulatorServer
+from local_aws.stacks.clients import isolated_clients, of_account
+from local_aws.stacks.record import ACCESS_KEY_ID
+from local_aws.tests.emulator_server import EmulatorServer
 from tests.local.local_stack import REPOSITORY
 from tests.unit.test_documents import DOCS, code
 
-pytest_plugins = ("tests.emulator.emulator_fixtures",)
+pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
 X86_64, ARM64 = 62, 183
 """Processors as ELF names them (`e_machine`)."""

@@ -27,10 +27,10 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.domain.images.image import Image, Variant
 from darkroom.ports.images import OriginalMissing
+from local_aws.stacks.clients import isolated_clients, of_account, of_role
+from local_aws.tests.emulator_server import in_plain_http
 from proof.fakes.pictures import jpeg
 from repository.expand_template import resources
-from stacks.clients import isolated_clients, of_account, of_role
-from tests.emulator.emulator_server import in_plain_http
 from tests.erasure import found, marks_of, unlike_any_other
 from tests.local.local_stack import LocalStack, wait_until
 from tests.unit.test_template import DELETERS, LOG_DELIVERIES

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from embedded_aws.layers import deployed_template
+from local_aws.layers import deployed_template
 from repository.expand_template import raw_template
 from tests.local.local_stack import LocalStack
 

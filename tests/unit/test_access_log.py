@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embedded_aws.access_log import current, line, note, note_all
+from local_aws.access_log import current, line, note, note_all
 from repository.expand_template import access_log as format_of
 
 REQUEST = {

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from embedded_aws import build as module
-from embedded_aws import paths
-from embedded_aws.failures import CommandFailed
-from embedded_aws.paths import State
-from embedded_aws.processes import Interrupts
+from local_aws import build as module
+from local_aws import paths
+from local_aws.failures import CommandFailed
+from local_aws.paths import State
+from local_aws.processes import Interrupts
 from repository.report import ROOT
 
 DEPLOYED = {"CoreLayer": "s3://deployments/core"}

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from embedded_aws.concurrency import Bounds, Pool, bounds_of, pauses, share
+from local_aws.concurrency import Bounds, Pool, bounds_of, pauses, share
 
 GIB = 1024**3
 

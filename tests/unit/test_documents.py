@@ -152,12 +152,13 @@ def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -
     tests_of = {guard.name: guard.tests for guard in read_guards()}
     for promise, held_by, proved_by in rows[1:]:
         commands, folder = set(), ROOT
-        for name in re.findall(r"`((?:tests/)?\w[\w/]*(?:/|\.py|\.toml))`", held_by):
-            path = ROOT / name if name.startswith("tests/") else folder / name
+        for name in re.findall(r"`((?:tests/|local_aws/)?\w[\w/]*(?:/|\.py|\.toml))`", held_by):
+            path = ROOT / name if name.startswith(("tests/", "local_aws/")) else folder / name
             assert path.exists(), name
             folder = path.parent
             files = list(path.glob("*.py")) if path.is_dir() else [path]
-            tier = path.relative_to(ROOT / "tests").parts[0]
+            of_the_emulator = path.is_relative_to(ROOT / "local_aws" / "tests")
+            tier = "emulator" if of_the_emulator else path.relative_to(ROOT / "tests").parts[0]
             commands.add("`make test`" if tier in quick else "`make test-all`")
             if any(re.search(r"^(@|.*marks=)pytest\.mark\.long", file.read_text(), re.MULTILINE) for file in files):
                 commands.add("`make test-all`")

@@ -43,7 +43,7 @@ from darkroom.domain.images.transitions import (
 )
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.row_events import event_of, events_of
-from embedded_aws.event_patterns import passes
+from local_aws.event_patterns import passes
 from proof.fakes import FakeImages
 from proof.fakes.rows import accepted_image, lease
 from repository.expand_template import resources

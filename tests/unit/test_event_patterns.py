@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedded_aws.event_patterns import matches
+from local_aws.event_patterns import matches
 
 EVENT: dict[str, Any] = {
     "eventName": "MODIFY",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embedded_aws.filter_patterns import InvalidPattern, compile_pattern, number
+from local_aws.filter_patterns import InvalidPattern, compile_pattern, number
 
 # The events and most patterns of https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 TRAIL = """{"eventType": "UpdateTrail", "sourceIPAddress": "111.111.111.111", "arrayKey": ["value", "another value"],

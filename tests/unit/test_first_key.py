@@ -7,9 +7,9 @@ import pytest
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import DEFAULT_TENANT
 from darkroom.domain.tenants.api_keys import ApiKey, key_id_of
-from embedded_aws.failures import ApiSilent
-from embedded_aws.first_key import first_key
-from embedded_aws.processes import Interrupts
+from local_aws.failures import ApiSilent
+from local_aws.first_key import first_key
+from local_aws.processes import Interrupts
 from proof.fakes.tenants import FakeTenants
 
 

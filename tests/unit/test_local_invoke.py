@@ -2,7 +2,7 @@
 
 import pytest
 
-from embedded_aws.local_invoke import Answer, logical_id, read_answer
+from local_aws.local_invoke import Answer, logical_id, read_answer
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from embedded_aws.logs_insights.query import compile_query
-from embedded_aws.logs_insights.rows import event_row
-from embedded_aws.logs_insights.scanner import MalformedQuery
-from embedded_aws.logs_insights.values import sort_key
+from local_aws.logs_insights.query import compile_query
+from local_aws.logs_insights.rows import event_row
+from local_aws.logs_insights.scanner import MalformedQuery
+from local_aws.logs_insights.values import sort_key
 
 NOON = 1_795_348_800_000  # 2026-11-22 12:00 UTC
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embedded_aws.stream_batches import (
+from local_aws.stream_batches import (
     RETRIES_EXHAUSTED,
     Batch,
     Outcome,

@@ -27,7 +27,7 @@ from darkroom.domain.webhooks.endpoint import (
     wake,
 )
 from darkroom.domain.webhooks.row_events import event_of, events_of
-from embedded_aws.event_patterns import passes
+from local_aws.event_patterns import passes
 from proof.fakes.webhooks import FakeEndpoints
 from repository.expand_template import resources
 

@@ -28,13 +28,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedded_aws import paths, stack
-from embedded_aws.build import build
-from embedded_aws.environment import NOWHERE, write_aws_config
-from embedded_aws.failures import CommandFailed
-from embedded_aws.lambda_base_image import host_architecture
-from embedded_aws.paths import State
-from embedded_aws.processes import Interrupts, tail
+from local_aws import paths, stack
+from local_aws.build import build
+from local_aws.environment import NOWHERE, write_aws_config
+from local_aws.failures import CommandFailed
+from local_aws.lambda_base_image import host_architecture
+from local_aws.paths import State
+from local_aws.processes import Interrupts, tail
 from repository.expand_template import is_optional, without_loops
 
 _INIT_TIMEOUT_SECONDS = 60

@@ -31,7 +31,7 @@ from typing import IO, Any
 from browser import installed as browser_installed
 from browser.installed import NoChromium
 from checks.idle_machine import why_not_idle
-from embedded_aws import docker_engine
+from local_aws import docker_engine
 from repository.report import REPORTS, ROOT, Goal, write_report
 
 PASSED = ROOT / "build" / "passed"
@@ -55,7 +55,8 @@ class SuiteTier:
 
     `budget_seconds` is how long it should take on two idle cores, in its long form `long_seconds`. A tier with `inputs`
     is skipped while they are the same as when it last passed, except in CI. A tier that mostly waits can run `beside`
-    others, which follow each other; its output is then shown after the end of the last.
+    others, which follow each other; its output is then shown after the end of the last. Its tests are in
+    `tests/<name>`, or in a `folder` with settings of its own, which knows no long form.
     """
 
     name: str
@@ -68,6 +69,7 @@ class SuiteTier:
     distribution: tuple[str, ...] = ("load",)
     beside: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    folder: str = ""
     command: tuple[str, ...] = ()
 
     def budget(self, form: TierForm) -> int:
@@ -106,10 +108,10 @@ TIERS = (
         name="emulator",
         budget_seconds=140,
         workers=3,
+        folder="local_aws/tests",
         inputs=(
-            *("tools/embedded_aws", "tests/emulator", "tests/local/local_stack.py", "tests/conftest.py"),
-            *("tools/setup", ".python-version", "requirements/dev.txt", "requirements/emulator.txt"),
-            "requirements/runtime.txt",
+            *("local_aws", "tools/setup", ".python-version", "requirements/dev.txt"),
+            *("requirements/emulator.txt", "requirements/runtime.txt"),
         ),
     ),
     SuiteTier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("local",)),
@@ -274,7 +276,7 @@ def command_of(tier: SuiteTier, form: TierForm, report: Path, temporary: Path) -
         return [*tier.command, f"--junit-xml={report}"]
     command = [
         "pytest",
-        f"tests/{tier.name}",
+        tier.folder or f"tests/{tier.name}",
         "-q",
         f"--junit-xml={report}",
         f"--basetemp={temporary}",
@@ -282,7 +284,7 @@ def command_of(tier: SuiteTier, form: TierForm, report: Path, temporary: Path) -
     ]
     if tier.workers:
         command += [f"--numprocesses={tier.workers}", "--dist", *tier.distribution]
-    if form is not TierForm.SHORT:
+    if form is not TierForm.SHORT and not tier.folder:
         command.append("--long")
     if form is TierForm.LONG_ONLY and tier.is_quick:
         command.append("-mlong")

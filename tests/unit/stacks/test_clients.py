@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.clients import isolated_clients, of_account, of_role
+from local_aws.stacks.clients import isolated_clients, of_account, of_role
 
 
 def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configuration(

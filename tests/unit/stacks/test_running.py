@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder, write_record
-from stacks.running import LocalStack, NoSuchResource, RunningStack
+from local_aws.stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder, write_record
+from local_aws.stacks.running import LocalStack, NoSuchResource, RunningStack
 
 
 def record(port: int = 1) -> StackRecord:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from darkroom.domain.kernel.instants import Milliseconds
-from stacks.running import RunningStack
+from local_aws.stacks.running import RunningStack
 
 _TYPES: Any = ["MetricAlarm", "CompositeAlarm"]
 _ALARM, _OK = "ALARM", "OK"

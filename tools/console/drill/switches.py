@@ -17,7 +17,7 @@ from darkroom.domain.images.image import Source
 from darkroom.domain.images.transitions import accept
 from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.recipes.presets import PRESETS
-from stacks.running import RunningStack
+from local_aws.stacks.running import RunningStack
 
 type Value = bool | int | float | str | list[str] | None
 """The position of a switch, as JSON can hold it."""

@@ -17,7 +17,7 @@ from darkroom.domain.operator.observation import Alarm, causes_of, incident_firs
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
-    from stacks.running import RunningStack
+    from local_aws.stacks.running import RunningStack
 
 _SECONDS_BETWEEN_LOOKS = 2.0
 _LOOKS_AT_SWEEPER, _SECONDS_FOR_SWEEPER = 40, 0.5

@@ -10,10 +10,10 @@ import typer
 
 from console.local import pages
 from console.terminal import display
-from embedded_aws import paths
-from embedded_aws.paths import State
-from embedded_aws.processes import Interrupted, Interrupts
-from embedded_aws.stack import deploying
+from local_aws import paths
+from local_aws.paths import State
+from local_aws.processes import Interrupted, Interrupts
+from local_aws.stack import deploying
 
 EPILOG = """[bold]Examples[/bold]
 
@@ -46,8 +46,8 @@ def command(
     the functions. Nothing is deployed.
     """
     # Imported here because they import boto3, which other commands should not wait for.
-    from embedded_aws.build import build_for_aws, configured_parameters, environments_of_aws  # noqa: PLC0415
-    from embedded_aws.supervisor import make_environments  # noqa: PLC0415
+    from local_aws.build import build_for_aws, configured_parameters, environments_of_aws  # noqa: PLC0415
+    from local_aws.supervisor import make_environments  # noqa: PLC0415
 
     if environment not in (known := environments_of_aws()):
         raise typer.BadParameter(

@@ -19,11 +19,11 @@ from console.local.develop import develop_photo, print_curl_lines
 from console.terminal import display
 from console.terminal.browser import open_in_browser
 from console.terminal.durations import seconds_of
-from embedded_aws import clock, environment, template_parameters
-from embedded_aws.paths import State
-from embedded_aws.processes import Child, Interrupted, Interrupts
-from embedded_aws.stack import stop
-from stacks.record import StackRecord
+from local_aws import clock, environment, template_parameters
+from local_aws.paths import State
+from local_aws.processes import Child, Interrupted, Interrupts
+from local_aws.stack import stop
+from local_aws.stacks.record import StackRecord
 
 # boto3, which the supervisor and the logs need, is imported inside the commands: others should not wait for it.
 
@@ -175,7 +175,7 @@ def _run(
     out, state, steps = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     well, serving = True, False
     with Interrupts() as interrupts:
-        from embedded_aws.supervisor import local_stack  # noqa: PLC0415
+        from local_aws.supervisor import local_stack  # noqa: PLC0415
 
         environment.enter(state)
         try:
@@ -215,9 +215,9 @@ def _run(
 def _serve(out: Console, stack: StackRecord, emulator: Child, interrupts: Interrupts) -> None:
     """Serves until Ctrl-C, and tells of each alarm that fires or clears."""
     from console.local.alarms import ActiveAlarms, sweep_once  # noqa: PLC0415
-    from embedded_aws.logs import IMPATIENT  # noqa: PLC0415
-    from embedded_aws.supervisor import serve  # noqa: PLC0415
-    from stacks.running import recorded_stack  # noqa: PLC0415
+    from local_aws.logs import IMPATIENT  # noqa: PLC0415
+    from local_aws.stacks.running import recorded_stack  # noqa: PLC0415
+    from local_aws.supervisor import serve  # noqa: PLC0415
 
     running_stack = recorded_stack(stack, config=IMPATIENT)
     sweep_once(running_stack)
@@ -244,7 +244,7 @@ def deploy(*, settings: _Set = None) -> None:
     with _as_option():
         parameters = template_parameters.read(settings or ())
     with Interrupts() as interrupts:
-        from embedded_aws.supervisor import redeploy  # noqa: PLC0415
+        from local_aws.supervisor import redeploy  # noqa: PLC0415
 
         environment.enter(state)
         try:
@@ -324,7 +324,7 @@ def warp(
     """
     out, state = display.output(), State.current()
     with Interrupts() as interrupts, pages.failures_explained(state):
-        from embedded_aws.warp import now, warp  # noqa: PLC0415
+        from local_aws.warp import now, warp  # noqa: PLC0415
 
         seconds = seconds_of(duration)
         moment = now(state) if seconds is None else warp(state, round(seconds), pause=interrupts.pause)

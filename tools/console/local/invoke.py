@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from console.terminal import display
-from embedded_aws import docker_engine, environment
-from embedded_aws.docker_engine import NoDockerEngine
-from embedded_aws.failures import NotRunning
-from embedded_aws.lambda_base_image import ImageNotBuilt
-from embedded_aws.paths import State
+from local_aws import docker_engine, environment
+from local_aws.docker_engine import NoDockerEngine
+from local_aws.failures import NotRunning
+from local_aws.lambda_base_image import ImageNotBuilt
+from local_aws.paths import State
 
 _EVENTS = Path(__file__).resolve().parents[3] / "events"
 
@@ -46,8 +46,8 @@ def invoke(
       ./darkroom local invoke read_image --event my-event.json
     """
     # Imported here because they import boto3, which other commands of `darkroom` should not wait for.
-    from embedded_aws import local_invoke  # noqa: PLC0415
-    from embedded_aws.logs import folder_name  # noqa: PLC0415
+    from local_aws import local_invoke  # noqa: PLC0415
+    from local_aws.logs import folder_name  # noqa: PLC0415
 
     known = sorted(file.stem for file in _EVENTS.glob("*.json"))
     if function is None or folder_name(function) not in known:

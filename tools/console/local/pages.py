@@ -17,11 +17,11 @@ from rich.text import Text
 
 from console.terminal import display
 from darkroom.operations.page import serve_page
-from embedded_aws import environment
-from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
-from embedded_aws.paths import State
-from embedded_aws.processes import tail
-from stacks.record import StackRecord
+from local_aws import environment
+from local_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
+from local_aws.paths import State
+from local_aws.processes import tail
+from local_aws.stacks.record import StackRecord
 
 _TAIL_LINES = 20
 _ADVICE = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from console.api.client import ApiError
-from embedded_aws import clock, paths
-from embedded_aws.failures import ClockFixed, NotRunning
-from embedded_aws.paths import State
-from embedded_aws.warp import warp
+from local_aws import clock, paths
+from local_aws.failures import ClockFixed, NotRunning
+from local_aws.paths import State
+from local_aws.warp import warp
 
 
 def can_be_moved() -> bool:

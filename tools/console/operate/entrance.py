@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from stacks.record import write_private
+from local_aws.stacks.record import write_private
 
 PATH = "/enter"
 

@@ -30,7 +30,7 @@ from console.operate.problems import OperateProblem, invalid, problem_of
 from console.operate.shell import Shell
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.page.page import content_security_policy
-from stacks.websites import Headers, hosts_of, origins_of, refusal
+from local_aws.stacks.websites import Headers, hosts_of, origins_of, refusal
 
 API = "/operate/api/"
 MAX_BODY_BYTES = 64 * 1024

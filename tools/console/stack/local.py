@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from console.api.client import NOT_RUNNING, ApiError, Unreachable
-from stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder
+from local_aws.stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder
 
 
 def local_stack(environment: Mapping[str, str], *, otherwise: str) -> StackRecord:

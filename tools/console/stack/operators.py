@@ -47,8 +47,8 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
 from darkroom.operator.kernel.audit_trail import Trail
 from darkroom.ports.kernel import UnreadableRow
-from stacks.clients import isolated_clients, of_account
-from stacks.running import NoSuchResource, RunningStack
+from local_aws.stacks.clients import isolated_clients, of_account
+from local_aws.stacks.running import NoSuchResource, RunningStack
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

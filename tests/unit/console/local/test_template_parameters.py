@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded_aws import paths
-from embedded_aws.build import local_options
-from embedded_aws.template_parameters import FIXED, InvalidParameter, check_rules, read, still_known
+from local_aws import paths
+from local_aws.build import local_options
+from local_aws.template_parameters import FIXED, InvalidParameter, check_rules, read, still_known
 from repository.expand_template import raw_template
 from tests.unit.console.conftest import Run
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from console.logs.lines import LEVELS, SourceLine, document, is_at_least, pattern_of, pretty
-from embedded_aws.filter_patterns import compile_pattern
+from local_aws.filter_patterns import compile_pattern
 
 
 def event(message: str | dict[str, Any], source: str = "submit_image") -> SourceLine:

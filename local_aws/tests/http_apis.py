@@ -1,0 +1,81 @@
+"""Resources of small HTTP APIs, as `AWS::Serverless::HttpApi` expands to them."""
+
+from typing import Any
+
+from local_aws.tests.emulator_server import ROLE
+
+# Answers with its event, or as the event's query asks.
+ECHO = """
+import json, time
+
+def handler(event, context):
+    query = event.get("queryStringParameters") or {}
+    if "malformed" in query:
+        return {"statusCode": "no number"}
+    time.sleep(float(query.get("sleep", 0)))
+    if "fail" in query:
+        raise KeyError("the function's own business")
+    print("invoked")
+    event = {**event, "body": len(event.get("body") or "")}
+    headers = {"Content-Type": "application/json", "Connection": "close", "X-Echo": "yes"}
+    return {"statusCode": int(query.get("status", 200)), "headers": headers, "body": json.dumps(event)}
+"""
+
+INTEGRATION = {
+    "type": "aws_proxy",
+    "httpMethod": "POST",
+    "payloadFormatVersion": "2.0",
+    "uri": {"Fn::Sub": "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Echo.Arn}/invocations"},
+}
+# Allows "open", with something that distinguishes invocations.
+GATE = """
+import os
+
+def handler(event, context):
+    (word,) = event["identitySource"]
+    if word == "fail":
+        raise KeyError("the authorizer's own business")
+    if word == "nonsense":
+        return {"isAuthorized": "yes"}
+    context = {"asked": os.urandom(8).hex(), "path": event["rawPath"], "burst": 5}
+    return {"isAuthorized": word == "open", "context": context}
+"""
+
+SIGV4 = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"}
+
+
+def echo_api(
+    routes: dict[str, dict[str, Any]], body: dict[str, Any] | None = None, **properties: Any
+) -> dict[str, Any]:
+    """Return the resources of an API whose routes ("GET /path", "ANY /path" or "$default") all lead to one function."""
+    paths: dict[str, Any] = {}
+    for route_key, operation in routes.items():
+        method, _, path = route_key.rpartition(" ")
+        name = "x-amazon-apigateway-any-method" if method in ("", "ANY") else method.lower()
+        paths.setdefault(path, {})[name] = {"x-amazon-apigateway-integration": INTEGRATION, **operation}
+    openapi = {
+        "openapi": "3.0.1",
+        "info": {"title": "Echo", "version": "1"},
+        "paths": paths,
+        "components": {"securitySchemes": {"sigv4": SIGV4}},
+        **(body or {}),
+    }
+    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": ECHO}}
+    return {
+        "Echo": {"Type": "AWS::Lambda::Function", "Properties": function},
+        "Api": {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Body": openapi, **properties}},
+        "Stage": {
+            "Type": "AWS::ApiGatewayV2::Stage",
+            "Properties": {"ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True},
+        },
+    }
+
+
+def guarded_api(authorizer: dict[str, Any], routes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The same, but a route may require the security scheme "gate": a function, or what `authorizer` says."""
+    uri = "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Gate.Arn}/invocations"
+    extension = {"identitySource": "$request.header.Authorization", "authorizerUri": {"Fn::Sub": uri}, **authorizer}
+    gate = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authorizer": extension}
+    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": GATE}}
+    schemes = {"components": {"securitySchemes": {"sigv4": SIGV4, "gate": gate}}}
+    return {"Gate": {"Type": "AWS::Lambda::Function", "Properties": function}, **echo_api(routes, schemes)}
