@@ -15,10 +15,10 @@ from pathlib import Path
 
 import yaml
 
-from local_aws import paths
 from local_aws.environment import child_environment, interpreter_folder, with_first_on_path
 from local_aws.paths import State
 from local_aws.processes import Interrupts, run
+from local_aws.project import given
 
 _MADE_FROM = "made-from"
 _LOCAL = "local"
@@ -79,14 +79,14 @@ def build_for_aws(
     """
     prepare_sam(state)
     # So that nobody deploys an earlier build after one that failed.
-    shutil.rmtree(paths.ROOT / ".aws-sam" / "build", ignore_errors=True)  # guard: build-failed-deploys-nothing
+    shutil.rmtree(given().root / ".aws-sam" / "build", ignore_errors=True)  # guard: build-failed-deploys-nothing
     ambient = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     _run_sam_build(
         state,
-        [*(paths.SAM, "build"), *sam_options(environment, **parameters)],
-        environment={**ambient, "PYTHONPYCACHEPREFIX": str(paths.BYTECODE), **_sam_settings(state)},
-        folder=paths.ROOT,
-        downloaded=paths.ROOT / ".aws-sam" / "downloaded",
+        [*(given().sam, "build"), *sam_options(environment, **parameters)],
+        environment={**ambient, "PYTHONPYCACHEPREFIX": str(given().bytecode), **_sam_settings(state)},
+        folder=given().root,
+        downloaded=given().root / ".aws-sam" / "downloaded",
         interrupts=interrupts,
         show=show,
     )
@@ -94,19 +94,19 @@ def build_for_aws(
 
 def environments_of_aws() -> list[str]:
     """The environments of samconfig.toml that deploy to AWS."""
-    return [name for name in tomllib.loads(paths.SAMCONFIG.read_text()) if name not in ("version", _LOCAL)]
+    return [name for name in tomllib.loads(given().samconfig.read_text()) if name not in ("version", _LOCAL)]
 
 
 def _inputs() -> str:
     """A fingerprint of all files that `sam build` reads."""
-    folders = [paths.ROOT / name for name in ("functions", "layers")]
+    folders = [given().root / name for name in given().folders]
     return fingerprint([*build_instructions(), *(file for folder in folders for file in sources_in(folder))])
 
 
 def build_instructions() -> list[Path]:
     """The files that say how everything is built."""
-    pins = [paths.ROOT / name for name in (".python-version", "requirements/sam.txt")]
-    return [paths.TEMPLATE, paths.SAMCONFIG, *pins]
+    pins = [given().root / name for name in given().pins]
+    return [given().template, given().samconfig, *pins]
 
 
 def sources_in(folder: Path) -> list[Path]:
@@ -120,19 +120,18 @@ def _made_from(folder: Path) -> str | None:
     return made_from.read_text() if made_from.exists() and template.exists() else None
 
 
-def _check_presets(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:
-    run(
-        "reading the presets",
-        [sys.executable, "-m", "local_aws.preset_check"],
-        environment={
-            **child_environment(state),
-            "PYTHONPATH": os.pathsep.join(map(str, (paths.TOOLS, paths.ROOT / "layers" / "core", paths.ROOT))),
-        },
-        folder=paths.ROOT,
-        log=state.logs / "presets.log",
-        interrupts=interrupts,
-        show=show,
-    )
+def _check(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+    check = given().check
+    if check is not None:
+        run(
+            check.name,
+            [sys.executable, "-m", check.module],
+            environment={**child_environment(state), "PYTHONPATH": os.pathsep.join(map(str, check.folders))},
+            folder=given().root,
+            log=state.logs / f"{check.log}.log",
+            interrupts=interrupts,
+            show=show,
+        )
 
 
 def _sam_build(
@@ -142,7 +141,7 @@ def _sam_build(
     _run_sam_build(
         state,
         [
-            *(paths.SAM, "build", "--cached", "--parallel", "--template-file", paths.TEMPLATE),
+            *(given().sam, "build", "--cached", "--parallel", "--template-file", given().template),
             *("--build-dir", folder / "build", "--cache-dir", folder / "cache"),
             *local_options(),
             *(option for layer in excluded for option in ("--exclude", layer)),
@@ -165,7 +164,7 @@ def _run_sam_build(
     interrupts: Interrupts,
     show: Callable[[str], None],
 ) -> None:
-    _check_presets(state, interrupts, show)
+    _check(state, interrupts, show)
     with _downloads_never_half(folder, downloaded):
         run(
             "sam build",
@@ -183,7 +182,7 @@ def _run_sam_build(
 @contextmanager
 def _downloads_never_half(folder: Path, known: Path) -> Iterator[None]:
     """Delete SAM CLI's downloads if they were interrupted: it would take half a folder for a complete one."""
-    lists = [file for name in ("functions", "layers") for file in (paths.ROOT / name).rglob("requirements.txt")]
+    lists = [file for name in given().folders for file in (given().root / name).rglob("requirements.txt")]
     wanted = fingerprint(sorted(lists))
     if not known.exists():
         shutil.rmtree(folder / ".aws-sam", ignore_errors=True)  # guard: build-half-download-dropped
@@ -198,7 +197,7 @@ def fingerprint(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         content = file.read_bytes()
-        digest.update(f"{os.path.relpath(file, paths.ROOT)}\0{len(content)}\0".encode() + content)
+        digest.update(f"{os.path.relpath(file, given().root)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
@@ -209,7 +208,7 @@ def local_options(**parameters: str) -> list[str]:
 
 def sam_options(environment: str, **parameters: str) -> list[str]:
     """The arguments that choose an environment of samconfig.toml, and the template parameters that differ from it."""
-    options = ["--config-file", str(paths.SAMCONFIG), "--config-env", environment]
+    options = ["--config-file", str(given().samconfig), "--config-env", environment]
     usual = configured_parameters(environment)
     wanted = {**usual, **parameters}
     if wanted == usual:
@@ -220,7 +219,7 @@ def sam_options(environment: str, **parameters: str) -> list[str]:
 
 def configured_parameters(environment: str) -> dict[str, str]:
     """The template parameters of an environment of samconfig.toml, which may have them as a list or as a text."""
-    of_all = tomllib.loads(paths.SAMCONFIG.read_text())[environment].get("global", {}).get("parameters", {})
+    of_all = tomllib.loads(given().samconfig.read_text())[environment].get("global", {}).get("parameters", {})
     configured = of_all.get("parameter_overrides", [])
     pairs = configured.split() if isinstance(configured, str) else configured
     return dict(parameter.split("=", 1) for parameter in pairs)

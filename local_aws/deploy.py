@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +12,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_aws import paths
 from local_aws.build import local_options, prepare_sam, sam_environment
 from local_aws.failures import ApiSilent, CommandFailed, DeploymentFailed
 from local_aws.logs import folder_name
 from local_aws.paths import State
 from local_aws.processes import Interrupts, run
-from local_aws.stack import STACK_NAME
+from local_aws.project import Probe, given
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -30,12 +28,6 @@ if TYPE_CHECKING:
 _STUCK = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
 # These only say that another resource failed first.
 _CONSEQUENCES = ("Resource creation cancelled", "Resource update cancelled")
-# Any well-formed id of no image. Our function answers it with a problem document; API Gateway never does.
-_PROBE = "/images/00000000000000000000000000/status"
-_PROBLEM = "application/problem+json"
-# The same function answers it, to everybody.
-_OPEN_PROBE = "/openapi.json"
-_BEHIND_THE_PROBE = ("AuthorizeRequestFunction", "ReadImageFunction")
 _PROBE_ATTEMPTS = 3
 _PROBE_TIMEOUT_SECONDS = 30  # API Gateway's own limit for a function
 # Stopping waits for the call in progress, so no call may take long.
@@ -54,7 +46,7 @@ def deploy(
     try:
         run(
             "sam deploy",
-            [paths.SAM, "deploy", "--template-file", template, *local_options(**parameters)],
+            [given().sam, "deploy", "--template-file", template, *local_options(**parameters)],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",
@@ -64,23 +56,20 @@ def deploy(
     except CommandFailed as failure:
         reasons = _reasons([event for event in _events(cloudformation) if event["EventId"] not in earlier])
         raise (DeploymentFailed(failure, reasons) if reasons else failure) from None
-    (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
+    (stack,) = cloudformation.describe_stacks(StackName=given().stack_name)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = None, *, lets_us_in: bool = True) -> None:
-    """Request an image that does not exist until our function answers that, or what needs no credential if the API does
-    not let us in; raises ApiSilent."""
-    path = _PROBE if lets_us_in else _OPEN_PROBE
-    expected = (HTTPStatus.NOT_FOUND, _PROBLEM) if lets_us_in else (HTTPStatus.OK, "application/json")
-    headers = {} if api_key is None or not lets_us_in else {"Authorization": f"Bearer {api_key}"}
-    probe = urllib.request.Request(api_url + path, headers=headers)  # noqa: S310 -- always http
+def await_answer(api_url: str, interrupts: Interrupts, probe: Probe) -> None:
+    """Send the request until a function answers it as it should; raises ApiSilent."""
+    expected = (probe.status, probe.content_type)
+    request = urllib.request.Request(api_url + probe.path, headers=dict(probe.headers))  # noqa: S310 -- always http
     # Directly to the loopback address, ignoring any proxy of the machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _AnyStatus())
     said = "no answer"
     for _ in range(_PROBE_ATTEMPTS):
         try:
-            with interrupts.raised_at_once(), opener.open(probe, timeout=_PROBE_TIMEOUT_SECONDS) as answer:
+            with interrupts.raised_at_once(), opener.open(request, timeout=_PROBE_TIMEOUT_SECONDS) as answer:
                 if (answer.status, answer.headers.get_content_type()) == expected:
                     return
                 said = f"{answer.status} {answer.read(500).decode(errors='replace')}"
@@ -88,8 +77,9 @@ def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = Non
             said = str(error)
         interrupts.pause(0.5)
     raise ApiSilent(
-        f"GET {api_url}{path} should be a {expected[0]} {expected[1]} made by ReadImageFunction, and was: {said}",
-        exceptions=[lines for function in _BEHIND_THE_PROBE if (lines := _exception_of(function))],
+        f"GET {api_url}{probe.path} should be a {expected[0]} {expected[1]} made by one of {', '.join(probe.behind)}, "
+        f"and was: {said}",
+        exceptions=[lines for function in probe.behind if (lines := _exception_of(function))],
     )
 
 
@@ -106,11 +96,11 @@ def _exception_of(function: str) -> list[str]:
     """
     try:
         found = boto3.client("cloudformation", config=_CLIENT).describe_stack_resource(
-            StackName=STACK_NAME, LogicalResourceId=function
+            StackName=given().stack_name, LogicalResourceId=function
         )
         answer = boto3.client("lambda", config=_PATIENT).invoke(
             FunctionName=found["StackResourceDetail"]["PhysicalResourceId"],
-            Payload=(paths.ROOT / "events" / f"{folder_name(function)}.json").read_bytes(),
+            Payload=(given().root / "events" / f"{folder_name(function)}.json").read_bytes(),
         )
         report = json.loads(answer["Payload"].read())
     except (BotoCoreError, ClientError, OSError, ValueError):
@@ -123,14 +113,14 @@ def _exception_of(function: str) -> list[str]:
 
 def _delete_if_stuck(cloudformation: CloudFormationClient, interrupts: Interrupts) -> None:
     if _status(cloudformation) in _STUCK:
-        cloudformation.delete_stack(StackName=STACK_NAME)
+        cloudformation.delete_stack(StackName=given().stack_name)
         while _status(cloudformation) not in (None, "DELETE_FAILED"):
             interrupts.pause(0.2)
 
 
 def _status(cloudformation: CloudFormationClient) -> str | None:
     try:
-        (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
+        (stack,) = cloudformation.describe_stacks(StackName=given().stack_name)["Stacks"]
     except ClientError as error:
         if error.response["Error"]["Code"] == "ValidationError":  # how CloudFormation says that it does not exist
             return None
@@ -140,7 +130,7 @@ def _status(cloudformation: CloudFormationClient) -> str | None:
 
 def _events(cloudformation: CloudFormationClient) -> list[StackEventTypeDef]:
     try:
-        pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=STACK_NAME)
+        pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=given().stack_name)
         return [event for page in pages for event in page["StackEvents"]]
     except ClientError:
         return []

@@ -4,11 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_aws import paths
 from local_aws.paths import State
+from local_aws.project import given
 from local_aws.stacks.record import ACCESS_KEY_ID, write_private
 
-PROFILE = "darkroom-local"
 REGION = "us-east-1"
 NOWHERE = "http://127.0.0.1:9"
 """The discard port, where nothing answers: the endpoint of what must reach nothing."""
@@ -21,7 +20,6 @@ _KEPT = frozenset(
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
         "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy",
         "PYENV_ROOT", "PYENV_VERSION", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_BIN_HOME",
-        "DARKROOM_STATE_DIR",
     }
 )  # fmt: skip
 _KEPT_PREFIXES = ("LC_", "PIP_", "UV_")
@@ -31,15 +29,19 @@ _LOOPBACK = "127.0.0.1,localhost"
 def child_environment(state: State, ambient: Mapping[str, str] | None = None, **further: str) -> dict[str, str]:
     """The whole environment of a child process; its AWS settings point to the local stack and nowhere else."""
     ambient = os.environ if ambient is None else ambient
-    kept = {name: value for name, value in ambient.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    kept = {
+        name: value
+        for name, value in ambient.items()
+        if name in {*_KEPT, given().state_variable} or name.startswith(_KEPT_PREFIXES)
+    }
     without_proxy = ",".join(filter(None, [ambient.get("no_proxy") or ambient.get("NO_PROXY"), _LOOPBACK]))
     return {
         **kept,
         "NO_PROXY": without_proxy,
         "no_proxy": without_proxy,
         "TMPDIR": str(state.temporary),
-        # Compiled modules save SAM CLI two thirds of its start; here they litter neither tools/ nor an environment.
-        "PYTHONPYCACHEPREFIX": str(paths.BYTECODE),
+        # Compiled modules save SAM CLI two thirds of its start; here they litter no source folder.
+        "PYTHONPYCACHEPREFIX": str(given().bytecode),
         **aws_settings(state),
         **further,
     }
@@ -50,7 +52,7 @@ def aws_settings(state: State) -> dict[str, str]:
     return {
         "AWS_CONFIG_FILE": str(state.aws_config),
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_PROFILE": PROFILE,
+        "AWS_PROFILE": given().stack_name,
         "AWS_EC2_METADATA_DISABLED": "true",
     }
 
@@ -61,7 +63,7 @@ def write_aws_config(state: State, endpoint_url: str, secret: str) -> None:
     state.aws_config.parent.mkdir(parents=True, exist_ok=True)
     write_private(
         state.aws_config,
-        f"[profile {PROFILE}]\n"
+        f"[profile {given().stack_name}]\n"
         f"region = {REGION}\n"
         f"endpoint_url = {endpoint_url}\n"
         f"aws_access_key_id = {ACCESS_KEY_ID}\n"
@@ -84,4 +86,4 @@ def with_first_on_path(environment: Mapping[str, str], *folders: Path) -> dict[s
 
 def interpreter_folder() -> Path:
     """The folder of a `python3.13` with pip, whatever Python the machine has: that of SAM CLI's environment."""
-    return paths.SAM.parent
+    return given().sam.parent

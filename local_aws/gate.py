@@ -18,23 +18,18 @@ from local_aws.stacks.websites import Headers, hosts_of, origins_of, refusal
 _EMULATORS_OWN = "/_ministack"
 """The paths with which MiniStack is controlled: its reset empties the stack."""
 
-_UNSIGNED = (
-    "This request is not signed with the credentials of the local stack. They are made anew at each start: "
-    "use the profile darkroom-local in .darkroom/aws/config (AWS_CONFIG_FILE and AWS_PROFILE)."
-)
-
-_REMEDY = "Name it: ./darkroom local up --allowed-origins ORIGIN"
+_UNSIGNED = "This request is not signed with the credentials of the local stack. They are made anew at each start."
 
 
-def api_gate(api: Application, *, port: int) -> Application:
-    """The API's port, for this machine's tools, for the API's own pages, and for those of `AllowedOrigins`."""
+def api_gate(api: Application, *, port: int, how_to_allow: str = "") -> Application:
+    """The API's port, for this machine's tools, for the API's own pages, and for those that it allows."""
     hosts, own = hosts_of(port), origins_of(port)
 
     async def gated(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             headers = Headers(scope["headers"])
             origins = own | allowed_origins()
-            reason = refusal(scope.get("method", ""), headers, hosts=hosts, origins=origins, remedy=_REMEDY)
+            reason = refusal(scope.get("method", ""), headers, hosts=hosts, origins=origins, remedy=how_to_allow)
             if reason is not None:
                 await _refuse(scope, receive, send, reason)
                 return
@@ -43,11 +38,14 @@ def api_gate(api: Application, *, port: int) -> Application:
     return gated
 
 
-def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) -> Application:
+def aws_gate(
+    aws: Application, *, port: int, api_port: int, relay_file: Path, how_to_sign: str = "", how_to_allow: str = ""
+) -> Application:
     """AWS's port, for those who sign with a secret of this run.
 
     Two kinds of requests need no signature of their own: a browser asks whether a page may send one (a preflight), and
     a form has its signature among its fields. `relay_file` has the host by which containers reach the port, if any do.
+    `how_to_sign` and `how_to_allow` say to who is refused what to do.
     """
     hosts, pages = hosts_of(port), origins_of(api_port)
 
@@ -63,7 +61,7 @@ def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) ->
             hosts=hosts | _relayed(relay_file),
             origins=origins,
             is_signed=True,
-            remedy=_REMEDY,
+            remedy=how_to_allow,
         )
         # guard: gate-emulator-paths-closed
         if reason is None and (scope["type"] == "websocket" or scope["path"].startswith(_EMULATORS_OWN)):
@@ -75,7 +73,7 @@ def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) ->
         if not _is_preflight(scope, headers) and not _is_form(scope, headers, query):
             receive, body = await _read(receive) if signatures.needs_body(headers, query) else (receive, b"")
             if not signatures.is_signed(scope, headers, query, body):  # guard: gate-request-signature
-                await _refuse_unsigned(send, headers)
+                await _refuse_unsigned(send, headers, f"{_UNSIGNED} {how_to_sign}".strip())
                 return
         await aws(scope, receive, send)
 
@@ -83,7 +81,7 @@ def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) ->
 
 
 def allowed_origins() -> frozenset[str]:
-    """The websites that the deployed API names: the template's `AllowedOrigins`."""
+    """The websites that the deployed API names for CORS."""
     api_gateway = internals("services.apigateway")
     apis = [api for _, api in api_gateway._apis.all_items() if api["protocolType"] == "HTTP"]
     return frozenset(
@@ -150,17 +148,15 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> No
     await respond(send, 403, [(b"content-type", b"application/json")], json.dumps({"message": reason}).encode())
 
 
-async def _refuse_unsigned(send: Send, headers: dict[str, str]) -> None:
+async def _refuse_unsigned(send: Send, headers: dict[str, str], reason: str) -> None:
     """403 in the form that the SDK of that service reads."""
     code = "SignatureDoesNotMatch" if "authorization" in headers else "MissingAuthenticationToken"
     content_type = b"text/xml"
     if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        body = (
-            f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(_UNSIGNED)}</Message></Error></ErrorResponse>"
-        )
+        body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(reason)}</Message></Error></ErrorResponse>"
     elif "/s3/aws4_request" in headers.get("authorization", "/s3/aws4_request"):
-        body = f"<Error><Code>{code}</Code><Message>{escape(_UNSIGNED)}</Message></Error>"
+        body = f"<Error><Code>{code}</Code><Message>{escape(reason)}</Message></Error>"
     else:
-        content_type, body = b"application/json", json.dumps({"__type": code, "message": _UNSIGNED})
+        content_type, body = b"application/json", json.dumps({"__type": code, "message": reason})
     headers_of_error = [(b"content-type", content_type), (b"x-amzn-errortype", code.encode())]
     await respond(send, 403, headers_of_error, body.encode())

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from local_aws import docker_engine, paths
+from local_aws import docker_engine
 from local_aws.docker_engine import NoDockerEngine
+from local_aws.project import given
 
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
-_LABEL = "darkroom.stand-in"
+_LABEL = "local-aws.stand-in"
 
 # SAM CLI's Dockerfile moves, copies and removes what it adds; the other commands are for looking around in a container.
 _COMMANDS = ("sh", "mv", "cp", "rm", "chmod", "mkdir", "ls", "cat", "env")
@@ -87,14 +88,14 @@ def host_architecture() -> str:
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
-def ensure(python: Path = paths.FUNCTION_PYTHON) -> str:
+def ensure() -> str:
     """Build the image unless it exists and its inputs are unchanged; return its name.
 
     It also gets AWS's name if no image of AWS's has it, because `sam local invoke` asks for that name.
     """
     docker_engine.host()
-    runtime = _runtime(python)
-    name = f"darkroom/lambda-python:{runtime.version}-{host_architecture()}"
+    runtime = _runtime(given().function_python)
+    name = f"local-aws/lambda-python:{runtime.version}-{host_architecture()}"
     real_name = f"public.ecr.aws/lambda/python:{runtime.version}-{host_architecture()}"
     if _label(name) != runtime.fingerprint:
         _import(runtime, name)
@@ -114,7 +115,7 @@ def prune() -> None:
 
 def _runtime(python: Path) -> _Runtime:
     if not python.exists():
-        raise ImageNotBuilt(f"{python} does not exist: run tools/setup/environments.sh runtime first.")
+        raise ImageNotBuilt(f"{python} does not exist: run {given().setup} runtime first.")
     facts = subprocess.run([python, "-c", _FACTS], check=True, capture_output=True)
     prefix, site_packages, version = json.loads(facts.stdout)
     prefix, site_packages = Path(prefix), Path(site_packages)

@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 import boto3
 import yaml
 
-from local_aws import paths
 from local_aws.build import build_instructions, fingerprint, sources_in
-from local_aws.stack import STACK_NAME
+from local_aws.project import given
 
 if TYPE_CHECKING:
     from local_aws.paths import State
@@ -34,7 +33,7 @@ class Sources:
     @classmethod
     def now(cls) -> Sources:
         """Fingerprints of the files as they are now."""
-        folders = [folder for folder in (paths.ROOT / "layers").iterdir() if folder.is_dir()]
+        folders = [folder for folder in (given().root / "layers").iterdir() if folder.is_dir()]
         return cls(
             instructions=fingerprint(build_instructions()),
             folders={folder.name: fingerprint(sources_in(folder)) for folder in folders},
@@ -106,7 +105,7 @@ def restore(state: State) -> None:
 
 
 def _bucket() -> str:
-    name: str = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["deploy"]["parameters"]["s3_bucket"]
+    name: str = tomllib.loads(given().samconfig.read_text())["local"]["deploy"]["parameters"]["s3_bucket"]
     return name
 
 
@@ -132,6 +131,6 @@ def _replace(file: Path, content: bytes) -> None:
 
 def deployed_template(cloudformation: Any) -> dict[str, Any]:
     """The template as `sam deploy` sent it: its layers refer to their archives in S3."""
-    body = cloudformation.get_template(StackName=STACK_NAME, TemplateStage="Original")["TemplateBody"]
+    body = cloudformation.get_template(StackName=given().stack_name, TemplateStage="Original")["TemplateBody"]
     document: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
     return document

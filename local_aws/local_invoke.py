@@ -22,11 +22,12 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from local_aws import docker_engine, lambda_base_image, paths, stack
+from local_aws import docker_engine, lambda_base_image, stack
 from local_aws.build import local_options, prepare_sam, sam_environment
 from local_aws.gate import relayed
 from local_aws.logs import folder_name
 from local_aws.paths import State
+from local_aws.project import given
 from local_aws.stacks.running import RunningStack, recorded_stack
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _fetch(running: RunningStack, uri: str, folder: Path) -> str:
 def _sam_local_invoke(state: State, name: str, event: Path, scratch: Path, docker_host: str) -> Answer:
     prepare_sam(state)
     command: list[str | Path] = [
-        *(paths.SAM, "local", "invoke", name, "--template-file", scratch / _TEMPLATE),
+        *(given().sam, "local", "invoke", name, "--template-file", scratch / _TEMPLATE),
         *("--event", event.resolve(), "--env-vars", scratch / _VARIABLES),
         *("--skip-pull-image", "--layer-cache-basedir", scratch / "layers"),
         *local_options(),
@@ -247,6 +248,6 @@ def _forward(client: socket.socket, emulator: tuple[str, int]) -> None:
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """An image name of our own: SAM CLI's depends only on the layers' names, so two checkouts would mix up layers."""
-    with Path(tempfile.gettempdir(), f"darkroom-invoke-{os.getuid()}.lock").open("a") as lock:
+    with Path(tempfile.gettempdir(), f"{given().name}-invoke-{os.getuid()}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,23 +1,11 @@
-"""The paths of the local stack: environments belong to the checkout, everything that changes is in a state folder."""
+"""The paths of a local stack: everything that changes is in its state folder."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_aws.project import given
 from local_aws.stacks.record import record_file, state_folder
-
-ROOT = Path(__file__).resolve().parents[1]
-TEMPLATE = ROOT / "template.yaml"
-SAMCONFIG = ROOT / "samconfig.toml"
-TOOLS = ROOT / "tools"
-SETUP = TOOLS / "setup" / "environments.sh"
-
-# The environments and the compiled modules belong to the checkout: all of its stacks use the same ones.
-_VENVS = ROOT / ".darkroom" / "venvs"
-EMULATOR_PYTHON = _VENVS / "emulator" / "bin" / "python"
-FUNCTION_PYTHON = _VENVS / "runtime" / "bin" / "python"
-SAM = _VENVS / "sam" / "bin" / "sam"
-BYTECODE = ROOT / ".darkroom" / "bytecode"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +17,8 @@ class State:
     @classmethod
     def current(cls) -> "State":
         """The one that this process should use."""
-        return cls(folder=state_folder(os.environ))
+        project = given()
+        return cls(folder=state_folder(os.environ, variable=project.state_variable, otherwise=project.home))
 
     @property
     def stack_file(self) -> Path:

@@ -63,11 +63,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         apply_corrections(emulator, without=options.without)
     aws: Application = internals("app").app
     if not options.stock:
-        aws = aws_gate(aws, port=_port(gateway), api_port=_port(api), relay_file=options.relay_file)
+        aws = aws_gate(
+            aws,
+            port=_port(gateway),
+            api_port=_port(api),
+            relay_file=options.relay_file,
+            how_to_sign=options.how_to_sign,
+            how_to_allow=options.how_to_allow,
+        )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
+    gated = api_gate(front, port=_port(api), how_to_allow=options.how_to_allow)
     importlib.import_module("uvloop").run(
-        _serve({gateway: aws, api: api_gate(front, port=_port(api))}, _announcement(gateway, api, secret), options)
+        _serve({gateway: aws, api: gated}, _announcement(gateway, api, secret), options)
     )
 
 
@@ -78,6 +86,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--relay-file", type=Path, default=os.devnull, help="has the host by which containers reach AWS's port, if any"
     )
+    parser.add_argument("--how-to-sign", default="", help="what to do about a missing signature, for its refusal")
+    parser.add_argument("--how-to-allow", default="", help="what to do to allow a website, for its refusal")
     parser.add_argument("--function-python", type=Path, required=True, help="the interpreter that runs functions")
     parser.add_argument("--gateway-port", type=int, default=0, help="the port of AWS's services (default: a free one)")
     parser.add_argument(

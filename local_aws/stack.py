@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from local_aws.environment import PROFILE
 from local_aws.failures import AlreadyRunning, NotRunning
 from local_aws.paths import State
+from local_aws.project import given
 from local_aws.stacks.record import AnotherVersion, StackRecord, read_record
 
-STACK_NAME = PROFILE
 _LOCK_SECONDS = 1.0
 # How long a stack may take to remove its files, some ten thousand: a second on an idle machine, a dozen on a busy one.
 _STOP_SECONDS = 60.0
@@ -31,7 +30,7 @@ def held(state: State) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise AlreadyRunning(
                     f"A local stack runs already (process {_content(state.lock)}): "
-                    "use it, change it with `./darkroom local deploy`, or stop it with `./darkroom local down`."
+                    f"use it, change it with `{given().command} deploy`, or stop it with `{given().command} down`."
                 )
             time.sleep(_POLL_SECONDS)
         file.truncate(0)
@@ -73,13 +72,15 @@ def withdraw(state: State) -> None:
 def running(state: State) -> StackRecord:
     """The stack that is serving; raises NotRunning, also for a stack.json whose writer was killed."""
     if supervisor(state) is None:
-        raise NotRunning("No local stack runs. Start one with `make run`, or with `./darkroom local up`.")
+        raise NotRunning(f"No local stack runs. Start one with `{given().start}`, or with `{given().command} up`.")
     try:
         return read_record(state.stack_file)
     except FileNotFoundError:
         raise NotRunning("The local stack is still starting, or is stopping. Try again in a moment.") from None
     except AnotherVersion:
-        raise NotRunning("The local stack that runs is of another version. Stop it: `./darkroom local down`.") from None
+        raise NotRunning(
+            f"The local stack that runs is of another version. Stop it: `{given().command} down`."
+        ) from None
 
 
 def stop(state: State) -> bool:

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from local_aws import clock, environment, paths, stack
+from local_aws import clock, environment, stack
 from local_aws.build import build
 from local_aws.deploy import await_answer, deploy
 from local_aws.failures import CommandFailed
-from local_aws.first_key import make_first_key
 from local_aws.layers import DeployedLayers, Sources, restore
 from local_aws.paths import State
 from local_aws.processes import Child, Interrupts, run
+from local_aws.project import given
 from local_aws.stacks.record import StackRecord, write_record
 from local_aws.stacks.running import recorded_stack
 from local_aws.template_parameters import check_rules, still_known
@@ -22,15 +22,7 @@ from local_aws.template_parameters import check_rules, still_known
 # Opens a step by its name; the result shows a line about the step's progress.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 
-KEYS = "keys"
-"""The value of the template's `Access` that requires keys."""
-
-OURS = ("anonymous", KEYS)
-"""Those with which the stack has, or needs, a credential of its own; tokens and signatures are made elsewhere."""
-
-_FIRST_PHOTO = ("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction")
-"""The functions that the first photo would have to wait for."""
-
+_IMPORTED_FROM = Path(__file__).resolve().parents[1]
 _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2
 
@@ -48,8 +40,8 @@ def local_stack(
     """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures. The second of
     the two is the emulator.
 
-    `parameters` are those of the template that differ from samconfig.toml's: with `Access` = KEYS the stack's own key
-    is in stack.json. With `enforce_iam` each function may do only what its role allows. `concurrency` is how many
+    `parameters` are those of the template that differ from samconfig.toml's; the stack's own key, if it needs one, is
+    in stack.json. With `enforce_iam` each function may do only what its role allows. `concurrency` is how many
     invocations of each function run at once; None derives it from the machine.
     """
     with stack.held(state), _session(state):
@@ -108,9 +100,9 @@ def _build_and_deploy(
             deployed.write_after(state, sources, template)
         with step("API answers"):
             api_key = serving.api_key
-            if outputs["Access"] == KEYS and api_key is None:
-                api_key = make_first_key(outputs["TenantsTableName"], interrupts)
-            await_answer(serving.api_url, interrupts, api_key, lets_us_in=outputs["Access"] in OURS)
+            if api_key is None:
+                api_key = given().credential(outputs, interrupts)
+            await_answer(serving.api_url, interrupts, given().probe(outputs, api_key))
     return replace(serving, outputs=outputs, api_key=api_key)
 
 
@@ -118,9 +110,9 @@ def make_environments(state: State, *names: str, interrupts: Interrupts, show: C
     """Create or renew Python environments; raises CommandFailed."""
     run(
         "setting up the Python environments",
-        [paths.SETUP, *names],
+        [given().setup, *names],
         environment=environment.child_environment(state),
-        folder=paths.ROOT,
+        folder=given().root,
         log=state.logs / "environments.log",
         interrupts=interrupts,
         show=show,
@@ -158,18 +150,27 @@ def _options(enforce_iam: bool, concurrency: int | None) -> list[str]:
 
 def _emulator(state: State, options: list[str], interrupts: Interrupts) -> Child:
     command: list[str | Path] = [
-        *(paths.EMULATOR_PYTHON, "-m", "local_aws.server"),
+        *(given().emulator_python, "-m", "local_aws.server"),
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data, "--relay-file", state.relay_file),
-        *("--function-python", paths.FUNCTION_PYTHON),
-        *(option for function in _FIRST_PHOTO for option in ("--initialise", function)),
+        *("--function-python", given().function_python),
+        *(option for function in given().initialised_ahead for option in ("--initialise", function)),
+        *(
+            "--how-to-sign",
+            f"Use the profile {given().stack_name} in {_short(state.aws_config)} (AWS_CONFIG_FILE, AWS_PROFILE).",
+        ),
+        *("--how-to-allow", f"Name it: {given().command} up --allowed-origins ORIGIN"),
         *options,
     ]
     clock.set_ahead(state.clock, 0)
-    variables = environment.child_environment(state, PYTHONPATH=str(paths.ROOT), PYTHONUNBUFFERED="1")
-    variables |= clock.variables(paths.EMULATOR_PYTHON, state.clock)
+    variables = environment.child_environment(state, PYTHONPATH=str(_IMPORTED_FROM), PYTHONUNBUFFERED="1")
+    variables |= clock.variables(given().emulator_python, state.clock)
     log = state.logs / "emulator.log"
     interrupts.check()
     return Child(command, environment=variables, folder=state.session, log=log, grace_seconds=2)
+
+
+def _short(file: Path) -> str:
+    return str(file.relative_to(given().root) if file.is_relative_to(given().root) else file)
 
 
 def _ready(state: State, emulator: Child, interrupts: Interrupts) -> StackRecord:
@@ -184,6 +185,6 @@ def _ready(state: State, emulator: Child, interrupts: Interrupts) -> StackRecord
         aws_endpoint_url=ready["gateway_url"],
         aws_secret=ready["secret"],
         region=environment.REGION,
-        stack_name=stack.STACK_NAME,
+        stack_name=given().stack_name,
         clock_file=str(state.clock),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from local_aws import paths
+from local_aws.project import given
 
 NOT_SHOWN = "****"
 """What CloudFormation shows of a parameter with NoEcho."""
@@ -87,7 +87,7 @@ def _choosable(known: Mapping[str, Any]) -> list[str]:
 
 def _section(name: str) -> dict[str, Any]:
     """One section of the template: to read all of it takes a second. Empty if it cannot be read: the build says why."""
-    lines = paths.TEMPLATE.read_text().splitlines()
+    lines = given().template.read_text().splitlines()
     if f"{name}:" not in lines:
         return {}
     begin = lines.index(f"{name}:") + 1

@@ -6,9 +6,10 @@ import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from local_aws import clock, paths, stack
+from local_aws import clock, stack
 from local_aws.failures import ClockFixed
 from local_aws.paths import State
+from local_aws.project import given
 
 _ATTEMPTS = 20
 _PAUSE_SECONDS = 0.5
@@ -24,7 +25,7 @@ def warp(state: State, seconds: int, *, pause: Callable[[float], None]) -> datet
     """
     with stack.deploying(state, pause):
         serving = stack.running(state)
-        obstacle = clock.obstacle(paths.EMULATOR_PYTHON)
+        obstacle = clock.obstacle(given().emulator_python)
         if obstacle is not None:
             raise ClockFixed(obstacle)
         ahead = clock.seconds_ahead(state.clock) + seconds
@@ -36,7 +37,8 @@ def warp(state: State, seconds: int, *, pause: Callable[[float], None]) -> datet
                 return moment
             pause(_PAUSE_SECONDS)
     raise ClockFixed(
-        f"The emulator's clock has not followed: it says {moment:%Y-%m-%d %H:%M:%S} UTC. Start the stack anew: make run"
+        f"The emulator's clock has not followed: it says {moment:%Y-%m-%d %H:%M:%S} UTC. "
+        f"Start the stack anew: {given().start}"
     )
 
 

@@ -40,8 +40,9 @@ from checks.initialise_functions import (
     initialise,
     unpacked_layers,
 )
+from console.local.project import PROJECT
 from local_aws.build import build as whole_build
-from local_aws.paths import FUNCTION_PYTHON, State
+from local_aws.paths import State
 from local_aws.processes import Interrupts
 from local_aws.stacks.clients import of_account
 from repository.report import ROOT, Goal, write_report
@@ -92,7 +93,7 @@ class Build:
         environment = environment_of(function, self.layers[function.layers])
         environment["PYTHONPATH"] = environment["PYTHONPATH"].replace(str(function.code), str(code))
         ran = subprocess.run(
-            [FUNCTION_PYTHON, "-c", _INITIALISE.format(module=module)],
+            [PROJECT.function_python, "-c", _INITIALISE.format(module=module)],
             cwd=code,
             env=environment,
             capture_output=True,

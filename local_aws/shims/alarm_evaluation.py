@@ -15,7 +15,7 @@ wait for the end of one, alarms are evaluated every second, and the unfinished p
   the first datum that does not breach clears it. With AWS's clock a little ahead or behind, these data would fall into
   different periods too.
 A count (Sum, SampleCount) that no longer breaches clears its alarm at the end of its period, as on AWS.
-On AWS no time is skipped. After a move of the clock by more than a minute (`darkroom local warp`), silence raises no
+On AWS no time is skipped. After a move of the clock by more than a minute (`warp.py`), silence raises no
 alarm before as much time has passed as the alarm looks at. In steps of a minute, as drills make them, no period is
 skipped: what emits each minute has its turn in between.
 

@@ -55,7 +55,7 @@ from local_aws.stacks.websites import Headers, hosts_of, refusal
 # Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel kills when the thread that
 # started it ends (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
 # What is left of an invocation's time goes by the monotonic clock on both sides: AWS's clock is never moved, ours is
-# (`darkroom local warp`), also while a function runs.
+# (`warp.py`), also while a function runs.
 _START = """
 import ctypes, os, runpy, sys, time, types
 ctypes.CDLL(None).prctl(1, 9)

@@ -1,6 +1,6 @@
 """Runs schedules as soon as their time has come.
 
-Gap: MiniStack looks every ten seconds whether a rule is due, so that after a move of the clock (`darkroom local warp`)
+Gap: MiniStack looks every ten seconds whether a rule is due, so that after a move of the clock (`warp.py`)
 nothing scheduled happens for up to ten seconds of this machine's time, however much of the stack's time that is.
 AWS: a rule with a rate runs within 60 seconds of its time, usually within a second.
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-rule-schedule.html

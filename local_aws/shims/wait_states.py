@@ -1,7 +1,7 @@
 """Makes a Wait state end by the clock, however the clock gets there.
 
 Gap: MiniStack computes the length of a wait when it begins, and sleeps for that long; the local stack's clock may be
-moved ahead meanwhile (`darkroom local warp`).
+moved ahead meanwhile (`warp.py`).
 AWS: a Wait state ends at its Timestamp, or when its Seconds have passed.
 https://docs.aws.amazon.com/step-functions/latest/dg/state-wait.html
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
 _VERSION = 1
 
 ACCESS_KEY_ID = "local"
@@ -16,7 +15,7 @@ ACCESS_KEY_ID = "local"
 
 
 class AnotherVersion(ValueError):
-    """The file was written by another version of Darkroom."""
+    """The file was written by another version of this module."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +32,10 @@ class StackRecord:
     clock_file: str | None = None
 
 
-def state_folder(environment: Mapping[str, str]) -> Path:
-    """The state folder of this checkout's local stack: DARKROOM_STATE_DIR (tests run further stacks of one checkout),
-    or .darkroom by default."""
-    moved = environment.get("DARKROOM_STATE_DIR")
-    return Path(moved).absolute() if moved else _ROOT / ".darkroom"
+def state_folder(environment: Mapping[str, str], *, variable: str, otherwise: Path) -> Path:
+    """The state folder that a variable of the environment names (so that one checkout may run several stacks)."""
+    moved = environment.get(variable)
+    return Path(moved).absolute() if moved else otherwise
 
 
 def record_file(state: Path) -> Path:
@@ -49,7 +47,7 @@ def read_record(file: Path) -> StackRecord:
     """Raises FileNotFoundError if no stack serves, AnotherVersion, and ValueError for any other file."""
     document = json.loads(file.read_bytes())
     if not isinstance(document, dict) or document.pop("version", None) != _VERSION:
-        raise AnotherVersion(f"{file} is of another version of Darkroom")
+        raise AnotherVersion(f"{file} is of another version")
     try:
         return StackRecord(**document)
     except TypeError as error:

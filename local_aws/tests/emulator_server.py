@@ -5,6 +5,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,7 +20,8 @@ from botocore.config import Config
 from local_aws.stacks.clients import isolated_clients, of_account
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = REPOSITORY / ".darkroom" / "venvs"
+ENVIRONMENTS = Path(sys.prefix).parent
+"""The environments `emulator` and `runtime`, beside that of the tests."""
 ACCOUNT_ID = "000000000000"
 REGION = "us-east-1"
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/test"

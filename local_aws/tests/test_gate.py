@@ -447,7 +447,7 @@ def test_an_sdk_says_what_is_wrong_with_its_credentials(guarded: Guarded) -> Non
         ("sqs", "list_queues"),
     ):
         client = clients(service)
-        with pytest.raises(client.exceptions.ClientError, match=r"darkroom/aws/config") as caught:
+        with pytest.raises(client.exceptions.ClientError, match=r"made anew at each start") as caught:
             getattr(client, operation)()
         assert caught.value.response["Error"]["Code"] == "SignatureDoesNotMatch"
 

@@ -486,7 +486,7 @@ FILE = b"a file of which the form tells the checksum"
 def send_form(
     server: EmulatorServer, http: httpx.Client, *, file: bytes = FILE, seconds: int = 60, **changes: str
 ) -> httpx.Response:
-    """Presign a form for FILE, with everything that Darkroom's forms require, and send it with these changes."""
+    """Presign a form for FILE, with everything that a strict form requires, and send it with these changes."""
     s3, bucket = server.client("s3"), unique("bucket")
     s3.create_bucket(Bucket=bucket)
     fields = {

@@ -218,7 +218,7 @@ def test_an_update_of_the_body_changes_an_authorizer_and_removes_one_that_is_gon
         update_stack(emulator, name, changed)
         assert routes(emulator, api_id) == {"GET /a": "CUSTOM", "GET /b": "NONE"}
         assert authorizers() == {"gate": ("REQUEST", 30, authorizer_id)}
-        jwt = {"type": "jwt", "jwtConfiguration": {"issuer": "https://issuer.example", "audience": ["darkroom"]}}
+        jwt = {"type": "jwt", "jwtConfiguration": {"issuer": "https://issuer.example", "audience": ["example"]}}
         update_stack(emulator, name, guarded_api(jwt, {"GET /a": ASKED, "GET /b": ASKED}))
         assert routes(emulator, api_id) == {"GET /a": "JWT", "GET /b": "JWT"}
         assert [kind for kind, _, _ in authorizers().values()] == ["JWT"]
@@ -230,23 +230,23 @@ def test_a_token_of_the_issuer_for_the_audience_passes_and_its_claims_are_handed
     emulator: EmulatorServer, http: httpx.Client
 ) -> None:
     with issuer() as ours, issuer() as others:
-        jwt = {"type": "jwt", "jwtConfiguration": {"issuer": ours.url, "audience": ["darkroom"]}}
+        jwt = {"type": "jwt", "jwtConfiguration": {"issuer": ours.url, "audience": ["example"]}}
         with stack(emulator, guarded_api(jwt, {"GET /images": ASKED})):
 
             def get(token: str | None) -> httpx.Response:
                 headers = {} if token is None else {"Authorization": f"Bearer {token}"}
                 return http.get(f"{emulator.front_url}/images", headers=headers)
 
-            passed = get(ours.token(aud="darkroom", sub="acme", tier="paid", admin=True))
+            passed = get(ours.token(aud="example", sub="acme", tier="paid", admin=True))
             claims = passed.json()["requestContext"]["authorizer"]["jwt"]["claims"]
             assert (claims["sub"], claims["tier"], claims["admin"]) == ("acme", "paid", "true"), "claims are text"
             for refused in (
                 None,
                 "no.token.at-all",
-                others.token(aud="darkroom", sub="acme"),
-                others.token(aud="darkroom", sub="acme", iss=ours.url),
+                others.token(aud="example", sub="acme"),
+                others.token(aud="example", sub="acme", iss=ours.url),
                 ours.token(aud="elsewhere", sub="acme"),
-                ours.token(aud="darkroom", sub="acme", exp=1),
+                ours.token(aud="example", sub="acme", exp=1),
             ):
                 answer = get(refused)
                 assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})

@@ -454,7 +454,7 @@ def emitter(server: EmulatorServer) -> Callable[..., str]:
 
 
 def test_gap_stock_leaves_embedded_metrics_in_the_log(stock: EmulatorServer) -> None:
-    namespace = emitter(stock)([["service"]], {"Age": "Seconds"}, service="darkroom", Age=1)
+    namespace = emitter(stock)([["service"]], {"Age": "Seconds"}, service="example", Age=1)
     assert dimension_sets(stock, namespace, "Age") == []
 
 
@@ -462,8 +462,8 @@ def test_metrics_that_a_function_logs_are_emitted_with_each_set_of_dimensions(
     emulator: EmulatorServer, emit: Callable[..., str]
 ) -> None:
     units = {"Age": "Seconds", "Sizes": "Bytes"}
-    namespace = emit([["service"], ["service", "lane"]], units, service="darkroom", lane="fast", Age=7, Sizes=[1, 2, 6])
-    sets = [{"service": "darkroom"}, {"service": "darkroom", "lane": "fast"}]
+    namespace = emit([["service"], ["service", "lane"]], units, service="example", lane="fast", Age=7, Sizes=[1, 2, 6])
+    sets = [{"service": "example"}, {"service": "example", "lane": "fast"}]
     for metric in units:
         found = dimension_sets(emulator, namespace, metric)
         assert sorted(found, key=len) == sets
@@ -478,9 +478,9 @@ def test_an_alarm_on_a_logged_level_misses_it_fires_and_clears_with_the_next_one
     emulator: EmulatorServer, emit: Callable[..., str]
 ) -> None:
     def log(age: float) -> str:
-        return emit([["service", "lane"]], {"Age": "Seconds"}, service="darkroom", lane="fast", Age=age)
+        return emit([["service", "lane"]], {"Age": "Seconds"}, service="example", lane="fast", Age=age)
 
-    lane = [{"Name": "service", "Value": "darkroom"}, {"Name": "lane", "Value": "fast"}]
+    lane = [{"Name": "service", "Value": "example"}, {"Name": "lane", "Value": "fast"}]
     metric = {"Namespace": log(1), "MetricName": "Age", "Dimensions": lane, "Threshold": 30}
     of_level = alarm(emulator, **metric, TreatMissingData="breaching")
     of_another_unit = alarm(emulator, **metric, Unit="Count", TreatMissingData="breaching")
@@ -516,7 +516,7 @@ def test_an_alarm_on_a_percentile_looks_at_every_value(emulator: EmulatorServer,
 )
 def test_a_document_that_breaks_the_format_has_no_metrics(broken: str | dict[str, Any]) -> None:
     directive = {"Namespace": "Own", "Dimensions": [["service"]], "Metrics": [{"Name": "Age"}]}
-    good = {"_aws": {"Timestamp": 1, "CloudWatchMetrics": [directive]}, "service": "darkroom", "Age": 1}
+    good = {"_aws": {"Timestamp": 1, "CloudWatchMetrics": [directive]}, "service": "example", "Age": 1}
     assert [metric.unit for metric in embedded_metrics(f"2026\trequest\t{json.dumps(good)}", now_ms=2)] == ["None"]
     message = broken if isinstance(broken, str) else json.dumps({**good, **broken})
     assert embedded_metrics(message, now_ms=2) == []

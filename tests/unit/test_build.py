@@ -6,17 +6,20 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from console.local.project import PROJECT
 from local_aws import build as module
-from local_aws import paths
+from local_aws import project
 from local_aws.failures import CommandFailed
 from local_aws.paths import State
 from local_aws.processes import Interrupts
+from local_aws.project import given
 from repository.report import ROOT
 
 DEPLOYED = {"CoreLayer": "s3://deployments/core"}
@@ -30,9 +33,7 @@ class Checkout:
         self.state = State(folder=root / "state")
         self.builds: list[list[str]] = []
         self.fails = False
-        monkeypatch.setattr(paths, "ROOT", root)
-        monkeypatch.setattr(paths, "TEMPLATE", root / "template.yaml")
-        monkeypatch.setattr(paths, "SAMCONFIG", root / "samconfig.toml")
+        monkeypatch.setattr(project, "_projects", [replace(PROJECT, root=root)])
         monkeypatch.setattr(module, "_sam_build", self._sam_build)
         layer = {"Properties": {"ContentUri": "layers/core"}}
         self.write("template.yaml", yaml.safe_dump({"Resources": {"CoreLayer": layer}}))
@@ -52,7 +53,7 @@ class Checkout:
     ) -> None:
         self.builds.append(list(excluded))
         (folder / "build").mkdir(parents=True, exist_ok=True)
-        (folder / "build" / "template.yaml").write_text(paths.TEMPLATE.read_text())
+        (folder / "build" / "template.yaml").write_text(given().template.read_text())
         if self.fails:
             raise CommandFailed("sam build", 1, folder / "log")
 
@@ -134,7 +135,7 @@ def for_aws(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
             raise CommandFailed("sam build", 1, checkout.root / "log")
 
     monkeypatch.setattr(module, "run", run)
-    monkeypatch.setattr(module, "_check_presets", lambda *_: None)
+    monkeypatch.setattr(module, "_check", lambda *_: None)
     overrides = '["Environment=prod", "Architecture=arm64"]'
     checkout.write("samconfig.toml", f"[local]\n[prod.global.parameters]\nparameter_overrides = {overrides}\n")
     return runs
@@ -178,7 +179,7 @@ def test_a_build_for_aws_has_a_python_with_pip_the_callers_credentials_and_no_va
     monkeypatch.setenv("PYTHONPATH", "tools")
     build_for_aws(checkout)
     environment = for_aws[0]["environment"]
-    assert environment["PATH"].split(os.pathsep)[0] == str(paths.SAM.parent)
+    assert environment["PATH"].split(os.pathsep)[0] == str(given().sam.parent)
     assert environment["AWS_PROFILE"] == "shop" and "PYTHONPATH" not in environment
     assert for_aws[0]["folder"] == checkout.root, "there `sam deploy` looks for the result"
 
@@ -191,7 +192,7 @@ def test_a_build_for_aws_takes_its_parameters_from_the_configuration_but_those_t
     checkout: Checkout, for_aws: list[dict[str, Any]], parameters: dict[str, str], overrides: list[str]
 ) -> None:
     build_for_aws(checkout, **parameters)
-    assert for_aws[0]["command"][2:] == ["--config-file", str(paths.SAMCONFIG), "--config-env", "prod", *overrides]
+    assert for_aws[0]["command"][2:] == ["--config-file", str(given().samconfig), "--config-env", "prod", *overrides]
 
 
 def test_the_local_stack_is_not_built_for_aws(checkout: Checkout, for_aws: list[dict[str, Any]]) -> None:

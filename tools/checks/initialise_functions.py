@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_aws import paths, stack
+from console.local.project import PROJECT
+from local_aws import stack
 from local_aws.build import build
 from local_aws.environment import NOWHERE, write_aws_config
 from local_aws.failures import CommandFailed
@@ -177,7 +178,7 @@ def initialise(
         [
             *(_runtime_interface_emulator(), "--log-level", "info"),
             *("--runtime-interface-emulator-address", entry, "--runtime-api-address", runtime_api),
-            *(paths.FUNCTION_PYTHON, "-m", "awslambdaric", function.handler),
+            *(PROJECT.function_python, "-m", "awslambdaric", function.handler),
         ],
         env=environment_of(function, opt) | dict(variables or {}),
         cwd=function.code,
@@ -265,7 +266,7 @@ def environment_of(function: BuiltFunction, opt: Path) -> dict[str, str]:
         "LANG": "en_US.UTF-8",
         "TZ": ":UTC",
         "LAMBDA_TASK_ROOT": str(function.code),
-        "LAMBDA_RUNTIME_DIR": str(paths.FUNCTION_PYTHON.parent),
+        "LAMBDA_RUNTIME_DIR": str(PROJECT.function_python.parent),
         "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
@@ -291,7 +292,7 @@ def environment_of(function: BuiltFunction, opt: Path) -> dict[str, str]:
 
 def _runtime_interface_emulator() -> Path:
     pattern = f"lib/python*/site-packages/samcli/local/rapid/aws-lambda-rie-{host_architecture()}"
-    path = next(paths.SAM.parents[1].glob(pattern), None)
+    path = next(PROJECT.sam.parents[1].glob(pattern), None)
     if path is None:
         raise FileNotFoundError("SAM CLI is not installed: run tools/setup/environments.sh sam runtime")
     return path
@@ -341,7 +342,7 @@ def _report(functions: Sequence[BuiltFunction], results: Mapping[str, Sequence[I
         },
     ]
     revision = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=paths.ROOT, check=False, capture_output=True, text=True
+        ["git", "rev-parse", "HEAD"], cwd=PROJECT.root, check=False, capture_output=True, text=True
     ).stdout
     return {"commit": revision.strip() or None, "seed": None, "rows": rows, "goals": goals}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from console.stack.local import HOME
 from local_aws.stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder, write_record
 from local_aws.stacks.running import LocalStack, NoSuchResource, RunningStack
 
@@ -47,8 +48,8 @@ def test_a_file_that_lacks_a_field_is_invalid(tmp_path: Path) -> None:
 
 
 def test_the_state_is_where_the_environment_says_or_in_the_checkout(tmp_path: Path) -> None:
-    assert state_folder({"DARKROOM_STATE_DIR": str(tmp_path)}) == tmp_path
-    assert (state_folder({}).parent / "template.yaml").exists()
+    assert state_folder({"STATE": str(tmp_path)}, variable="STATE", otherwise=HOME) == tmp_path
+    assert (state_folder({}, variable="STATE", otherwise=HOME).parent / "template.yaml").exists()
 
 
 def test_a_local_stack_is_the_one_that_runs_when_it_is_asked(tmp_path: Path) -> None:

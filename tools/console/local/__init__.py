@@ -1,1 +1,3 @@
-"""`darkroom local …`: the stack on this machine."""
+"""`darkroom local …`: the stack on this machine, of which its first import tells the embedded AWS."""
+
+from console.local import project as project

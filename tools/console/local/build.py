@@ -10,9 +10,9 @@ import typer
 
 from console.local import pages
 from console.terminal import display
-from local_aws import paths
 from local_aws.paths import State
 from local_aws.processes import Interrupted, Interrupts
+from local_aws.project import given
 from local_aws.stack import deploying
 
 EPILOG = """[bold]Examples[/bold]
@@ -70,6 +70,6 @@ def command(
     display.line(out, f"Built for {used['Architecture']} into .aws-sam/build. Deploy it with the same Architecture:")
     display.line(
         out,
-        f"{os.path.relpath(paths.SAM)} deploy --config-env {environment} "
+        f"{os.path.relpath(given().sam)} deploy --config-env {environment} "
         f"--parameter-overrides {' '.join(f'{name}={value}' for name, value in used.items())} …",
     )

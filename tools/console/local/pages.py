@@ -17,7 +17,6 @@ from rich.text import Text
 
 from console.terminal import display
 from darkroom.operations.page import serve_page
-from local_aws import environment
 from local_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from local_aws.paths import State
 from local_aws.processes import tail
@@ -176,7 +175,7 @@ def introduce(out: Console, state: State, stack: StackRecord) -> None:
     display.line(out, f"  API   {stack.api_url}", style="bold")
     if stack.api_key is not None:
         display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
-    profile = f"AWS_CONFIG_FILE={_short(state.aws_config)} AWS_PROFILE={environment.PROFILE}"
+    profile = f"AWS_CONFIG_FILE={_short(state.aws_config)} AWS_PROFILE={stack.stack_name}"
     display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
     display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom logs --follow)")
     display.line(out)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from console.api.client import ApiError
-from local_aws import clock, paths
+from local_aws import clock
 from local_aws.failures import ClockFixed, NotRunning
 from local_aws.paths import State
+from local_aws.project import given
 from local_aws.warp import warp
 
 
 def can_be_moved() -> bool:
     """Whether the clock of this machine's stack can be moved at all."""
-    return clock.obstacle(paths.EMULATOR_PYTHON) is None
+    return clock.obstacle(given().emulator_python) is None
 
 
 def move(seconds: int, pause: Callable[[float], None]) -> None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from console.api.client import NOT_RUNNING, ApiError, Unreachable
 from local_aws.stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+HOME = ROOT / ".darkroom"
+"""The environments of this checkout, and the state folder of its local stack, unless STATE_VARIABLE names another."""
+STATE_VARIABLE = "DARKROOM_STATE_DIR"
 
 
 def local_stack(environment: Mapping[str, str], *, otherwise: str) -> StackRecord:
@@ -14,7 +20,7 @@ def local_stack(environment: Mapping[str, str], *, otherwise: str) -> StackRecor
     Raises Unreachable if it is not running, with `otherwise` as the other thing to do, and ApiError if its file cannot
     be read.
     """
-    file = record_file(state_folder(environment))
+    file = record_file(state_folder(environment, variable=STATE_VARIABLE, otherwise=HOME))
     try:
         return read_record(file)
     except FileNotFoundError:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from local_aws import paths
+from console.local.project import PROJECT
+from local_aws import project
 from local_aws.build import local_options
+from local_aws.project import given
 from local_aws.template_parameters import FIXED, InvalidParameter, check_rules, read, still_known
 from repository.expand_template import raw_template
 from tests.unit.console.conftest import Run
@@ -90,7 +93,7 @@ def test_a_template_that_cannot_be_read_is_left_to_the_build_unless_a_parameter_
     template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "template.yaml").write_text(template)
-    monkeypatch.setattr(paths, "TEMPLATE", tmp_path / "template.yaml")
+    monkeypatch.setattr(project, "_projects", [replace(PROJECT, root=tmp_path)])
     assert read([]) == {}
     check_rules({"Access": "anonymous"})
     with pytest.raises(InvalidParameter, match="the build says why"):
@@ -111,7 +114,7 @@ def test_sam_gets_empty_values_and_blanks_as_they_are() -> None:
         (["up", "--set", "ExtraInputFormats=png"], "ExtraInputFormats cannot be 'png'"),
         (["up", "--set", "Access=jwt"], "Access=jwt needs JwtIssuer"),
         (["up", "--access", "keys", "--set", "Access=iam"], "another value by --access"),
-        (["up", "--set", "Access=iam", "--develop", str(paths.ROOT / "README.md")], "made elsewhere"),
+        (["up", "--set", "Access=iam", "--develop", str(given().root / "README.md")], "made elsewhere"),
         (["deploy", "--set", "MaxUploadBytes=1"], "at least 4194304"),
     ],
 )

@@ -1,0 +1,104 @@
+"""What the embedded AWS is given of the project that it runs: its files, its names, and what only it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+
+from local_aws.processes import Interrupts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A command that reads the project's files before each build and fails if they are of no use; `module` runs with
+    this interpreter, and imports from `folders`. Its log is `<log>.log`."""
+
+    name: str
+    module: str
+    folders: Sequence[Path]
+    log: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """A request to the deployed API, and what a function answers to it, as API Gateway never does.
+
+    If something else answers, each function of `behind` is invoked with its sample event, to see how it fails.
+    """
+
+    path: str
+    status: HTTPStatus
+    content_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    behind: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A project with a SAM template, and its environments.
+
+    `home` has the Python environments and, unless the variable `state_variable` names another, the state folder.
+    `setup` makes the environments that it is asked for by name. A build reads `folders` and `pins`. `command` begins
+    the commands `up`, `deploy` and `down`, `start` is the shortest way to a running stack; messages name them.
+    `credential` makes one for the stack's own commands, where the outputs say that the API asks for it; `probe` says
+    by which request one sees that the API answers, with that credential.
+    """
+
+    name: str
+    root: Path
+    home: Path
+    setup: Path
+    state_variable: str
+    command: str
+    start: str
+    probe: Callable[[Mapping[str, str], str | None], Probe]
+    credential: Callable[[Mapping[str, str], Interrupts], str | None] = lambda _outputs, _interrupts: None
+    folders: Sequence[str] = ("functions", "layers")
+    pins: Sequence[str] = ()
+    initialised_ahead: Sequence[str] = ()
+    check: Check | None = None
+
+    @property
+    def stack_name(self) -> str:
+        """The name of the local stack, and of the AWS profile that leads to it."""
+        return f"{self.name}-local"
+
+    @property
+    def template(self) -> Path:
+        return self.root / "template.yaml"
+
+    @property
+    def samconfig(self) -> Path:
+        return self.root / "samconfig.toml"
+
+    @property
+    def emulator_python(self) -> Path:
+        return self.home / "venvs" / "emulator" / "bin" / "python"
+
+    @property
+    def function_python(self) -> Path:
+        return self.home / "venvs" / "runtime" / "bin" / "python"
+
+    @property
+    def sam(self) -> Path:
+        return self.home / "venvs" / "sam" / "bin" / "sam"
+
+    @property
+    def bytecode(self) -> Path:
+        """The compiled modules of all stacks of the checkout."""
+        return self.home / "bytecode"
+
+
+_projects: list[Project] = []
+
+
+def give(project: Project) -> None:
+    """Say which project this process runs."""
+    _projects[:] = [project]
+
+
+def given() -> Project:
+    """The project that this process was given."""
+    return _projects[0]
