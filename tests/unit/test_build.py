@@ -4,6 +4,7 @@ AWS."""
 from __future__ import annotations
 
 import os
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -197,3 +198,21 @@ def test_a_build_for_aws_takes_its_parameters_from_the_configuration_but_those_t
 
 def test_the_local_stack_is_not_built_for_aws(checkout: Checkout, for_aws: list[dict[str, Any]]) -> None:
     assert module.environments_of_aws() == ["prod"]
+
+
+def test_sam_writes_out_what_the_template_names_by_an_alias() -> None:
+    # CloudFormation takes no aliases (docs/decisions/2026-11-27-anchors-in-the-template.md).
+    written = subprocess.run(
+        [
+            *(paths.SAM.parent / "python", "-c"),
+            "import sys, samcli.yamlhelper as it; print(it.yaml_dump(it.yaml_parse(sys.stdin.read())))",
+        ],
+        input=(ROOT / "template.yaml").read_text(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "Resources:" in written
+    named = [event for event in yaml.parse(written, yaml.SafeLoader) if getattr(event, "anchor", None)]
+    assert named == []
+    assert "<<:" not in written
