@@ -17,13 +17,13 @@ from repository.expand_template import TEMPLATE
 def with_lane(template: str, lane: Lane, model: Lane) -> str:
     """The template's text with everything of `lane`, each part after the same part of `model`."""
     name = model.name.capitalize()
-    blocks = re.findall(rf"(?m)^  {name}(?:Concurrency|Pollers):\n(?:    .+\n)+", template)
+    blocks = re.findall(rf"(?m)^  {name}(?:Concurrency|Pollers): .+\n(?:    .+\n)+", template)
     for number, parameter in enumerate(blocks):
         template = template.replace(parameter, f"\0{number}\n")
     text = "".join(_with_lane(line, lane, model) for line in template.splitlines(keepends=True))
     for number, parameter in enumerate(blocks):
         own = _renamed(parameter, lane, model).replace(
-            f"Default: {model.concurrency}\n", f"Default: {lane.concurrency}\n"
+            f"Default: {model.concurrency},", f"Default: {lane.concurrency},"
         )
         text = text.replace(f"\0{number}\n", parameter + own)
     return text
@@ -35,7 +35,7 @@ def _with_lane(line: str, lane: Lane, model: Lane) -> str:
     if line.lstrip().startswith("#"):
         return line
     in_lists = {
-        rf"!GetAtt {title}(?:Queue|DeadLetters)\.Arn(?=[,\]])": ", ",
+        rf"!(?:Ref|GetAtt) {title}(?:Queue|DeadLetters)(?:\.Arn)?(?=[,\]])": ", ",
         rf"(?<=[\[ ]){title}(?=[,\]])": ", ",
         rf"{name}=\$\{{{title}DeadLetters\}}": ",",
         rf"\$\{{{title}Concurrency\}}": " ",
