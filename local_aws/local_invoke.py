@@ -113,8 +113,8 @@ def _write_project(scratch: Path, running: RunningStack, name: str, variables: M
             properties["ContentUri"] = _fetch(running, properties["ContentUri"], scratch / resource_id)
         elif resource_id == name:
             properties["CodeUri"] = _fetch(running, properties["CodeUri"], scratch / resource_id)
-        elif resource["Type"] == "AWS::Serverless::Function":
-            del template["Resources"][resource_id]  # SAM CLI would warn that its code is not here
+        elif resource["Type"] in ("AWS::Serverless::Function", "AWS::CloudFormation::Stack"):
+            del template["Resources"][resource_id]  # SAM CLI would warn that its code or template is not here
     properties = template["Resources"][name]["Properties"]
     declared = properties.setdefault("Environment", {}).setdefault("Variables", {})
     declared |= dict.fromkeys(variables.keys() - declared.keys(), "")

@@ -39,7 +39,7 @@ from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_gu
 from repository.report import ROOT, Goal, write_report
 
 GUARDS = Path("tests/guards.toml")
-_CODE = ("functions", "layers", "tools", "local_aws", "statemachines", "template.yaml")
+_CODE = ("functions", "layers", "tools", "local_aws", "statemachines", "extensions", "template.yaml")
 
 _FORK_SERVER = Path(__file__).with_name("fork_server.py")
 _VENVS = Path(".darkroom/venvs")

@@ -13,6 +13,8 @@ from botocore.config import Config
 from local_aws.stacks.clients import isolated_clients, of_account
 from local_aws.stacks.record import StackRecord, read_record, record_file
 
+NESTED_STACK = "AWS::CloudFormation::Stack"
+
 
 class NoSuchResource(LookupError):
     """The stack has no resource with that logical id."""
@@ -29,8 +31,15 @@ class RunningStack:
 
     @cached_property
     def resources(self) -> Mapping[str, tuple[str, str]]:
-        """The type and the physical id of each resource, by its logical id."""
-        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
+        """The type and the physical id of each resource, by its logical id; those of stacks in the stack too."""
+        found = self._resources_of(self.name)
+        for kind, its in list(found.values()):
+            if kind == NESTED_STACK and its:
+                found = {**self._resources_of(its), **found}
+        return found
+
+    def _resources_of(self, name: str) -> dict[str, tuple[str, str]]:
+        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
         return {
             resource["LogicalResourceId"]: (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
             for page in pages

@@ -12,8 +12,9 @@ from aws_lambda_powertools.metrics.provider.cold_start import reset_cold_start_f
 from benchmarks.calls.__main__ import SWEEP_UNITS
 from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
 from darkroom.aws.kernel import clients
+from repository.expand_template import resources
 from repository.report import ROOT
-from tests.contract.conftest import TEMPLATE, Aws
+from tests.contract.conftest import Aws
 from tests.contract.functions import call, load
 
 type Measure = tuple[str, frozenset[tuple[str, str]]]
@@ -31,9 +32,8 @@ def emitted(output: str) -> Iterator[Measure]:
 
 
 def watched() -> set[Measure]:
-    """Our own metrics that the template's alarms watch."""
-    resources = TEMPLATE["Resources"].values()
-    alarms = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    """Our own metrics that the templates' alarms watch."""
+    alarms = resources("AWS::CloudWatch::Alarm").values()
     return {
         (alarm["MetricName"], frozenset((item["Name"], item["Value"]) for item in alarm.get("Dimensions", ())))
         for alarm in alarms

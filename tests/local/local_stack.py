@@ -175,7 +175,8 @@ def _downloaded(state: Path) -> str | None:
 
 def copy_of_the_checkout(folder: Path) -> Path:
     """The files that a stack is made from, free to edit; the environments are the checkout's own."""
-    for name in ("events", "functions", "layers", "requirements", "statemachines", "tools", "local_aws"):
+    places = ("events", "extensions", "functions", "layers", "local_aws", "requirements", "statemachines", "tools")
+    for name in places:
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (REPOSITORY / name for name in ("darkroom", "template.yaml")):
         shutil.copy(file, folder / file.name)

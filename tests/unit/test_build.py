@@ -38,7 +38,7 @@ class Checkout:
         monkeypatch.setattr(module, "_sam_build", self._sam_build)
         layer = {"Properties": {"ContentUri": "layers/core"}}
         self.write("template.yaml", yaml.safe_dump({"Resources": {"CoreLayer": layer}}))
-        for name in ("samconfig.toml", ".python-version", "requirements/sam.txt", *SOURCES):
+        for name in ("samconfig.toml", *PROJECT.pins, *SOURCES):
             self.write(name, "")
 
     def write(self, name: str, text: str) -> None:
@@ -200,14 +200,15 @@ def test_the_local_stack_is_not_built_for_aws(checkout: Checkout, for_aws: list[
     assert module.environments_of_aws() == ["prod"]
 
 
-def test_sam_writes_out_what_the_template_names_by_an_alias() -> None:
+@pytest.mark.parametrize("name", ["template.yaml", "extensions/observability.yaml"])
+def test_sam_writes_out_what_a_template_names_by_an_alias(name: str) -> None:
     # CloudFormation takes no aliases (docs/decisions/2026-11-27-anchors-in-the-template.md).
     written = subprocess.run(
         [
-            *(paths.SAM.parent / "python", "-c"),
+            *(PROJECT.sam.parent / "python", "-c"),
             "import sys, samcli.yamlhelper as it; print(it.yaml_dump(it.yaml_parse(sys.stdin.read())))",
         ],
-        input=(ROOT / "template.yaml").read_text(),
+        input=(ROOT / name).read_text(),
         capture_output=True,
         text=True,
         check=True,

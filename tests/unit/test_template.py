@@ -31,6 +31,7 @@ from darkroom.http.routes import ROUTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
 from darkroom.wiring.kernel.egress_policy import policy_of
 from repository.expand_template import (
+    OBSERVABILITY,
     Template,
     access_log,
     expanded_template,
@@ -1416,7 +1417,20 @@ def test_a_version_is_replaced_when_its_function_or_a_layer_of_it_changes(tmp_pa
     assert not now & versions("Darkroom's own package", "Another package"), "all of them have this layer"
 
 
-def test_the_template_is_one_plain_file() -> None:
+def test_the_template_includes_nothing_but_the_stack_that_observes_it() -> None:
     text = (ROOT / "template.yaml").read_text()
-    for refused in ("AWS::Include", "AWS::Serverless::Application", "AWS::CloudFormation::Stack"):
+    for refused in ("AWS::Include", "AWS::Serverless::Application"):
         assert refused not in text
+    nested = [its for its in raw_template()["Resources"].values() if its["Type"] == "AWS::CloudFormation::Stack"]
+    assert [its["Properties"]["TemplateURL"] for its in nested] == [str(OBSERVABILITY.relative_to(ROOT))]
+
+
+def test_a_stack_in_the_stack_has_no_function_no_state_no_route_and_nothing_of_a_transform() -> None:
+    template = yaml_parse(OBSERVABILITY.read_text())
+    assert "Transform" not in template and "Fn::ForEach" not in OBSERVABILITY.read_text()
+    assert {resource["Type"] for resource in template["Resources"].values()} == {
+        "AWS::CloudWatch::Alarm",
+        "AWS::CloudWatch::CompositeAlarm",
+        "AWS::CloudWatch::Dashboard",
+        "AWS::Logs::QueryDefinition",
+    }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import typer
+from samtranslator.yaml_helper import yaml_parse
 
 from checks.write_lane import with_lane
+from console.doctor.alarms import OF_THE_CORE
 from console.main import app
 from darkroom.domain.images.service_level import FAST_MINUTES
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
@@ -17,7 +20,14 @@ from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.domain.operator.observation import Alarm
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
-from repository.expand_template import TEMPLATE, referred, resources
+from repository.expand_template import (
+    OBSERVABILITY,
+    TEMPLATE,
+    expanded_template,
+    referred,
+    resources,
+    with_parameters,
+)
 from repository.report import ROOT
 
 ALARMS = resources("AWS::CloudWatch::Alarm")
@@ -115,10 +125,14 @@ def test_cloudwatch_itself_watches_how_many_dead_letters_are_in_every_queue() ->
 
 def test_the_dead_letters_of_a_lane_that_is_added_are_watched_too() -> None:
     model = list(LANES.values())[-1]
-    added = with_lane(TEMPLATE.read_text(), replace(model, name="urgent"), model)
+    added = with_lane(OBSERVABILITY.read_text(), replace(model, name="urgent"), model)
     watched = added.partition("\n  DeadLettersAlarm:\n")[2].partition("\n  EventDeadLettersAlarm:\n")[0]
     assert f" + {model.name} + urgent + hold + upload + fetch}}" in watched
-    assert "{Id: urgent, " in watched and "!GetAtt UrgentDeadLetters.QueueName" in watched
+    assert "{Id: urgent, " in watched and "!Ref UrgentDeadLetters" in watched
+    given = with_lane(TEMPLATE.read_text(), replace(model, name="urgent"), model)
+    assert "UrgentDeadLetters: !GetAtt UrgentDeadLetters.QueueName\n" in given
+    body = yaml_parse(added)["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
+    assert "urgent high-water mark" in str(json.loads(body))
 
 
 def test_dead_letters_are_noticed_before_they_expire() -> None:
@@ -242,10 +256,29 @@ def test_one_incident_pages_once_and_its_end_is_told() -> None:
     assert name == "IncidentAlarm"
     assert (incident["AlarmActions"], incident["OKActions"]) == (told_to("CriticalAlarms"),) * 2
     rule = incident["AlarmRule"]["Fn::Sub"].strip()
-    children = re.findall(r'ALARM\("\$\{(\w+)\}"\)', rule)
-    assert rule.split() == " OR ".join(f'ALARM("${{{child}}}")' for child in children).split()
+    children = re.findall(r'ALARM\("\$\{(\w+)(?:\.Arn)?\}"\)', rule)
+    assert rule.replace(".Arn", "").split() == " OR ".join(f'ALARM("${{{child}}}")' for child in children).split()
     silent = {name for name, alarm in ALARMS.items() if "AlarmActions" not in alarm and "OKActions" not in alarm}
     assert set(children) == silent and len(children) == len(silent), "each alarm warns or belongs to the incident"
+
+
+def test_a_stack_that_nothing_observes_has_five_alarms_that_page_by_themselves() -> None:
+    template = expanded_template()["Resources"]
+    alone = {
+        name: with_parameters(its["Properties"], Observability="false")
+        for name, its in template.items()
+        if its["Type"] == "AWS::CloudWatch::Alarm" and its.get("Condition") != "HasObservability"
+    }
+    assert alone.keys() == OF_THE_CORE and len(alone) == 5
+    assert COMPOSITES.keys() == {
+        name
+        for name, its in template.items()
+        if its["Type"] == "AWS::CloudWatch::CompositeAlarm" and "Condition" in its
+    }
+    paging = with_parameters(told_to("CriticalAlarms"), AlarmTopic="")
+    for name, alarm in alone.items():
+        assert (alarm["AlarmActions"], alarm["OKActions"]) == (paging, paging), name
+        assert name in str(COMPOSITES["IncidentAlarm"]["AlarmRule"]), "with observability the incident pages for it"
 
 
 def test_every_other_alarm_and_its_end_warn() -> None:

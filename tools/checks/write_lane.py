@@ -1,4 +1,4 @@
-"""Writes what template.yaml needs for a new row of LANES: a copy of all that the lane before it has.
+"""Writes what the templates need for a new row of LANES: a copy of all that the lane before it has.
 
 python -m checks.write_lane LANE
 """
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from darkroom.domain.kernel.lanes import LANES, Lane
-from repository.expand_template import TEMPLATE
+from repository.expand_template import OBSERVABILITY, TEMPLATE
 
 
 def with_lane(template: str, lane: Lane, model: Lane) -> str:
@@ -46,12 +46,15 @@ def _with_lane(line: str, lane: Lane, model: Lane) -> str:
         if replaced:
             return line
     of_model = (
-        rf"\b{title}(?:Queue|DeadLetters|Concurrency|Pollers)\b|\b{name.upper()}_|\b{name}_|: {name} |^    {title}: {{"
+        rf"\b{title}(?:Queue|DeadLetters|Concurrency|Pollers)\b|\b{name.upper()}_|\b{name}_"
+        rf'|: "?{name} |"{name}"|^    {title}: {{'
     )
     if not re.search(of_model, line):
         return line
     copy = re.sub(r" #.*", "", _renamed(line, lane, model))
-    copy = re.sub(rf"(\* |value: ){model.sla_seconds}\b", rf"\g<1>{lane.sla_seconds}", copy)
+    if line.lstrip().startswith(("[", '{"')) and not line.endswith(",\n"):  # the last member of a list in JSON
+        line = line.removesuffix("\n") + ",\n"
+    copy = re.sub(rf"(\* |\"value\": ){model.sla_seconds}\b", rf"\g<1>{lane.sla_seconds}", copy)
     return line + copy.replace(f"BatchSize: {model.batch_size}", f"BatchSize: {lane.batch_size}")
 
 
@@ -72,8 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"first add the lane {name} to LANES in layers/core/darkroom/domain/kernel/lanes.py")
     if name in present:
         parser.error(f"the template already has the lane {name}")
-    TEMPLATE.write_text(with_lane(template, LANES[name], LANES[present[-1]]))
-    print(f"template.yaml has the lane {name}: see git diff template.yaml")
+    for file in (TEMPLATE, OBSERVABILITY):
+        file.write_text(with_lane(file.read_text(), LANES[name], LANES[present[-1]]))
+    print(f"The templates have the lane {name}: see git diff template.yaml extensions")
     return 0
 
 

@@ -21,8 +21,10 @@ from typing import Any
 from repository.report import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
+OBSERVABILITY = ROOT / "extensions" / "observability.yaml"
 
 LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"
+NESTED_STACK = "AWS::CloudFormation::Stack"
 
 type Template = dict[str, Any]
 
@@ -160,7 +162,11 @@ def _in_text(value: Any) -> str | None:
 def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Template:
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
     template = without_loops(path, snap_start=snap_start)
-    for resource in template["Resources"].values():  # as `sam package` writes them
+    nested: dict[str, Path] = {}
+    for logical_id, resource in template["Resources"].items():  # as `sam package` writes them
+        if resource["Type"] == NESTED_STACK:
+            nested[logical_id] = ROOT / resource["Properties"]["TemplateURL"]
+            resource["Properties"]["TemplateURL"] = "https://s3.us-east-1.amazonaws.com/bucket/key"
         for name in ("CodeUri", "ContentUri"):
             if name in resource.get("Properties", {}):
                 resource["Properties"][name] = "s3://bucket/key"
@@ -171,7 +177,51 @@ def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Tem
 
     with _nobodys_aws():
         expanded: Template = transform(template, parameters, _NoManagedPolicies())
+    for stack, its_template in nested.items():
+        expanded["Resources"] |= _resources_in(its_template, expanded["Resources"][stack], expanded)
     return expanded
+
+
+def _resources_in(path: Path, stack: Template, outer: Template) -> Template:
+    """The resources of the template of a stack in the stack, as if they were the outer template's own: under the
+    condition of the stack, besides their own, and with what it gives for each parameter. Raises ValueError if the two
+    templates contradict each other."""
+    given = stack["Properties"]["Parameters"]
+    inner = without_loops(path)
+    if given.keys() != inner["Parameters"].keys():
+        raise ValueError(f"parameters given and declared differ: {given.keys() ^ inner['Parameters'].keys()}")
+    if differing := {name for name, it in inner["Conditions"].items() if outer["Conditions"].get(name) != it}:
+        raise ValueError(f"conditions mean something else in the template: {differing}")
+    if shared := inner["Resources"].keys() & outer["Resources"].keys():
+        raise ValueError(f"both templates have {shared}")
+    found = {name: _standing_for(its, given) for name, its in inner["Resources"].items()}
+    for its in found.values():
+        both = [each["Condition"] for each in (stack, its) if "Condition" in each]
+        if both:
+            its["Condition"] = "And".join(both)
+            outer["Conditions"].setdefault(its["Condition"], {"Fn::And": [{"Condition": each} for each in both]})
+    return found
+
+
+def _standing_for(value: Any, given: Mapping[str, Any]) -> Any:
+    """A value of a template with what its parameters are given."""
+    match value:
+        case {"Ref": str(name)} if name in given:
+            match given[name]:
+                case {"Fn::Join": [",", list(members)]}:
+                    return members
+                case it:
+                    return it
+        case {"Fn::Sub": str(text)}:
+            for name, it in given.items():
+                text = text.replace(f"${{{name}}}", _in_text(it) or f"${{{name}}}")
+            return {"Fn::Sub": text}
+        case dict():
+            return {name: _standing_for(inner, given) for name, inner in value.items()}
+        case list():
+            return [_standing_for(inner, given) for inner in value]
+        case _:
+            return value
 
 
 @contextmanager
@@ -191,17 +241,31 @@ def _nobodys_aws() -> Iterator[None]:
 def expanded_template(
     environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE, snap_start: str = "None"
 ) -> Template:
-    """The expanded template, with its conditions unresolved."""
+    """The expanded template, with its conditions unresolved, and with the resources of stacks in the stack."""
     return copy.deepcopy(_expanded(path, environment, access, snap_start))
 
 
 def resources(kind: str) -> dict[str, Template]:
-    """The properties of all resources of one type, by logical id."""
+    """The properties of all resources of one type, by logical id, in a stack that is observed, as it is by default."""
     return {
-        name: resource.get("Properties", {})
+        name: _observed(resource.get("Properties", {}))
         for name, resource in expanded_template()["Resources"].items()
         if resource["Type"] == kind
     }
+
+
+def _observed(value: Any) -> Any:
+    match value:
+        case {"Fn::If": ["HasObservability", then, _]}:
+            return _observed(then)
+        case dict():
+            chosen = {name: _observed(inner) for name, inner in value.items()}
+            absent = {name for name in chosen if chosen[name] == {"Ref": "AWS::NoValue"} != value[name]}
+            return {name: inner for name, inner in chosen.items() if name not in absent}
+        case list():
+            return [_observed(inner) for inner in value]
+        case _:
+            return value
 
 
 def http_api(access: str) -> Template:

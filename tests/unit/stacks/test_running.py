@@ -80,6 +80,28 @@ class FakeCloudFormation:
         yield {"StackResourceSummaries": [{"LogicalResourceId": "SlowQueue", "ResourceType": "AWS::SQS::Queue"}]}
 
 
+class NestingCloudFormation(FakeCloudFormation):
+    def paginate(self, **parameters: Any) -> Any:
+        if parameters == {"StackName": "arn:nested"}:
+            made = {
+                "LogicalResourceId": "Alarm",
+                "ResourceType": "AWS::CloudWatch::Alarm",
+                "PhysicalResourceId": "rings",
+            }
+            yield {"StackResourceSummaries": [made]}
+        else:
+            yield from super().paginate(**parameters)
+            nested = {"ResourceType": "AWS::CloudFormation::Stack", "PhysicalResourceId": "arn:nested"}
+            yield {"StackResourceSummaries": [{"LogicalResourceId": "Watching", **nested}]}
+
+
+def test_what_is_in_a_stack_in_the_stack_is_found_as_if_it_were_in_the_stack() -> None:
+    cloudformation = NestingCloudFormation()
+    stack = RunningStack(name="shop", region="eu-west-1", client=lambda service: cloudformation)
+    assert stack.physical_id("Alarm") == "rings"
+    assert stack.physical_id("FastQueue") == "url"
+
+
 def test_a_resource_is_found_by_its_logical_id_once_it_is_made() -> None:
     cloudformation = FakeCloudFormation()
     stack = RunningStack(name="shop", region="eu-west-1", client=lambda service: cloudformation)

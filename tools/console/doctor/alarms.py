@@ -66,6 +66,11 @@ DURATIONS = (LATE, STUCK)
 
 SWEEPS = (_own("SweeperSilentAlarm", "SweepsCompleted"),)
 
+OF_THE_CORE = frozenset(
+    {"ImagesGivenUpAlarm", "ImagesStuckAlarm", "SweeperSilentAlarm", "ApiFailingAlarm", "MessagesStuckAlarm"}
+)
+"""The alarms that a stack with `Observability=false` has."""
+
 OF_THE_CHECKLIST = (*DEAD_LETTERS, *GIVEN_UP, *EXPIRING, *GROWTH, *LAG, *SWEEPS)
 
 
@@ -79,11 +84,16 @@ def watching(facts: Facts, watch: AlarmWatch) -> dict[str, AlarmFacts]:
     }
 
 
+def is_left_out(facts: Facts, alarm: str) -> bool:
+    """Whether the stack was deployed without this alarm on purpose."""
+    return facts.parameters.get("Observability") == "false" and alarm not in OF_THE_CORE
+
+
 def unheard(facts: Facts, watches: Sequence[AlarmWatch]) -> Iterator[Finding]:
     """What keeps alarms from being heard: there is none, or nobody is told when it fires."""
     for watch in watches:
         alarms = watching(facts, watch)
-        if not alarms:
+        if not alarms and not is_left_out(facts, watch.alarm):
             yield Finding(subject=watch.alarm, problem=f"no alarm watches the metric {watch.metric}")
         for name, alarm in alarms.items():
             yield from silent(facts, name, alarm)

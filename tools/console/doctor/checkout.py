@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 CORE_LAYER = "CoreLayer"
 
 
-type FillIn = Callable[[Mapping[str, Any]], tuple[dict[str, str], dict[str, dict[str, Any]]]]
-"""Makes the types and properties of a template's resources, as the stack has or would have them."""
+type FillIn = Callable[[Mapping[str, Any], Mapping[str, str]], tuple[dict[str, str], dict[str, dict[str, Any]]]]
+"""Makes the types and properties of a template's resources with such parameters, as the stack has or would have them.
+"""
 
 
 def filler_of(
@@ -34,7 +35,7 @@ def filler_of(
     secrets: Mapping[str, SecretFacts],
     others: Sequence[Mapping[str, Any]],
 ) -> FillIn:
-    """Fills in templates with the stack's parameters and names. `others` have an ARN each. What could not be read of
+    """Fills in templates with the stack's names. `others` have an ARN each. What could not be read of
     the stack is unknown here."""
     _, partition, _, region, account, _ = stack_id.split(":", 5)
     names = {name: physical_id for name, (_, physical_id) in stack.resources.items()}
@@ -64,8 +65,10 @@ def filler_of(
     for name, physical_id in stack.physical_ids("AWS::Logs::LogGroup").items():
         attributes[name, "Arn"] = f"arn:{partition}:logs:{region}:{account}:log-group:{physical_id}:*"
 
-    def fill_in(template: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-        return filled_in(template, Values(template, parameters=stack.parameters, names=names, attributes=attributes))
+    def fill_in(
+        template: Mapping[str, Any], parameters: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        return filled_in(template, Values(template, parameters=parameters, names=names, attributes=attributes))
 
     return fill_in
 
@@ -80,7 +83,7 @@ def checkout_of(stack: Stack, fill_in: FillIn) -> Checkout:
         parameters.get("Access", "keys"),
         snap_start=parameters.get("SnapStart", "None"),
     )
-    types, resources = fill_in(template)
+    types, resources = fill_in(template, parameters)
     return Checkout(
         types=types,
         resources=resources,
@@ -89,13 +92,13 @@ def checkout_of(stack: Stack, fill_in: FillIn) -> Checkout:
     )
 
 
-def deployed_resources(body: Any, fill_in: FillIn) -> dict[str, dict[str, Any]]:
-    """The properties of the resources of the template that CloudFormation keeps, which is text if it is YAML."""
+def deployed_resources(body: Any, parameters: Mapping[str, str], fill_in: FillIn) -> dict[str, dict[str, Any]]:
+    """The properties of the resources of a template that CloudFormation keeps, which is text if it is YAML."""
     if isinstance(body, str):
         from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - as above
 
         body = yaml_parse(body)
-    return fill_in(body)[1]
+    return fill_in(body, parameters)[1]
 
 
 def runbook_sections() -> dict[str, str]:

@@ -46,6 +46,7 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.tenants.api_keys import ApiKey as StoredKey
 from darkroom.domain.tenants.api_keys import KeyState
+from local_aws.stacks.running import NESTED_STACK
 
 if TYPE_CHECKING:
     from console.stack.operators import Stack
@@ -552,9 +553,17 @@ class _StackReader:
     # ── This checkout, and the code that is deployed ──────────────────────────────────────────────────────────────────
 
     def _deployed(self, fill_in: FillIn) -> dict[str, dict[str, Any]]:
-        # After its transforms; before them no resource has the properties that it was deployed with.
-        answer = self._client("cloudformation").get_template(StackName=self._stack.name, TemplateStage="Processed")
-        return deployed_resources(answer["TemplateBody"], fill_in)
+        cloudformation = self._client("cloudformation")
+        stacks = {self._stack.name: self._stack.parameters}
+        for stack_id in self._stack.physical_ids(NESTED_STACK).values():
+            (its,) = cloudformation.describe_stacks(StackName=stack_id)["Stacks"]
+            stacks[stack_id] = {one["ParameterKey"]: one["ParameterValue"] for one in its.get("Parameters", ())}
+        found: dict[str, dict[str, Any]] = {}
+        for stack, parameters in stacks.items():
+            # After its transforms; before them no resource has the properties that it was deployed with.
+            answer = cloudformation.get_template(StackName=stack, TemplateStage="Processed")
+            found |= deployed_resources(answer["TemplateBody"], parameters, fill_in)
+        return found
 
     def _deployed_sources(self, checkout: Checkout) -> dict[str, dict[str, str]]:
         if self._stack.is_local:  # its downloads are closed, and `local deploy` knows what it deployed

@@ -28,13 +28,14 @@ def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
                 yield Finding(subject=name, problem="one dead letter does not ring it")
     sweeper = facts.functions.get(SWEEPER)
     counted = " ".join(sweeper.variables.values()) if sweeper is not None else ""
+    is_left_out = alarms.is_left_out(facts, "DeadLettersAlarm")
     on_depth = [alarm for alarm in facts.alarms.values() if alarm.metric == alarms.DEPTH and _fires_at_one(alarm)]
     watched = frozenset[str]().union(*(alarm.queues for alarm in on_depth))
     of_streams = {source.failures for source in facts.event_sources.values()}
     for name, queue in facts.queues.items():
         if name not in facts.dead_letter_queues and queue.arn not in of_streams:
             continue
-        if queue.name not in watched:  # guard: doctor-unwatched-dead-letters
+        if queue.name not in watched and not is_left_out:  # guard: doctor-unwatched-dead-letters
             yield Finding(subject=name, problem="no alarm watches how many dead letters it has")
         if queue.name not in counted:
             problem = "the sweeper does not look at it: CloudWatch may hear of a dead letter a quarter of an hour late"

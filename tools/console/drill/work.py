@@ -53,6 +53,8 @@ def list_(stack: Stack, *, as_json: bool) -> None:
 
 def check_allowed(stack: Stack, drill: Drill, *, in_production: bool) -> None:
     """Raises ApiError if the drill may not run there."""
+    if stack.parameters.get("Observability") == "false":
+        raise ApiError("Drills ring alarms that a stack has only with Observability=true.")
     is_production = stack.parameters.get("Environment") == "prod"
     if drill.where is Where.LOCAL and not stack.is_local:
         raise ApiError(f"{drill.name} runs only on the local stack: {drill.because}.")

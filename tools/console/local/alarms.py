@@ -94,8 +94,9 @@ class ActiveAlarms:
             display.line(self._out, f"{indent}{display.printable('  '.join(first))}", style="cyan")
 
     def _short(self, name: str) -> str:
-        """The logical id in a name that CloudFormation made: STACK-LOGICALID-RANDOM."""
-        return name.removeprefix(self._prefix).rpartition("-")[0] or name
+        """The logical id in a name that CloudFormation made: STACK-LOGICALID-RANDOM, or, of a stack in the stack,
+        STACK-ITSID-RANDOM-LOGICALID-RANDOM."""
+        return name.removeprefix(self._prefix).rpartition("-")[0].rpartition("-")[2] or name
 
     def _tell(self, what: str, text: str, *, style: str) -> None:
         moment = f"{datetime.now().astimezone():%H:%M:%S}"

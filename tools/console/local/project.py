@@ -47,7 +47,7 @@ PROJECT = Project(
     start="make run",
     probe=_probe,
     credential=_credential,
-    pins=(".python-version", "requirements/sam.txt"),
+    pins=("extensions/observability.yaml", ".python-version", "requirements/sam.txt"),
     # The functions that the first photo would have to wait for.
     initialised_ahead=(
         *("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction"),

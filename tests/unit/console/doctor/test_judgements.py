@@ -1044,6 +1044,17 @@ RIGHT: list[tuple[str, str, Change]] = [
         "an anonymous stack has open routes",
         all_of(parameters(Access="anonymous"), changed("routes", **{"POST /images": "NONE"})),
     ),
+    *(
+        (
+            check,
+            "nothing observes the stack",
+            all_of(
+                parameters(Observability="false"),
+                changed("alarms", **dict.fromkeys(SOUND.alarms.keys() - alarms.OF_THE_CORE)),
+            ),
+        )
+        for check in ("each-dead-letter-tells", "growth-is-told", "lag-is-watched", "time-is-tracked")
+    ),
     (
         "code",
         "the local stack knows what it deployed",

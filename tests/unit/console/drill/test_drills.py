@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -51,7 +52,7 @@ def test_every_alarm_is_rung_by_a_drill() -> None:
 def test_a_drill_expects_a_page_for_exactly_the_alarms_that_make_an_incident() -> None:
     (composite,) = resources("AWS::CloudWatch::CompositeAlarm").values()
     rule = str(composite["AlarmRule"])
-    assert {name for name in METRIC_ALARMS if f"${{{name}}}" in rule} == CRITICAL
+    assert {name for name in METRIC_ALARMS if re.search(rf"\$\{{{name}(\.Arn)?\}}", rule)} == CRITICAL
     for drill in DRILLS.values():
         assert (INCIDENT in drill.expected) == bool(drill.alarms & CRITICAL), drill.name
 
@@ -122,6 +123,14 @@ def test_what_only_the_local_stack_can_do_is_refused_elsewhere() -> None:
                 check(drill, "staging")
         else:
             check(drill, "staging")
+
+
+def test_no_drill_waits_for_alarms_that_the_stack_was_deployed_without() -> None:
+    stack: Any = Deployed("local")
+    stack.parameters["Observability"] = "false"
+    for drill in DRILLS.values():
+        with pytest.raises(ApiError, match="Observability=true"):
+            work.check_allowed(stack, drill, in_production=True)
 
 
 def test_tenants_of_several_tiers_need_keys() -> None:
