@@ -150,10 +150,6 @@ PLANS: Mapping[str, Mapping[str, Plan]] = {
     "upload_queue": {"put": _SEND},
     "fetch_queue": {"put": _SEND, "depth": _LOOK},
     "dead_letters": {"depth": _LOOK},
-    "event_dead_letters": {"depth": _LOOK},
-    "followers": {
-        "remove_left_behind": always(Call(service="SQS", processor=MEASURED["Query"], billed={"SNS requests": 1}))
-    },
 }
 """By the store's name in the world of the proofs. What is not here is called at AWS by no sweep that is played."""
 

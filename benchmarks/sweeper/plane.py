@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from benchmarks.sweeper.calls import PLANS, Cloud, Plan, Remote, learning, listed
@@ -20,7 +19,6 @@ from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECON
 from darkroom.operations.images.count_outcomes import CountOutcomesPorts, OutcomeCounter, report_outcomes
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
-from darkroom.operations.webhooks.sweep_due_endpoints import SweepDueEndpointsPorts, sweep_due_endpoints
 from proof.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from proof.fakes.world import World
 
@@ -40,16 +38,7 @@ FETCH_MILLISECONDS = 200.0
 """How long a worker is busy with a source that refuses."""
 
 DEAD_LETTER_QUEUES = ("fast", "slow", "hold", "upload", "fetch")
-EVENT_DEAD_LETTER_QUEUES = ("usage", "webhooks", "delivery", "unpublished")
 """The queues that it measures, as in the template."""
-
-
-class NoFollowers:
-    """The `Followers` port: nobody follows the events."""
-
-    def remove_left_behind(self, now: Milliseconds) -> int:
-        """Nothing is left behind."""
-        return 0
 
 
 @dataclass
@@ -57,7 +46,6 @@ class VirtualWorld(World):
     """The world of the proofs, whose clock and threads are those of virtual time."""
 
     time: VirtualTime = field(kw_only=True)
-    followers: Any = field(default_factory=NoFollowers)
     delivery_queue: Any = None
 
     def clock(self) -> Milliseconds:
@@ -99,7 +87,6 @@ class Plane:
                 fetch=lambda message: self.inside.fetch(message, "receipt"),
             ),
             dead_letters=FakeDeadLetters(messages={queue: [] for queue in DEAD_LETTER_QUEUES}),
-            event_dead_letters=FakeDeadLetters(messages={queue: [] for queue in EVENT_DEAD_LETTER_QUEUES}),
             remote_images=FakeRemoteImages(answers={URL: [UNREACHABLE]}),
             jitter=self.chance.random,
         )
@@ -136,21 +123,12 @@ class Plane:
 
         self.time.pause(self.cloud.processor.take(START_MILLISECONDS))
         measures = measure_lanes(world.ports(MeasureLanesPorts))
-        swept, looked_at = world.at_once(
-            [
-                partial(sweep_due_images, world.ports(SweepDueImagesPorts), out_of_time=out_of_time),
-                partial(sweep_due_endpoints, world.ports(SweepDueEndpointsPorts), out_of_time=out_of_time),
-            ]
-        )
+        swept = sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=out_of_time)
         for lane, ended in swept.ended.items():
             self._outcomes.count(lane, ended, self.time.now())
         report_outcomes(world.ports(CountOutcomesPorts), self._outcomes)
-        world.followers.remove_left_behind(self.time.now())
         self.outcomes.update(swept.outcomes)
-        self.problems += [
-            *measures.problems.values(),
-            *(error for sweep in (swept, looked_at) for error in (*sweep.errors.values(), *sweep.unlisted.values())),
-        ]
+        self.problems += [*measures.problems.values(), *swept.errors.values(), *swept.unlisted.values()]
         self.sweeps.append(self.time.elapsed() - began)
 
     def _unknown(self, image_ids: Sequence[str]) -> int:

@@ -60,6 +60,10 @@ class RunningStack:
             if kind == resource_type and physical_id
         }
 
+    def __contains__(self, logical_id: str) -> bool:
+        """Whether the stack has this resource: an optional part may not be deployed."""
+        return bool(self.resources.get(logical_id, ("", ""))[1])
+
     def physical_id(self, logical_id: str) -> str:
         """The physical id of a resource of the template. Raises NoSuchResource."""
         _, physical_id = self.resources.get(logical_id, ("", ""))

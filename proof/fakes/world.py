@@ -76,7 +76,6 @@ class World:
     depths: Any = field(default_factory=FakeDepths)
     throughput: Any = field(default_factory=FakeThroughput)
     outcome_counts: Any = field(default_factory=FakeOutcomes)
-    event_dead_letters: Any = field(default_factory=lambda: FakeDeadLetters(messages={"usage": []}))
     sums: Any = field(default_factory=FakeUsage)
     audit: Any = field(default_factory=trail_of)
     limits: Limits = field(default_factory=Limits)

@@ -917,7 +917,6 @@ def test_a_sweep_emits_what_is_late_failing_or_dead_by_the_worst_lane(
     assert 2 <= told["LateRatio"] < 3.3, "of the fast lane, which promises 30 seconds"
     assert 0.2 <= told["StuckRatio"] < 0.33
     assert (told["AttemptsFailing"], told["DeadLetters"], told["SweepsCompleted"]) == (75, 1, 1)
-    assert "EventDeadLetters" not in told
 
 
 @pytest.mark.guards("alarms-fast-burn-pages", "alarms-slow-burn-warns")
@@ -936,11 +935,40 @@ def test_a_budget_that_burns_as_fast_as_it_may_counts_like_a_lane_that_is_stuck_
 
 
 def test_a_sweep_tells_dead_letters_of_events(functions: Functions, capsys: pytest.CaptureFixture[str]) -> None:
-    queues = functions.sweep_due_images.measuring.event_dead_letters
+    queues = functions.sweep_due_endpoints.dead_letters
     boto3.client("sqs").send_message(QueueUrl=queues._queue_urls["unpublished"], MessageBody="{}")
     capsys.readouterr()
-    call(functions.sweep_due_images, {})
+    call(functions.sweep_due_endpoints, {})
     assert measured(capsys.readouterr().out)["EventDeadLetters"] == 1
+
+
+@pytest.mark.guards("endpoint-sweep-missed-fails", case="letters")
+def test_a_sweep_of_endpoints_that_cannot_count_dead_letters_sweeps_all_the_same_and_fails(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def due(shard: str, *_: object) -> list[Any]:
+        looked.append(shard)
+        return []
+
+    monkeypatch.setattr(functions.sweep_due_endpoints.dead_letters, "depth", lambda queue: 1 / 0)
+    monkeypatch.setattr(functions.sweep_due_endpoints.ports.endpoints, "due", due)
+    with pytest.raises(Retryable, match="the dead letters of usage"):
+        call(functions.sweep_due_endpoints, {})
+    assert looked
+
+
+@pytest.mark.guards("endpoint-sweep-missed-fails", case="shards")
+def test_a_sweep_of_endpoints_fails_if_what_is_due_could_not_be_listed(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: object) -> None:
+        raise Retryable("reading the due index: ThrottlingException")
+
+    monkeypatch.setattr(functions.sweep_due_endpoints.ports.endpoints, "due", fails)
+    with pytest.raises(Retryable, match="endpoints 00"):
+        call(functions.sweep_due_endpoints, {})
 
 
 def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Functions) -> None:
@@ -951,7 +979,7 @@ def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Funct
     row = functions.row(image_id)
     table.change(row, replace(row, due_at=1))
     event = json.loads((ROOT / "events" / "sweep_due_images.json").read_text())
-    swept = {"outcomes": {"rescued": 1}, "endpoints": {}, "late_seconds": {}, "complete": True}
+    swept = {"outcomes": {"rescued": 1}, "late_seconds": {}, "complete": True}
     assert call(functions.sweep_due_images, event) == swept
     assert functions.work() == {"batchItemFailures": []}
     assert functions.row(image_id).status is Status.DONE

@@ -154,6 +154,7 @@ class Run:
         self.worked("create_deliveries", received(aws.webhooks_queue_url))
         self.worked("deliver_event", received(aws.delivery_queue_url))
         self.worked("sweep_due_images", {})
+        self.worked("sweep_due_endpoints", {})
         self.worked("archive_dead_letters", {})
 
     def batches(self) -> list[str]:

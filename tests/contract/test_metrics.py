@@ -46,7 +46,7 @@ def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without dead letters it is not used
-    for name in ("sweep_due_images", "archive_dead_letters"):
+    for name in ("sweep_due_images", "sweep_due_endpoints", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})
     every_time = {name for name, _ in emitted(capsys.readouterr().out)} - {"ColdStart"}
     assert every_time == IDLE_METRICS.keys()
@@ -64,11 +64,13 @@ def test_cold_starts_of_all_functions_are_one_metric(
 
 def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     sweeper = load("sweep_due_images", aws, monkeypatch)
+    of_endpoints = load("sweep_due_endpoints", aws, monkeypatch)
     calls: Counter[str] = Counter()
     monkeypatch.setattr(clients, "count_call", lambda operation, seconds: calls.update([operation]))
     call(sweeper, {})
+    call(of_endpoints, {})
     assert calls["dynamodb:Query"] == SWEEP_QUERIES
-    queues = [*sweeper.measuring.dead_letters.queues, *sweeper.measuring.event_dead_letters.queues]
+    queues = [*sweeper.measuring.dead_letters.queues, *of_endpoints.dead_letters.queues]
     assert calls["sqs:GetQueueAttributes"] == len(queues) + 1  # and the fetch queue
     assert calls.keys() == SWEEP_UNITS.keys()
 

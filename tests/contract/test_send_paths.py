@@ -297,7 +297,7 @@ def rescue_a_delivery(post: Post) -> str:
     boto3.client("sqs").purge_queue(QueueUrl=post.aws.delivery_queue_url)
     post.clock.shift(301)
     post.sent.clear()
-    post.invoke("sweep_due_images", {})
+    post.invoke("sweep_due_endpoints", {})
     return endpoint_id
 
 

@@ -113,7 +113,7 @@ def test_what_a_killed_tail_left_behind_is_removed_by_a_later_one_and_a_living_o
 
 @pytest.mark.guards("events-live-follower-queue")
 def test_the_sweeper_removes_queues_alone(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweeper = load("sweep_due_images", tail.aws, monkeypatch)
+    sweeper = load("sweep_due_endpoints", tail.aws, monkeypatch)
     now = sweeper.ports.clock()
     killed, alive = tail.follower._queue({}), replace(tail, now=now / 1000).follower._queue({})
     dead, living = killed.__enter__(), alive.__enter__()
@@ -128,7 +128,7 @@ def test_the_sweeper_removes_queues_alone(tail: Tail, monkeypatch: pytest.Monkey
 
 @pytest.mark.guards("events-follower-list-outage")
 def test_a_sweep_goes_on_if_followers_cannot_be_listed(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweeper = load("sweep_due_images", aws, monkeypatch)
+    sweeper = load("sweep_due_endpoints", aws, monkeypatch)
 
     def fail(_: int) -> int:
         raise Retryable("the topic does not answer")

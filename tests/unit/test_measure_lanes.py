@@ -30,7 +30,6 @@ def test_where_nothing_waits_and_nothing_happened_everything_is_zero() -> None:
         fast_burn=dict.fromkeys(LANES, 0.0),
         slow_burn=dict.fromkeys(LANES, 0.0),
         dead=dict.fromkeys(LANES, 0),
-        dead_of_events={"usage": 0},
     )
 
 
@@ -39,13 +38,12 @@ def test_each_lane_is_measured_by_itself() -> None:
     world.images.create(accepted_image(lane="fast", now=world.now - 42_000))
     failing = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)
     world.outcome_counts.add("slow", minute_of(world), failing + Outcomes(ended=20, given_up=10))
-    world.event_dead_letters.add("usage", "{}")
     world.dead_letters.add("fast", "{}")
     found = measured(world)
     assert found.oldest_seconds == dict.fromkeys(LANES, 0.0) | {"fast": 42.0}
     assert found.failing_percent == dict.fromkeys(LANES, 0.0) | {"slow": 75.0}
     assert found.fast_burn == found.slow_burn == dict.fromkeys(LANES, 0.0) | {"slow": pytest.approx(500)}
-    assert (found.dead, found.dead_of_events) == (dict.fromkeys(LANES, 0) | {"fast": 1}, {"usage": 1})
+    assert found.dead == dict.fromkeys(LANES, 0) | {"fast": 1}
 
 
 def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> None:

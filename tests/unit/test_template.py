@@ -1256,18 +1256,19 @@ def test_rows_that_say_when_to_be_forgotten_are() -> None:
     assert "forget_at" in {field.name for field in dataclasses.fields(Image)}
 
 
-def test_sweeps_do_not_overlap() -> None:
-    assert FUNCTIONS["SweepDueImagesFunction"]["Timeout"] < 60
+@pytest.mark.parametrize("sweeper", ["SweepDueImagesFunction", "SweepDueEndpointsFunction"])
+def test_sweeps_do_not_overlap(sweeper: str) -> None:
+    assert FUNCTIONS[sweeper]["Timeout"] < 60
     (rule,) = [
         rule
         for rule in resources("AWS::Events::Rule").values()
-        if "SweepDueImagesFunction" in {referred(target["Arn"]) for target in rule["Targets"]}
+        if sweeper in {referred(target["Arn"]) for target in rule["Targets"]}
     ]
     assert rule["ScheduleExpression"] == "rate(1 minute)"
     (retries,) = [
         config
         for config in resources("AWS::Lambda::EventInvokeConfig").values()
-        if referred(config["FunctionName"]) == "SweepDueImagesFunction"
+        if referred(config["FunctionName"]) == sweeper
     ]
     assert (retries["MaximumRetryAttempts"], retries["MaximumEventAgeInSeconds"]) == (0, 60)
 

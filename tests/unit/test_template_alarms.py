@@ -41,6 +41,7 @@ OWN = {"Fn::Sub": "Darkroom/${AWS::StackName}"}
 AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
+    ("AWS/Lambda", "Invocations"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/Lambda", "IteratorAge"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/States", "ExecutionsFailed"): ("StateMachineArn", "AWS::StepFunctions::StateMachine", None),
     ("AWS/ApiGateway", "5xx"): ("ApiId", "AWS::ApiGatewayV2::Api", None),
@@ -110,14 +111,21 @@ def summed(name: str, metric: str) -> set[str]:
     return {str(referred(its["Dimensions"][0]["Value"])) for its in metrics.values()}
 
 
+COUNTED = (
+    ("SweepDueImagesFunction", "DEAD_LETTER_QUEUES"),
+    ("SweepDueEndpointsFunction", "EVENT_DEAD_LETTER_QUEUES"),
+)
+"""The variables that name the queues whose dead letters the sweepers count."""
+
+
 @pytest.mark.guards("alarms-dead-letters-every-queue")
 def test_cloudwatch_itself_watches_how_many_dead_letters_are_in_every_queue() -> None:
     # Not by the sweeper's count: if that is wrong, these still ring.
     watched = [
         summed(name, "ApproximateNumberOfMessagesVisible") for name in ("DeadLettersAlarm", "EventDeadLettersAlarm")
     ]
-    variables = FUNCTIONS["SweepDueImagesFunction"]["Environment"]["Variables"]
-    for queues, variable in zip(watched, ("DEAD_LETTER_QUEUES", "EVENT_DEAD_LETTER_QUEUES"), strict=True):
+    for queues, (name, variable) in zip(watched, COUNTED, strict=True):
+        variables = FUNCTIONS[name]["Environment"]["Variables"]
         assert queues == set(re.findall(r"\$\{(\w+)\}", variables[variable]["Fn::Sub"]))
     rule = ("Maximum", 60, (1, 3), ">=", 1, "notBreaching")
     assert {sentence(ALARMS[name]) for name in ("DeadLettersAlarm", "EventDeadLettersAlarm")} == {rule}
@@ -146,12 +154,11 @@ def test_dead_letters_are_noticed_before_they_expire() -> None:
     assert own("OldestDeadLetterSeconds") == expiring
 
 
-def test_the_sweeper_counts_the_dead_letters_of_every_queue() -> None:
-    variables = FUNCTIONS["SweepDueImagesFunction"]["Environment"]["Variables"]
+def test_the_sweepers_count_the_dead_letters_of_every_queue() -> None:
     counted = {
         queue
-        for name in ("DEAD_LETTER_QUEUES", "EVENT_DEAD_LETTER_QUEUES")
-        for queue in re.findall(r"\$\{(\w+)\}", variables[name]["Fn::Sub"])
+        for name, variable in COUNTED
+        for queue in re.findall(r"\$\{(\w+)\}", FUNCTIONS[name]["Environment"]["Variables"][variable]["Fn::Sub"])
     }
     queues = resources("AWS::SQS::Queue")
     assert counted == {name for name in queues if name.endswith("DeadLetters")} | {"UnpublishedEvents"}
@@ -183,6 +190,10 @@ def test_the_retries_of_one_failing_image_are_no_reason_to_wake_anybody(lane: La
 def test_a_silent_sweeper_pages() -> None:
     silent = watching(OWN, "SweepsCompleted", service="darkroom")
     assert told(silent) == {"SweeperSilentAlarm": ("Maximum", 60, (3, 3), "<", 1, "breaching")}
+
+
+def test_a_silent_sweeper_of_endpoints_warns() -> None:
+    assert sentence(ALARMS["EndpointSweeperSilentAlarm"]) == ("Sum", 60, (5, 5), "<", 1, "breaching")
 
 
 def test_what_is_to_be_held_and_what_was_uploaded_may_not_wait_for_long() -> None:
@@ -294,8 +305,8 @@ def test_no_alarm_of_the_incident_waits_for_somebody_to_clear_it() -> None:
     assert not {metric["MetricName"] for alarm in silent for metric in metrics_of(alarm).values()} & of_dead_letters
 
 
-def test_there_are_at_most_22_alarms() -> None:
-    assert len(ALARMS) + len(COMPOSITES) <= 22
+def test_there_are_at_most_23_alarms() -> None:
+    assert len(ALARMS) + len(COMPOSITES) <= 23
 
 
 @pytest.mark.parametrize("topic", ["WarningAlarms", "CriticalAlarms"])

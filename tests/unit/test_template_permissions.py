@@ -167,9 +167,9 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "sweep_due_images": {
         ("s3:ListBucket", "${UploadsBucket.Arn}"),
-        ("dynamodb:GetItem", "${EndpointsTable.Arn}"),
         ("dynamodb:DeleteItem", "${IdempotencyTable.Arn}"),
     },
+    "sweep_due_endpoints": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "read_image": {
         ("s3:ListBucket", "${OutputsBucket.Arn}"),
         ("dynamodb:GetItem", "${UsageTable.Arn}"),

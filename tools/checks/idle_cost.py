@@ -41,8 +41,11 @@ SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES)
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 """Of a sweep with nothing to do on a usual day, by `make bench-sweeper`."""
 
-SWEEP_LOG_KILOBYTES = 0.9
-"""As measured on the local stack, with InvocationLogs=sampled."""
+ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS = 150 * 0.5
+"""The same of a sweep of endpoints: eight calls after another's four at once."""
+
+SWEEP_LOG_KILOBYTES = 0.9 + 0.7
+"""Of both sweeps, as measured on the local stack, with InvocationLogs=sampled."""
 
 _QUERY_UNITS = 0.5
 """An eventually consistent read that finds nothing."""
@@ -68,14 +71,17 @@ def items() -> list[BillItem]:
     polls = len(polled) * POLLERS * MINUTES * 60 / POLL_SECONDS
     secrets = len(resources("AWS::SecretsManager::Secret"))
     queues = dead_letter_queues()
-    sweep = {"Lambda requests": 1, "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS}
+    sweep = {
+        "Lambda requests": 2,
+        "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS + ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS,
+    }
     lines = [
         BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
         BillItem(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
         BillItem(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
         BillItem(name="the metric of each sweep, and the archiver's", dollars=METRIC * sum(IDLE_METRICS.values())),
-        BillItem(name="the sweeper's runs, one a minute", dollars=MINUTES * cost(sweep)),
+        BillItem(name="the runs of both sweepers, one a minute of each", dollars=MINUTES * cost(sweep)),
         BillItem(
             name=f"… their {SWEEP_QUERIES} index reads",
             dollars=MINUTES * cost({"DynamoDB read units": SWEEP_QUERIES * _QUERY_UNITS}),
@@ -90,10 +96,13 @@ def items() -> list[BillItem]:
 
 
 def dead_letter_queues() -> int:
-    """How many queues of dead letters a sweep looks at."""
-    variables = resources("AWS::Lambda::Function")["SweepDueImagesFunction"]["Environment"]["Variables"]
-    names = ("DEAD_LETTER_QUEUES", "EVENT_DEAD_LETTER_QUEUES")
-    return sum(variables[name]["Fn::Sub"].count("=") for name in names)
+    """How many queues of dead letters both sweeps look at."""
+    functions = resources("AWS::Lambda::Function")
+    places = (
+        ("SweepDueImagesFunction", "DEAD_LETTER_QUEUES"),
+        ("SweepDueEndpointsFunction", "EVENT_DEAD_LETTER_QUEUES"),
+    )
+    return sum(functions[name]["Environment"]["Variables"][variable]["Fn::Sub"].count("=") for name, variable in places)
 
 
 def alarms() -> int:

@@ -380,12 +380,12 @@ class DeliverySettings(MessageKeySettings):
     delivery_queue_url: str
 
 
-class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings, DeliverySettings):
-    """What `sweep_due_images` needs; `event_dead_letter_queues` are those of events and of what is made of them."""
+class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
+    """What `sweep_due_images` needs; of a deleted image it blanks what lies in `deliveries_table`."""
 
     images_table: str
     throughput_table: str
-    event_dead_letter_queues: Mapping[str, str] = setting(pairs)
+    deliveries_table: str
     idempotency_table: str
     reservations_table: str
     uploads_bucket: str
@@ -393,8 +393,14 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     outputs_bucket: str
     upload_queue_url: str
     fetch_queue_url: str
+
+
+class SweepDueEndpointsSettings(DeliverySettings):
+    """What `sweep_due_endpoints` needs; `event_dead_letter_queues` are those of events and of what is made of them."""
+
     tenants_table: str
     events_topic: str
+    event_dead_letter_queues: Mapping[str, str] = setting(pairs)
 
 
 class ArchiveDeadLettersSettings(DeadLetterSettings):

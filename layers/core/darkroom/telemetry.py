@@ -22,6 +22,7 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from darkroom import IS_IN_LAMBDA
 from darkroom.bookkeeping import log as bookkeeping_log
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.signature import VerificationFailure
 from darkroom.ports.kernel import UnreadableRow
@@ -169,6 +170,23 @@ def report_unreadable(rows: Collection[UnreadableRow]) -> None:
         logger.error("a row cannot be read", extra={"row_id": row.row_id, "reason": row.reason, **about})
     with single_metric("RowsUnreadable", MetricUnit.Count, len(rows), default_dimensions={"service": logger.service}):
         pass
+
+
+def emit_unless_zero(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
+    """Emits a metric that is not zero: an idle stack pays for none of them."""
+    if value == 0:  # guard: metrics-zero-not-emitted
+        return
+    with single_metric(name, unit, value, default_dimensions={"service": logger.service, **dimension}):
+        pass
+
+
+def report_unmeasured(problems: Mapping[str, Exception]) -> None:
+    """Logs what could not be measured, by its name: a warning if it can be later."""
+    for what, error in problems.items():
+        if isinstance(error, Retryable):
+            logger.warning("it cannot be measured now", extra={"what": what, "cause": str(error)})
+        else:
+            logger.error("it cannot be measured", exc_info=error, extra={"what": what})
 
 
 def report_rejected(mistrust: VerificationFailure, **details: str) -> None:

@@ -10,7 +10,7 @@ from console.doctor.facts import AlarmFacts, Facts
 
 GROUP = "Observability"
 
-SWEEPER = "SweepDueImagesFunction"
+SWEEPERS = ("SweepDueImagesFunction", "SweepDueEndpointsFunction")
 
 
 def _growth_is_told(facts: Facts) -> Iterator[Finding]:
@@ -26,8 +26,8 @@ def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
         for name, alarm in alarms.watching(facts, watch).items():
             if not _fires_at_one(alarm):
                 yield Finding(subject=name, problem="one dead letter does not ring it")
-    sweeper = facts.functions.get(SWEEPER)
-    counted = " ".join(sweeper.variables.values()) if sweeper is not None else ""
+    sweepers = [facts.functions[name] for name in SWEEPERS if name in facts.functions]
+    counted = " ".join(value for sweeper in sweepers for value in sweeper.variables.values())
     is_left_out = alarms.is_left_out(facts, "DeadLettersAlarm")
     on_depth = [alarm for alarm in facts.alarms.values() if alarm.metric == alarms.DEPTH and _fires_at_one(alarm)]
     watched = frozenset[str]().union(*(alarm.queues for alarm in on_depth))

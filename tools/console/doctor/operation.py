@@ -17,6 +17,7 @@ from darkroom.domain.webhooks.delivery import LEASE_SECONDS
 GROUP = "Operation"
 
 SWEEPER, DELIVERER = "SweepDueImagesFunction", "DeliverEventFunction"
+ENDPOINT_SWEEPER = "SweepDueEndpointsFunction"
 SWEEPERS_RULE = f"{SWEEPER}EveryMinute"
 
 VISIBILITY_FACTOR = 6
@@ -64,6 +65,7 @@ def _work_ends_in_time(facts: Facts) -> Iterator[Finding]:
     bounds = {
         DELIVERER: (LEASE_SECONDS, "the lease of a delivery"),
         SWEEPER: (SWEEP_INTERVAL_SECONDS, "the time between two sweeps"),
+        ENDPOINT_SWEEPER: (SWEEP_INTERVAL_SECONDS, "the time between two sweeps"),
     }
     for name, (seconds, what) in bounds.items():
         function = facts.functions.get(name)

@@ -133,6 +133,13 @@ _ALL = [
         shows="that no sweep has completed for minutes",
     ),
     Drill(
+        name="endpoint-sweeper-off",
+        rehearses="the schedule of the endpoints' sweeper is disabled",
+        throws=(Throw(kind="schedule", target="SweepDueEndpointsFunctionEveryMinute", during=False),),
+        alarms=frozenset({"EndpointSweeperSilentAlarm"}),
+        shows="that no webhook is sent again whose receiver did not answer",
+    ),
+    Drill(
         name="sweeper-behind",
         rehearses="messages cannot be sent, neither at once nor by the sweeper, and its alarm is set to half a minute",
         throws=(

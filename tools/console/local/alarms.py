@@ -21,19 +21,26 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_LOOKS = 2.0
 _LOOKS_AT_SWEEPER, _SECONDS_FOR_SWEEPER = 40, 0.5
+_SWEEPERS = {
+    "SweepDueImagesFunction": "SweeperSilentAlarm",
+    "SweepDueEndpointsFunction": "EndpointSweeperSilentAlarm",
+}
+"""The alarm of each sweeper that a stack may have."""
 _KINDS = ("MetricAlarms", "CompositeAlarms")
 _WIDTH = len("critical")
 
 
 def sweep_once(stack: RunningStack, *, pause: Callable[[float], None] = time.sleep) -> None:
-    """Has the sweeper run once, and waits until its alarm has cleared: before the schedule's first run, a minute after
-    the deployment, it looks silent."""
-    cloudwatch, names = stack.client("cloudwatch"), [stack.physical_id("SweeperSilentAlarm")]
+    """Has each sweeper run once, and waits until their alarms have cleared: before the schedule's first run, a minute
+    after the deployment, they look silent."""
+    cloudwatch, sweepers = stack.client("cloudwatch"), {name: its for name, its in _SWEEPERS.items() if name in stack}
+    alarms = [stack.physical_id(alarm) for alarm in sweepers.values()]
     try:
-        stack.client("lambda").invoke(FunctionName=stack.physical_id("SweepDueImagesFunction"), Payload=b"{}")
+        for sweeper in sweepers:
+            stack.client("lambda").invoke(FunctionName=stack.physical_id(sweeper), Payload=b"{}")
         for _ in range(_LOOKS_AT_SWEEPER):
-            (alarm,) = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
-            if alarm["StateValue"] == "OK":
+            looked_at = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
+            if all(alarm["StateValue"] == "OK" for alarm in looked_at):
                 return
             pause(_SECONDS_FOR_SWEEPER)
     except (BotoCoreError, ClientError):  # its alarm will tell

@@ -133,10 +133,15 @@ def test_an_emulator_that_does_not_answer_is_asked_again(window: Window) -> None
 
 
 class Sweeper:
-    """A stack whose sweeper can be invoked, or not, and clears its alarm at the third look, or never."""
+    """A stack whose sweepers can be invoked, or not, and clear their alarms at the third look, or never; that of
+    endpoints is there with `webhooks`."""
 
-    def __init__(self, error: Exception | None = None, *, clears: bool = True) -> None:
+    def __init__(self, error: Exception | None = None, *, clears: bool = True, webhooks: bool = True) -> None:
         self.error, self.clears, self.happened = error, clears, list[Any]()
+        self.silent = ["SweeperSilentAlarm", *(["EndpointSweeperSilentAlarm"] if webhooks else [])]
+
+    def __contains__(self, logical_id: str) -> bool:
+        return logical_id == "SweepDueImagesFunction" or len(self.silent) == 2
 
     def client(self, service: str) -> Sweeper:
         return self
@@ -150,13 +155,24 @@ class Sweeper:
         self.happened.append(asked["FunctionName"])
 
     def describe_alarms(self, **asked: Any) -> dict[str, Any]:
-        assert asked == {"AlarmNames": ["darkroom-local-SweeperSilentAlarm"]}
-        is_over = self.clears and len(self.happened) == 3
+        assert asked == {"AlarmNames": [f"darkroom-local-{alarm}" for alarm in self.silent]}
+        is_over = self.clears and len(self.happened) == len(self.silent) + 2
         return {"MetricAlarms": [{"StateValue": "OK" if is_over else "ALARM"}]}
 
 
 def test_the_sweeper_runs_once_and_its_alarm_clears_before_the_window_looks() -> None:
     stack: Any = Sweeper()
+    sweep_once(stack, pause=stack.happened.append)
+    assert stack.happened == [
+        "darkroom-local-SweepDueImagesFunction",
+        "darkroom-local-SweepDueEndpointsFunction",
+        0.5,
+        0.5,
+    ]
+
+
+def test_a_stack_without_webhooks_has_one_sweeper() -> None:
+    stack: Any = Sweeper(webhooks=False)
     sweep_once(stack, pause=stack.happened.append)
     assert stack.happened == ["darkroom-local-SweepDueImagesFunction", 0.5, 0.5]
 
@@ -168,4 +184,4 @@ def test_the_sweeper_runs_once_and_its_alarm_clears_before_the_window_looks() ->
 )
 def test_a_sweeper_in_trouble_keeps_nobody_from_the_window(stack: Any) -> None:
     sweep_once(stack, pause=stack.happened.append)
-    assert len(stack.happened) <= 41
+    assert len(stack.happened) <= 42

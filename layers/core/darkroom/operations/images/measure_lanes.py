@@ -29,13 +29,11 @@ THREADS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureLanesPorts:
-    """What measuring needs: the dead letters of images and those of events, and in `service` each lane's deployed
-    configuration."""
+    """What measuring needs; `service` is each lane's deployed configuration."""
 
     images: Images
     outcome_counts: OutcomeCounts
     dead_letters: DeadLetters
-    event_dead_letters: DeadLetters
     fetch_queue: FetchQueue
     clock: Clock
     at_once: AtOnce
@@ -45,8 +43,8 @@ class MeasureLanesPorts:
 @dataclass(frozen=True, kw_only=True)
 class Measures:
     """By lane: how long its oldest unfinished image has waited (0 if none waits), the share of its attempts that failed
-    lately, in percent, and how fast its error budget burns. By queue: how many dead letters of images and of events
-    there are. `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which lasts for
+    lately, in percent, and how fast its error budget burns. By queue: how many dead letters of images there are.
+    `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which lasts for
     seconds unless nothing takes them. `problems` has an error for everything that could not be measured."""
 
     oldest_seconds: dict[str, float] = field(default_factory=dict)
@@ -54,7 +52,6 @@ class Measures:
     fast_burn: dict[str, float] = field(default_factory=dict)
     slow_burn: dict[str, float] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
-    dead_of_events: dict[str, int] = field(default_factory=dict)
     untaken_fetches: int = 0
     problems: dict[str, Exception] = field(default_factory=dict)
 
@@ -84,10 +81,6 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
             for lane in ports.service
         ),
         *(("the dead letters", queue, partial(ports.dead_letters.depth, queue)) for queue in ports.dead_letters.queues),
-        *(
-            ("the dead letters", queue, partial(ports.event_dead_letters.depth, queue))
-            for queue in ports.event_dead_letters.queues
-        ),
         ("what waits", "the fetch queue", untaken),
     ]
     measured: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
@@ -115,7 +108,6 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
         fast_burn={lane: burn(minutes, FAST_MINUTES, now) for lane, minutes in outcomes.items()},
         slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
         dead=of("the dead letters", ports.dead_letters.queues),
-        dead_of_events=of("the dead letters", ports.event_dead_letters.queues),
         untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
         problems=problems,
     )

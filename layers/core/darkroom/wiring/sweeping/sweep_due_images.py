@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from darkroom.aws.dead_letters.dead_letters import DeadLetterQueues
-from darkroom.aws.events.followers import FollowersQueues
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.memory_table import MemoryTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
@@ -17,16 +16,9 @@ from darkroom.operations.images.count_outcomes import CountOutcomesPorts
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
 from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
-from darkroom.ports.events import Followers
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import at_once, clock
-
-
-def wire_followers() -> Followers:
-    """Those who follow the events, from the same environment."""
-    settings = SweepDueImagesSettings.read()
-    return FollowersQueues(clients.sns_client(), clients.sqs_client(), settings.events_topic)
 
 
 def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
@@ -35,7 +27,6 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
     settings = SweepDueImagesSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    once_client = clients.sqs_client_without_retries()
     deliveries = DeliveriesTable(dynamodb, settings.deliveries_table)
     ports = SweepDueImagesPorts(
         images=ImagesTable(dynamodb, settings.images_table),
@@ -48,7 +39,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),
         fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
         reservations=ReservationsTable(dynamodb, settings.reservations_table),
-        dead_letters=DeadLetterQueues(sqs, once_client, settings.dead_letter_queues, signer),
+        dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues, signer),
         clock=clock,
         at_once=at_once,
         service=settings.service,
@@ -60,7 +51,6 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         outcome_counts=outcome_counts,
         dead_letters=ports.dead_letters,
         fetch_queue=ports.fetch_queue,
-        event_dead_letters=DeadLetterQueues(sqs, once_client, settings.event_dead_letter_queues),
         clock=clock,
         at_once=at_once,
         service=settings.service,
