@@ -35,12 +35,13 @@ from darkroom.operations.images.read_image import (
     read_image,
     variant_url,
 )
-from darkroom.operations.usage.read_usage import read_usage
+from darkroom.operations.usage.read_usage import ReadUsagePorts, read_usage
 from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.images.read_image import wire
 from darkroom.wiring.kernel.runtime import answering
 
-ports, usage_ports, rate_limit = wire()
+readings = wire()
+ports, rate_limit = readings.images, readings.rate_limit
 app = create_app(within=answering)
 read = protected(rate_limit, price=Price(policy=Policy.READS))
 
@@ -128,12 +129,15 @@ def get_variant(image_id: str, name: str) -> Response:
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, **NOT_STORED})
 
 
-@handles(app, GET_USAGE, read)
-def get_usage() -> Response:
+def _get_usage(usage_ports: ReadUsagePorts) -> Response:
     caller, query = caller_of(app), app.current_event.query_string_parameters
     used = read_usage(usage_ports, tenant_id=caller.tenant_id, since=query.get("since"), until=query.get("until"))
     report_unreadable(used.unreadable)
     return json_response(HTTPStatus.OK, usage_document(used, caller.quota))
+
+
+if readings.usage is not None:
+    handles(app, GET_USAGE, read)(functools.partial(_get_usage, readings.usage))
 
 
 @functools.cache
@@ -141,7 +145,7 @@ def _description() -> str:
     # Imported here, so that no other request pays for the import.
     from darkroom.http.openapi import document  # noqa: PLC0415
 
-    return json.dumps(document(app.access.access))
+    return json.dumps(document(app.access.access, readings.parts))
 
 
 @handles(app, GET_OPENAPI)

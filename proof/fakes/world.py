@@ -68,6 +68,7 @@ class World:
     hold_queue: Any = field(default_factory=FakeHoldQueue)
     upload_queue: Any = field(default_factory=FakeUploadQueue)
     fetch_queue: Any = field(default_factory=FakeFetchQueue)
+    fetches: bool = True
     remote_images: Any = field(default_factory=FakeRemoteImages)
     check_url: Callable[[str], None] = lambda _: None
     reservations: Any = field(default_factory=FakeReservations)

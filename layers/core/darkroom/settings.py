@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, dataclass_transform, get_args
 
 from darkroom.domain.images.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
+from darkroom.domain.kernel.parts import PARTS
 
 
 class MissingSettings(RuntimeError):
@@ -280,9 +281,9 @@ class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
 
 
 class QuotaSettings(LoadSheddingSettings):
-    """What decides whether a new image is accepted."""
+    """What decides whether a new image is accepted; quotas are kept only where there is a `usage_table`."""
 
-    usage_table: str
+    usage_table: str = ""
 
 
 class ReachSettings(Settings):
@@ -294,21 +295,23 @@ class ReachSettings(Settings):
 
 
 class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, ReachSettings):
-    """What `submit_image` needs; `max_file_bytes` is the largest file that may be fetched."""
+    """What `submit_image` needs; `max_file_bytes` is the largest file that may be fetched. A stack without imports has
+    no `fetch_queue_url`, and one without webhooks no `endpoints_table`."""
 
-    fetch_queue_url: str
+    fetch_queue_url: str = ""
     images_table: str
-    endpoints_table: str
+    endpoints_table: str = ""
     originals_bucket: str
     outputs_bucket: str
     max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
 class BeginUploadSettings(QuotaSettings):
-    """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced."""
+    """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced. A stack without webhooks
+    has no `endpoints_table`."""
 
     images_table: str
-    endpoints_table: str
+    endpoints_table: str = ""
     uploads_bucket: str
     outputs_bucket: str
     max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
@@ -343,10 +346,12 @@ class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettin
 
 
 class ReadImageSettings(LaneSettings, ConcurrencySettings):
-    """What `read_image` needs."""
+    """What `read_image` needs. A stack without usage has no `usage_table`; `parts` are those that openapi.json
+    describes."""
 
     images_table: str
-    usage_table: str
+    usage_table: str = ""
+    parts: frozenset[str] = setting(some_of(*PARTS), default=frozenset(PARTS))
     outputs_bucket: str
     throughput_table: str
     token_buckets_table: str
@@ -393,6 +398,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     outputs_bucket: str
     upload_queue_url: str
     fetch_queue_url: str
+    imports: Literal["true", "false"] = setting(one_of("true", "false"), default="true")
 
 
 class SweepDueEndpointsSettings(DeliverySettings):

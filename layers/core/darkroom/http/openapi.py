@@ -4,7 +4,7 @@ events."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, TypedDict
 
@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from darkroom.domain.events.event import MEANINGS
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.http.examples import event_body, examples_of
@@ -21,7 +22,7 @@ from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAM
 from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.kernel.requests import JSON
 from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Body, Parameter, Route, RouteAnswer
-from darkroom.http.routes import ROUTES
+from darkroom.http.routes import ROUTES, routes_of
 from darkroom.http.webhooks.payloads import PAYLOADS
 from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
@@ -102,17 +103,18 @@ _GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
 (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html)."""
 
 
-def document(access: Access) -> Json:
-    """Returns the OpenAPI document of a stack with that access mode."""
+def document(access: Access, parts: Collection[str] = PARTS) -> Json:
+    """Returns the OpenAPI document of a stack with that access mode and these optional parts."""
     components = _Components()
     paths: Json = {}
-    for route in ROUTES:
+    for route in routes_of(parts):
         operation = _operation(route, access, components)
         described = {method.lower(): operation for method in route.methods}
         if "head" in described:
             described["head"] = _without_bodies(operation)
         paths[route.path] = paths.get(route.path, {}) | described
-    webhooks = {kind: {"post": _received(kind, components)} for kind in PAYLOADS}
+    payloads = PAYLOADS if "webhooks" in parts else ()  # guard: webhooks-off-undescribed
+    webhooks = {kind: {"post": _received(kind, components)} for kind in payloads}
     responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
     return {
         "openapi": "3.1.0",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from darkroom.domain.images.order import no_webhooks
+
 if TYPE_CHECKING:
     from darkroom.domain.images.claim import Lease
     from darkroom.domain.images.image import Image, Variant
@@ -22,8 +24,8 @@ type HasRecipient = Callable[[str, str], bool]
 
 
 def no_recipient(tenant_id: str, recipient_id: str) -> bool:
-    """The answer of a stack in which nobody can be told."""
-    return False
+    """The answer of a stack in which nobody can be told. Raises Rejected (`unknown_notify`)."""
+    raise no_webhooks()
 
 
 class OriginalMissing(Exception):

@@ -111,6 +111,14 @@ def key_reused() -> Rejected:
     )
 
 
+def no_webhooks() -> Rejected:
+    """The refusal of an order of which an endpoint is to hear, in a stack without webhooks."""
+    return Rejected(
+        "unknown_notify",
+        "This stack sends no webhooks. Leave notify out, and ask for the status of the image.",
+    )
+
+
 def unknown_notify() -> Rejected:
     """The refusal of an order of which an endpoint is to hear that its tenant does not have."""
     return Rejected(

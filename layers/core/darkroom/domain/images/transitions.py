@@ -299,6 +299,12 @@ def give_up_fetch(image: Image, *, now: Milliseconds) -> Image:
     return fail_fetch(image, FETCH_FAILED, message, now=now)
 
 
+def end_fetch(image: Image, *, now: Milliseconds) -> Image:
+    """The image that nothing fetches any more, because the stack was deployed without imports: `failed`."""
+    message = "This stack does not fetch images any more. Post the photo itself, with a new Idempotency-Key."
+    return fail_fetch(image, FETCH_FAILED, message, now=now)
+
+
 def fail_fetch(image: Image, code: str, message: str, *, now: Milliseconds) -> Image:
     """The image that cannot be fetched now, and perhaps by a later request: `failed`."""
     return transition(

@@ -20,6 +20,7 @@ from darkroom.domain.images.image import (
 from darkroom.domain.images.transitions import (
     MAX_FETCH_CLAIMS,
     SWEEP_INTERVAL_SECONDS,
+    end_fetch,
     expire,
     expire_upload,
     give_up,
@@ -116,10 +117,11 @@ def decide_due(
     backlog: int,
     releasing_until: Milliseconds,
     service: Mapping[str, Lane],
+    fetches: bool = True,
 ) -> DueAction:
     """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, or in the fetch queue if
     it is being fetched; `releasing_until` is when the lane's reservations for releases end, and `service` is each
-    lane's deployed configuration.
+    lane's deployed configuration. Where nothing `fetches` any more, what is to be fetched ends.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
     duplicates stay rare. Sweeps do not count as attempts.
@@ -142,7 +144,7 @@ def decide_due(
     if has_expired(image, now):
         return Expire(image=expire(image, now=now))
     if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
-        return _look_for_bytes(image, now, backlog)
+        return _look_for_bytes(image, now, backlog, fetches=fetches)
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or rescheduled. The next look is the usual first look of
         # every image.
@@ -168,11 +170,15 @@ def decide_due(
     return Rescue(image=replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image), enqueued_at=now))
 
 
-def _look_for_bytes(image: Image, now: Milliseconds, backlog: int) -> LookForUpload | GiveUp | Wait | Refetch:
+def _look_for_bytes(
+    image: Image, now: Milliseconds, backlog: int, *, fetches: bool
+) -> LookForUpload | GiveUp | Wait | Refetch:
     pushed_out = _pushed_out(image, now)
     later = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
     if image.status is Status.AWAITING_UPLOAD:
         return LookForUpload(arrived=later, expired=expire_upload(image, now=now))
+    if not fetches:  # guard: imports-off-fetches-end
+        return GiveUp(image=end_fetch(image, now=now))
     if image.attempt >= MAX_FETCH_CLAIMS:
         return GiveUp(image=give_up_fetch(image, now=now))
     begins_at = image.not_before or now

@@ -22,10 +22,10 @@ class QuotaKeeper:
     """Decides whether a tenant may store more, one per process.
 
     The sum is some seconds behind: what is accepted and not counted yet, is announced or fetched, or is yet to be
-    developed goes beyond the quota. A sum that cannot be read stops nobody.
+    developed goes beyond the quota. A sum that cannot be read stops nobody, nor does a stack that counts none.
     """
 
-    sums: StoredSums
+    sums: StoredSums | None
     clock: Clock
     _known: dict[str, tuple[Milliseconds, Stored]] = field(default_factory=dict)
 
@@ -33,11 +33,13 @@ class QuotaKeeper:
         """Lets one more image in whose original has so many bytes. Raises QuotaExceeded."""
         if quota == NO_QUOTA:
             return
-        used = self._used(tenant_id, quota)
+        if self.sums is None:
+            return
+        used = self._used(self.sums, tenant_id, quota)
         if used is not None and not has_room(quota, used, size_bytes):
             raise QuotaExceeded(used, quota)
 
-    def _used(self, tenant_id: str, quota: Quota) -> Stored | None:
+    def _used(self, sums: StoredSums, tenant_id: str, quota: Quota) -> Stored | None:
         now = self.clock()
         read_at, known = self._known.get(tenant_id, (0, NOTHING))
         # If the clock was set back, the sum seems to have been read in the future.
@@ -45,7 +47,7 @@ class QuotaKeeper:
         if tenant_id in self._known and 0 <= now - read_at < KNOWN_MILLISECONDS and not is_near(quota, known):
             return known
         with bookkeeping("what a tenant stores not read", tenant_id=tenant_id):  # guard: quotas-unreadable-sum-admits
-            used = self.sums.stored(tenant_id).shown  # guard: quotas-negative-sum-no-credit
+            used = sums.stored(tenant_id).shown  # guard: quotas-negative-sum-no-credit
             if len(self._known) >= _KNOWN_TENANTS:
                 self._known.clear()
             self._known[tenant_id] = now, used

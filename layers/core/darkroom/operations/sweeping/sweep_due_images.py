@@ -105,7 +105,8 @@ class Sweep:
 @dataclass(frozen=True, kw_only=True)
 class SweepDueImagesPorts(EnqueueInTimePorts, RemovalPorts):
     """What a sweep needs besides the ports of sending messages and removing objects, and each lane's deployed
-    configuration. `cleanups` are those of the parts that are deployed."""
+    configuration. `cleanups` are those of what parts keep of an image, and `fetches` is False where no function fetches
+    what clients gave a URL of."""
 
     upload_queue: UploadQueue
     fetch_queue: FetchQueue
@@ -113,6 +114,7 @@ class SweepDueImagesPorts(EnqueueInTimePorts, RemovalPorts):
     dead_letters: DeadLetters
     service: Mapping[str, Lane]
     cleanups: Sequence[Cleanup] = ()
+    fetches: bool = True
 
 
 def sweep_due_images(ports: SweepDueImagesPorts, *, out_of_time: Callable[[], bool]) -> Sweep:
@@ -323,6 +325,7 @@ class _Round:
             backlog=self._backlog(FETCH if image.status is Status.FETCHING else image.lane),
             releasing_until=self._releasing_until(image.lane) if is_scheduled else 0,
             service=self._ports.service,
+            fetches=self._ports.fetches,
         )
         if isinstance(duty, PlaceDeadLetter):
             self._dead_letters_in(image.lane)  # here, so that no two threads take them
@@ -412,6 +415,8 @@ class _Round:
         return unsent
 
     def _count(self, before: Image, ended: Image) -> None:
+        if before.status is Status.FETCHING and not self._ports.fetches:  # guard: imports-off-pages-nobody
+            return
         # guard: sweeper-fetch-failure-counted
         if before.status is Status.FETCHING and ended.status is Status.FAILED:  # its service level has not begun
             end = GIVEN_UP

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.images.queues import LaneDepths
@@ -17,9 +19,19 @@ from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[ReadImagePorts, ReadUsagePorts, TakeTokenPorts]:
-    """The ports of `read_image` and `list_images`, and of `read_usage`, from the function's environment, and those of
-    its rate limit."""
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """The ports of what the function reads, of usage only where it is counted, those of its rate limit, and the parts
+    that are deployed."""
+
+    images: ReadImagePorts
+    usage: ReadUsagePorts | None
+    rate_limit: TakeTokenPorts
+    parts: frozenset[str]
+
+
+def wire() -> Readings:
+    """The ports of `read_image` and `list_images`, and of `read_usage`, from the function's environment."""
     settings = ReadImageSettings.read()
     # guard: variant-store-timeout-short
     dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
@@ -36,5 +48,12 @@ def wire() -> tuple[ReadImagePorts, ReadUsagePorts, TakeTokenPorts]:
         ),
         clock=clock,
     )
-    usage_ports = ReadUsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
-    return ports, usage_ports, rate_limit_of(dynamodb, settings.token_buckets_table)
+    usage = None
+    if settings.usage_table:  # guard: usage-off-no-route
+        usage = ReadUsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
+    return Readings(
+        images=ports,
+        usage=usage,
+        rate_limit=rate_limit_of(dynamodb, settings.token_buckets_table),
+        parts=settings.parts,
+    )

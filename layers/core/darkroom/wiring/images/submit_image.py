@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
-from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.operations.images.submit_image import SubmitImagePorts
 from darkroom.operations.imports.begin_fetch import BeginFetchPorts
-from darkroom.operations.webhooks.find_recipient import has_recipient
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
+from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
@@ -27,7 +25,7 @@ def wire() -> tuple[SubmitImagePorts, BeginFetchPorts, Edge]:
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     ports = SubmitImagePorts(
         images=ImagesTable(dynamodb, settings.images_table),
-        has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
+        has_recipient=has_recipient_of(settings.endpoints_table, dynamodb),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
@@ -39,6 +37,8 @@ def wire() -> tuple[SubmitImagePorts, BeginFetchPorts, Edge]:
     )
 
     def check_url(url: str) -> None:
+        if not settings.fetch_queue_url:  # guard: imports-off-url-refused
+            raise Rejected("invalid_url", "This stack does not fetch images. Post the photo itself.")
         # Few requests have a URL, and all others would pay for how one is read.
         from darkroom.egress import read_url  # noqa: PLC0415
         from darkroom.wiring.kernel.egress_policy import policy_of  # noqa: PLC0415

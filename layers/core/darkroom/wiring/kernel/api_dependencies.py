@@ -56,4 +56,5 @@ def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sq
 
 def quota_keeper_of(settings: QuotaSettings, dynamodb: DynamoDBClient) -> QuotaKeeper:
     """Decides by what a tenant stores whether it may store more. Its client is unseen by the circuits."""
-    return QuotaKeeper(sums=UsageTable(clients.impatient(dynamodb), settings.usage_table), clock=clock)
+    sums = UsageTable(clients.impatient(dynamodb), settings.usage_table) if settings.usage_table else None
+    return QuotaKeeper(sums=sums, clock=clock)

@@ -44,6 +44,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         at_once=at_once,
         service=settings.service,
         cleanups=(lambda image_id: blank_deliveries(deliveries, image_id, now=clock()),),
+        fetches=settings.imports == "true",
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
     measuring = MeasureLanesPorts(

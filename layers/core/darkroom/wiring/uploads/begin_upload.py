@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.uploads.uploads import UploadsBucket
-from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.operations.uploads.begin_upload import BeginUploadPorts
-from darkroom.operations.webhooks.find_recipient import has_recipient
 from darkroom.settings import BeginUploadSettings
 from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of, quota_keeper_of
+from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
@@ -22,7 +19,7 @@ def wire() -> tuple[BeginUploadPorts, Edge]:
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
     ports = BeginUploadPorts(
         images=ImagesTable(dynamodb, settings.images_table),
-        has_recipient=partial(has_recipient, EndpointsTable(dynamodb, settings.endpoints_table)),
+        has_recipient=has_recipient_of(settings.endpoints_table, dynamodb),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
         quotas=quota_keeper_of(settings, dynamodb),

@@ -1,0 +1,106 @@
+"""The handlers of the core without optional parts: what is asked of an absent part is refused, and says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
+from darkroom.domain.kernel.tenants import Quota
+from proof.fakes.pictures import jpeg
+from tests.contract.conftest import Aws
+from tests.contract.functions import Context, call, http_event, load
+
+OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL")
+NOTIFY = endpoint_id_from(1, bytes(10))
+
+
+@pytest.fixture
+def core(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
+    """AWS, whose environment names nothing of an optional part."""
+    left = {name: value for name, value in aws.environment.items() if name not in OF_PARTS} | {"PARTS": ""}
+    monkeypatch.setattr(type(aws), "environment", property(lambda _: left))
+    return aws
+
+
+def refused(answer: dict[str, Any]) -> tuple[int, str, str]:
+    problem = json.loads(answer["body"])
+    return answer["statusCode"], problem["code"], problem["detail"]
+
+
+def of_url(url: str = "https://photos.example/a.jpg") -> dict[str, Any]:
+    return http_event(
+        "POST", "/images", body=json.dumps({"url": url}).encode(), headers={"content-type": "application/json"}
+    )
+
+
+def test_a_photo_is_accepted_by_the_core_alone(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = load("submit_image", core, monkeypatch)
+    sent = call(submit, http_event("POST", "/images", body=jpeg(64, 48), headers={"content-type": "image/jpeg"}))
+    assert sent["statusCode"] == 202
+
+
+@pytest.mark.guards("webhooks-off-no-recipient")
+def test_without_webhooks_an_order_that_names_one_is_told_so(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "This stack sends no webhooks. Leave notify out, and ask for the status of the image."
+    submit, begin = load("submit_image", core, monkeypatch), load("begin_upload", core, monkeypatch)
+    photo = http_event(
+        "POST", "/images", body=jpeg(64, 48), headers={"content-type": "image/jpeg"}, query=f"notify={NOTIFY}"
+    )
+    announced = {"bytes": 1000, "sha256": "0" * 64, "notify": NOTIFY}
+    upload = http_event(
+        "POST", "/uploads", body=json.dumps(announced).encode(), headers={"content-type": "application/json"}
+    )
+    assert refused(call(submit, photo)) == (400, "unknown_notify", sentence)
+    assert refused(call(begin, upload)) == (400, "unknown_notify", sentence)
+
+
+@pytest.mark.guards("imports-off-url-refused")
+def test_without_imports_a_url_is_told_so(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = load("submit_image", core, monkeypatch)
+    sentence = "This stack does not fetch images. Post the photo itself."
+    assert refused(call(submit, of_url())) == (400, "invalid_url", sentence)
+
+
+@pytest.mark.guards("imports-off-fetches-end", "imports-off-pages-nobody")
+def test_what_was_to_be_fetched_when_imports_went_ends_with_the_reason(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image_id = json.loads(call(load("submit_image", aws, monkeypatch), of_url())["body"])["id"]
+    table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    row = table.get(image_id)
+    assert row is not None and row.status is Status.FETCHING
+    table.change(row, replace(row, due_at=1))
+    gone = aws.environment | {"IMPORTS": "false"}
+    monkeypatch.setattr(type(aws), "environment", property(lambda _: gone))
+    capsys.readouterr()
+    assert call(load("sweep_due_images", aws, monkeypatch), {})["outcomes"] == {"gave_up": 1}
+    ended = table.get(image_id)
+    assert ended is not None and ended.error is not None and ended.status is Status.FAILED
+    assert ended.error.message.startswith("This stack does not fetch images any more.")
+    assert '"ImagesGivenUp"' not in capsys.readouterr().out, "an operator chose it"
+
+
+@pytest.mark.guards("usage-off-no-route")
+def test_without_usage_there_is_nothing_at_its_path(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = load("read_image", core, monkeypatch)
+    answer = reader.handler(http_event("GET", "/usage"), Context("read_image"))
+    assert refused(answer)[:2] == (404, "unknown_path")
+
+
+def test_without_usage_no_sum_of_before_refuses_anybody(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = load("submit_image", core, monkeypatch).ports.quotas
+    keeper.require_room("acme", Quota(stored_bytes=1, images=1), size_bytes=10)
+
+
+@pytest.mark.guards("webhooks-off-undescribed")
+def test_openapi_describes_what_is_deployed(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = json.loads(call(load("read_image", core, monkeypatch), http_event("GET", "/openapi.json"))["body"])
+    assert alone["webhooks"] == {}
+    assert {path.split("/")[1] for path in alone["paths"]} == {"images", "uploads", "openapi.json"}
