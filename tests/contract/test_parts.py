@@ -24,7 +24,9 @@ NOTIFY = endpoint_id_from(1, bytes(10))
 @pytest.fixture
 def core(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     """AWS, whose environment names nothing of an optional part."""
-    left = {name: value for name, value in aws.environment.items() if name not in OF_PARTS} | {"PARTS": ""}
+    left = {name: value for name, value in aws.environment.items() if name not in OF_PARTS} | {
+        "PARTS": "webhooks=false,usage=false,imports=false,page=false"
+    }
     monkeypatch.setattr(type(aws), "environment", property(lambda _: left))
     return aws
 

@@ -40,6 +40,7 @@ from repository.expand_template import (
     raw_template,
     referred,
     resources,
+    with_all_parts,
 )
 from repository.report import ROOT
 
@@ -973,7 +974,7 @@ def test_anonymous_access_is_what_it_says() -> None:
 
 
 def test_every_route_has_its_function() -> None:
-    body = expanded_template()["Resources"]["Api"]["Properties"]["Body"]
+    body = with_all_parts(expanded_template()["Resources"]["Api"]["Properties"]["Body"])
     for path, operations in body["paths"].items():
         for method, operation in operations.items():
             integration = operation["x-amazon-apigateway-integration"]
@@ -1390,6 +1391,8 @@ def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_an
     # CloudFormation replaces a version with another description; a version of an unchanged function fails.
     template = with_snap_start()
     told = {name for name in referred_in(template[name]["Properties"]) if name in raw_template()["Parameters"]}
+    in_text = re.findall(r"\$\{(\w+)\}", json.dumps(template[name]["Properties"]["Environment"]))
+    told |= raw_template()["Parameters"].keys() & {*in_text}
     told.discard("Environment")  # no stack becomes another one's
     description = template[version_of(name, template)]["Properties"]["Description"]["Fn::Sub"]
     assert set(re.findall(r"\$\{(\w+)\}", description)) == told

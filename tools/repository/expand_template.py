@@ -197,6 +197,7 @@ def _resources_in(path: Path, stack: Template, outer: Template) -> Template:
     found = {name: _standing_for(its, given) for name, its in inner["Resources"].items()}
     for its in found.values():
         both = [each["Condition"] for each in (stack, its) if "Condition" in each]
+        its["Properties"] = decided_once(its["Properties"], frozenset(both))
         if both:
             its["Condition"] = "And".join(both)
             outer["Conditions"].setdefault(its["Condition"], {"Fn::And": [{"Condition": each} for each in both]})
@@ -246,24 +247,25 @@ def expanded_template(
 
 
 def resources(kind: str) -> dict[str, Template]:
-    """The properties of all resources of one type, by logical id, in a stack that is observed, as it is by default."""
+    """The properties of all resources of one type, by logical id, in a stack that is observed and has all parts."""
     return {
-        name: _observed(resource.get("Properties", {}))
+        name: with_all_parts(resource.get("Properties", {}))
         for name, resource in expanded_template()["Resources"].items()
         if resource["Type"] == kind
     }
 
 
-def _observed(value: Any) -> Any:
+def with_all_parts(value: Any) -> Any:
+    """A value as it is in a stack that is observed and has all optional parts, as it is by default."""
     match value:
-        case {"Fn::If": ["HasObservability", then, _]}:
-            return _observed(then)
+        case {"Fn::If": [str(condition), then, _]} if condition.startswith("With") or condition == "HasObservability":
+            return with_all_parts(then)
         case dict():
-            chosen = {name: _observed(inner) for name, inner in value.items()}
-            absent = {name for name in chosen if chosen[name] == {"Ref": "AWS::NoValue"} != value[name]}
+            chosen = {name: with_all_parts(inner) for name, inner in value.items()}
+            absent = {name for name in chosen if chosen[name] == _NOTHING != value[name]}
             return {name: inner for name, inner in chosen.items() if name not in absent}
         case list():
-            return [_observed(inner) for inner in value]
+            return [with_all_parts(inner) for inner in value]
         case _:
             return value
 
@@ -298,10 +300,16 @@ def with_parameters(value: Any, **parameters: str) -> Any:
             return value
 
 
+def _conditions() -> Template:
+    """All conditions, with those of what is in a stack in the stack under a condition of its own."""
+    conditions: Template = _expanded(TEMPLATE, "prod", "iam", "None")["Conditions"]
+    return conditions
+
+
 def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
     match condition:
         case {"Condition": str(name)}:
-            return _holds(raw_template()["Conditions"][name], parameters)
+            return _holds(_conditions()[name], parameters)
         case {"Fn::Equals": [{"Ref": str(name)} | {"Fn::Join": ["", {"Ref": str(name)}]}, value]}:  # or an empty list
             chosen = parameters[name] if name in parameters else raw_template()["Parameters"][name]["Default"]
             return bool(chosen == value)
@@ -309,8 +317,48 @@ def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
             return not _holds(inner, parameters)
         case {"Fn::Or": [*inner]}:
             return any(_holds(condition, parameters) for condition in inner)
+        case {"Fn::And": [*inner]}:
+            return all(_holds(condition, parameters) for condition in inner)
         case _:
             raise ValueError(f"it depends on what only a stack knows: {condition}")
+
+
+def deployed(**parameters: str) -> dict[str, Template]:
+    """The resources of a stack that has these parameters, by logical id, without what has no value there."""
+    return {
+        name: _without_nothing(with_parameters(resource, **parameters))
+        for name, resource in expanded_template()["Resources"].items()
+        if "Condition" not in resource or _holds({"Condition": resource["Condition"]}, parameters)
+    }
+
+
+_NOTHING = {"Ref": "AWS::NoValue"}
+
+
+def _without_nothing(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _without_nothing(inner) for name, inner in value.items() if inner != _NOTHING}
+        case list():
+            return [_without_nothing(inner) for inner in value if inner != _NOTHING]
+        case _:
+            return value
+
+
+def decided_once(value: Any, known: frozenset[str] = frozenset()) -> Any:
+    """A template for linters: SAM asks within a condition for the same condition again."""
+    match value:
+        case {"Fn::If": [str(condition), then, _]} if condition in known:
+            return decided_once(then, known)
+        case {"Fn::If": [str(condition), then, otherwise]}:
+            chosen = decided_once(then, known | {condition})
+            return {"Fn::If": [condition, chosen, decided_once(otherwise, known)]}
+        case dict():
+            return {name: decided_once(inner, known) for name, inner in value.items()}
+        case list():
+            return [decided_once(inner, known) for inner in value]
+        case _:
+            return value
 
 
 def is_optional(value: Any) -> bool:
@@ -337,4 +385,4 @@ def referred(value: Any) -> str | None:
 if __name__ == "__main__":
     arguments = dict(zip(("path", "snap_start"), sys.argv[1:], strict=False))
     path = Path(arguments.pop("path", TEMPLATE))
-    json.dump(expanded_template(path=path, **arguments), sys.stdout, indent=2)
+    json.dump(decided_once(expanded_template(path=path, **arguments)), sys.stdout, indent=2)

@@ -148,6 +148,11 @@ def pairs(text: str) -> Mapping[str, str]:
     return value_by_name
 
 
+def deployed(text: str) -> frozenset[str]:
+    """Parses which parts are deployed: "webhooks=true,page=false"."""
+    return frozenset(name for name, is_deployed in pairs(text).items() if is_deployed == "true")
+
+
 def _listed(text: str) -> Iterator[str]:
     return filter(None, map(str.strip, text.split(",")))
 
@@ -351,7 +356,7 @@ class ReadImageSettings(LaneSettings, ConcurrencySettings):
 
     images_table: str
     usage_table: str = ""
-    parts: frozenset[str] = setting(some_of(*PARTS), default=frozenset(PARTS))
+    parts: frozenset[str] = setting(deployed, default=frozenset(PARTS))
     outputs_bucket: str
     throughput_table: str
     token_buckets_table: str

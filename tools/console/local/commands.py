@@ -19,6 +19,7 @@ from console.local.develop import develop_photo, print_curl_lines
 from console.terminal import display
 from console.terminal.browser import open_in_browser
 from console.terminal.durations import seconds_of
+from darkroom.domain.kernel.parts import PARTS
 from local_aws import clock, environment, template_parameters
 from local_aws.paths import State
 from local_aws.processes import Child, Interrupted, Interrupts
@@ -85,6 +86,9 @@ _AllowedOrigins = Annotated[
 _SnapStart = Annotated[
     bool, typer.Option("--snap-start", help="Publish versions of the API's functions, as for SnapStart.")
 ]
+_Core = Annotated[
+    bool, typer.Option("--core", help="Deploy the core alone, without webhooks, usage, imports and the page.")
+]
 _EnforceIam = Annotated[
     bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
 ]
@@ -117,6 +121,7 @@ def up(
     encryption: _EncryptionOption = Encryption.AWS,
     allowed_origins: _AllowedOrigins = "",
     snap_start: _SnapStart = False,
+    core: _Core = False,
     settings: _Set = None,
     enforce_iam: _EnforceIam = False,
     concurrency: _Concurrency = None,
@@ -139,10 +144,13 @@ def up(
             "--allowed-origins": ("AllowedOrigins", allowed_origins, ""),
             "--encryption": ("Encryption", encryption.value, Encryption.AWS.value),
             "--snap-start": ("SnapStart", "PublishedVersions" if snap_start else "None", "None"),
-        },
+        }
+        | ({f"--core ({name})": (name, "false", "true") for name in map(str.capitalize, PARTS)} if core else {}),
     )
     if develop is not None:
         _require_a_known_credential(parameters)
+    if open_page and parameters.get("Page") == "false":
+        raise typer.BadParameter("this stack has no page", param_hint="--open")
     _run(
         parameters,
         enforce_iam=enforce_iam,
@@ -202,7 +210,8 @@ def _run(
                     begin_stop()
                     raise typer.Exit(0 if well else 1)
                 display.line(out)
-                display.line(out, f"Open {pages.page_url(stack)} in a browser, and send your own photos there.")
+                if pages.has_part(stack, "page"):
+                    display.line(out, f"Open {pages.page_url(stack)} in a browser, and send your own photos there.")
                 display.line(out, "Serving until Ctrl-C. After an edit: ./darkroom local deploy", style="bold")
                 serving = True
                 _serve(out, stack, emulator, interrupts)
@@ -360,13 +369,15 @@ def _develop(out: Console, state: State, stack: StackRecord, photo: Path, step: 
 
     state.developed.mkdir(parents=True, exist_ok=True)
     with ExitStack() as opened:
-        with step("listener"):
-            show_event_of = opened.enter_context(hearing(open_stack(None, None), out))
+        show_event_of = None
+        if pages.has_part(stack, "webhooks"):  # nothing else publishes what it would wait for
+            with step("listener"):
+                show_event_of = opened.enter_context(hearing(open_stack(None, None), out))
         api = Api(stack.api_url, stack.api_key, is_local_stack=True)
         image_id = develop_photo(api, photo, out, state.developed)
         display.line(out)
         print_curl_lines(stack.api_url, out, stack.api_key)
-        if image_id is None:
-            return False
+        if image_id is None or show_event_of is None:
+            return image_id is not None
         display.line(out)
         return show_event_of(image_id)

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console.terminal import display
+from darkroom.domain.kernel.parts import Part
 from darkroom.operations.page import serve_page
 from local_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from local_aws.paths import State
@@ -171,7 +172,8 @@ def _show_tail(out: Console, log: Path) -> None:
 def introduce(out: Console, state: State, stack: StackRecord) -> None:
     """Prints the addresses and the logs of a stack that has started."""
     display.line(out)
-    display.line(out, f"  Page  {page_url(stack)}", style="bold")
+    if has_part(stack, "page"):
+        display.line(out, f"  Page  {page_url(stack)}", style="bold")
     display.line(out, f"  API   {stack.api_url}", style="bold")
     if stack.api_key is not None:
         display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
@@ -179,6 +181,11 @@ def introduce(out: Console, state: State, stack: StackRecord) -> None:
     display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
     display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom logs --follow)")
     display.line(out)
+
+
+def has_part(stack: StackRecord, part: Part) -> bool:
+    """Whether this optional part is deployed."""
+    return f"{part}=true" in stack.outputs.get("Parts", f"{part}=true").split(",")
 
 
 def page_url(stack: StackRecord) -> str:
