@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from console.api.client import ApiError
+from console.api.client import ApiError, Refused
 from console.audit import commands as audit
 from console.capacity import commands as capacity
 from console.delay import commands as delays
@@ -55,7 +55,8 @@ _EPILOG = """[bold]A first photo[/bold]
 
   0    it worked
   1    it failed: standard error says why and what to do
-  2    the command was not understood: see COMMAND --help
+  2    the command was not understood: see COMMAND --help; or the stack
+       is without what it is for: docs/parts.md
   130  interrupted"""
 
 
@@ -65,6 +66,12 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except Refused as error:
+            if error.code == "unknown_path":  # guard: console-absent-part-named
+                display.complain("This stack was deployed without the part that this command is for: docs/parts.md.")
+                raise typer.Exit(2) from error
+            display.complain(str(error))
+            raise typer.Exit(1) from error
         except ApiError as error:
             display.complain(str(error))
             raise typer.Exit(1) from error

@@ -15,24 +15,30 @@ DEPTH = "ApproximateNumberOfMessagesVisible"
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmWatch:
-    """An alarm of the template by its logical id, and the metric that it watches."""
+    """An alarm of the template by its logical id, and the metric that it watches; with `part`, only in a stack that has
+    this optional part, by its parameter."""
 
     alarm: str
     metric: str
     is_own: bool = True
+    part: str = ""
+
+    def is_asked_of(self, facts: Facts) -> bool:
+        """Whether the stack should have it."""
+        return facts.parameters.get(self.part) != "false"
 
 
-def _own(alarm: str, metric: str) -> AlarmWatch:
-    return AlarmWatch(alarm=alarm, metric=metric)
+def _own(alarm: str, metric: str, *, part: str = "") -> AlarmWatch:
+    return AlarmWatch(alarm=alarm, metric=metric, part=part)
 
 
-def _of_aws(alarm: str, metric: str) -> AlarmWatch:
-    return AlarmWatch(alarm=alarm, metric=metric, is_own=False)
+def _of_aws(alarm: str, metric: str, *, part: str = "") -> AlarmWatch:
+    return AlarmWatch(alarm=alarm, metric=metric, is_own=False, part=part)
 
 
 DEAD_LETTERS = (
     _of_aws("DeadLettersAlarm", DEPTH),
-    _of_aws("EventDeadLettersAlarm", DEPTH),
+    _of_aws("EventDeadLettersAlarm", DEPTH, part="Webhooks"),
 )
 """Each dead letter rings one of these, also while our own code is wrong."""
 
@@ -54,10 +60,10 @@ GROWTH = (
 LAG = (
     STUCK,
     _of_aws("MessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
-    _own("FetchMessagesStuckAlarm", "FetchesUntaken"),
+    _own("FetchMessagesStuckAlarm", "FetchesUntaken", part="Imports"),
     _own("SweeperBehindAlarm", "SweepBehind"),
-    _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage"),
-    _of_aws("EventsStuckAlarm", "IteratorAge"),
+    _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage", part="Webhooks"),
+    _of_aws("EventsStuckAlarm", "IteratorAge", part="Webhooks"),
 )
 """The age of the oldest, of each consumer."""
 
@@ -93,7 +99,8 @@ def unheard(facts: Facts, watches: Sequence[AlarmWatch]) -> Iterator[Finding]:
     """What keeps alarms from being heard: there is none, or nobody is told when it fires."""
     for watch in watches:
         alarms = watching(facts, watch)
-        if not alarms and not is_left_out(facts, watch.alarm):
+        missing = not alarms and not is_left_out(facts, watch.alarm)
+        if missing and watch.is_asked_of(facts):  # guard: doctor-alarm-of-absent-part
             yield Finding(subject=watch.alarm, problem=f"no alarm watches the metric {watch.metric}")
         for name, alarm in alarms.items():
             yield from silent(facts, name, alarm)

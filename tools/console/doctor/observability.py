@@ -10,6 +10,9 @@ from console.doctor.facts import AlarmFacts, Facts
 
 GROUP = "Observability"
 
+OF_EVENTS = ("UsageDeadLetters", "WebhooksDeadLetters", "DeliveryDeadLetters", "UnpublishedEvents")
+"""The queues of what was given up by optional parts."""
+
 SWEEPERS = ("SweepDueImagesFunction", "SweepDueEndpointsFunction")
 
 
@@ -34,6 +37,8 @@ def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
     of_streams = {source.failures for source in facts.event_sources.values()}
     for name, queue in facts.queues.items():
         if name not in facts.dead_letter_queues and queue.arn not in of_streams:
+            continue
+        if name in OF_EVENTS and facts.parameters.get("Webhooks") == "false":  # nothing comes to them
             continue
         if queue.name not in watched and not is_left_out:  # guard: doctor-unwatched-dead-letters
             yield Finding(subject=name, problem="no alarm watches how many dead letters it has")

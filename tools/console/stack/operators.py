@@ -98,6 +98,7 @@ class Stack(RunningStack):
     def _queues_of_images(self) -> Mapping[str, str]:
         """The URLs of the queues by their logical ids, but those of consumers and of deliveries."""
         consumers = {name.removesuffix("Subscription") for name in self.physical_ids("AWS::SNS::Subscription")}
+        consumers |= {"Usage", "Webhooks"}  # whose queues stay when their part goes
         others = {*consumers, "Delivery"}
         return {
             name: url

@@ -1116,3 +1116,15 @@ def test_a_finding_that_two_looks_make_is_reported_once() -> None:
 def test_each_watch_names_one_alarm() -> None:
     names = [watch.alarm for watch in alarms.OF_THE_CHECKLIST]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.guards("doctor-alarm-of-absent-part")
+def test_a_stack_without_a_part_needs_none_of_its_alarms() -> None:
+    def gone(**parameters: str) -> list[str]:
+        facts = changed("alarms", EventsStuckAlarm=None)(changed("parameters", **parameters)(SOUND))
+        return [
+            finding.subject for finding in alarms.unheard(facts, alarms.LAG) if finding.subject == "EventsStuckAlarm"
+        ]
+
+    assert gone() == ["EventsStuckAlarm"]
+    assert gone(Webhooks="false") == []

@@ -53,6 +53,15 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
     return world
 
 
+@pytest.mark.guards("console-absent-part-named")
+def test_a_stack_without_webhooks_is_named_as_that(api: FakeApi, run: Run) -> None:
+    body = {"status": 404, "code": "unknown_path", "detail": "There is nothing at this path."}
+    api.webhooks = lambda _: Reply(status=404, body=body, headers={"Content-Type": "application/problem+json"})
+    listed = run("webhooks", "ls")
+    assert listed.exit_code == 2
+    assert "deployed without the part" in " ".join(listed.stderr.split())
+
+
 @pytest.fixture
 def added(world: WebhooksWorld) -> Endpoint:
     """A webhook of the tenant."""
