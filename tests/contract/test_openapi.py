@@ -14,7 +14,7 @@ from darkroom.http.kernel.problems import PROBLEMS
 from darkroom.http.kernel.route import EVERYWHERE, NOWHERE
 from darkroom.http.routes import ROUTES
 from darkroom.settings import Access
-from repository.expand_template import expanded_template, raw_template
+from repository.expand_template import raw_template, resources
 from repository.report import ROOT
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws
@@ -45,7 +45,7 @@ def test_it_is_served(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_names_the_routes_of_the_template_and_no_others() -> None:
-    body = expanded_template()["Resources"]["Api"]["Properties"]["Body"]
+    body = resources("AWS::ApiGatewayV2::Api")["Api"]["Body"]
     routed = {f"{method.upper()} {path}" for path, methods in body["paths"].items() for method in methods}
     anything_else = {f"{method} {path}" for method in METHODS for path in ("/", "/{path+}")}
     assert routed == operations().keys() | anything_else | PAGE_ROUTES, "the page is for people, and no part of the API"
