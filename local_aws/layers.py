@@ -82,7 +82,7 @@ class DeployedLayers:
         """Add the layers that were built from `sources` and are now deployed, and keep their archives."""
         # Next to the build's folder SAM CLI records which layer it built from which folder.
         built = tomllib.loads((built_template.parent.parent / "build.toml").read_text())["layer_build_definitions"]
-        resources = deployed_template(boto3.client("cloudformation"))["Resources"]
+        resources = deployed_template(boto3.client("cloudformation"), given().stack_name)["Resources"]
         layers = {name: layer for name, layer in self.layers.items() if name in self.unchanged(sources)}
         s3 = boto3.client("s3")
         state.layers.mkdir(parents=True, exist_ok=True)
@@ -129,8 +129,8 @@ def _replace(file: Path, content: bytes) -> None:
     unfinished.replace(file)
 
 
-def deployed_template(cloudformation: Any) -> dict[str, Any]:
+def deployed_template(cloudformation: Any, stack_name: str) -> dict[str, Any]:
     """The template as `sam deploy` sent it: its layers refer to their archives in S3."""
-    body = cloudformation.get_template(StackName=given().stack_name, TemplateStage="Original")["TemplateBody"]
+    body = cloudformation.get_template(StackName=stack_name, TemplateStage="Original")["TemplateBody"]
     document: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
     return document

@@ -91,6 +91,10 @@ class Project:
         return self.home / "bytecode"
 
 
+class NothingGiven(Exception):
+    """This process has been given no project; the message says what to do."""
+
+
 _projects: list[Project] = []
 
 
@@ -100,5 +104,10 @@ def give(project: Project) -> None:
 
 
 def given() -> Project:
-    """The project that this process was given."""
+    """The project that this process was given; raises NothingGiven."""
+    if not _projects:
+        raise NothingGiven(
+            "Nobody has said which project this process runs: call local_aws.project.give(Project(…)), "
+            "or import the module that calls it, before anything that builds, starts or addresses a stack."
+        )
     return _projects[0]

@@ -32,9 +32,11 @@ from PIL import Image
 from benchmarks.earlier import environment_of, tree_of
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.stage import stack_of
+from console.local.project import PROJECT
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
 from local_aws import environment
 from local_aws.paths import State
+from local_aws.project import give
 from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
 
@@ -188,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--base", metavar="COMMIT", help="an earlier commit to compare with")
     parser.add_argument("--requests", type=int, default=by_form(short=3, usual=500, long=2000))
     options = parser.parse_args(arguments)
+    give(PROJECT)
     trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
     with stack_of(STATE) as stack, lanes_paused(stack):
         found = {size: in_turns(stack, size, options.requests, trees) for size in SIZES}

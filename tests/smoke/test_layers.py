@@ -28,7 +28,7 @@ IS_CHECKED_HASH = 0b11
 @pytest.fixture(scope="module")
 def archives(stack: LocalStack) -> dict[str, dict[str, bytes]]:
     """The content of each deployed layer."""
-    deployed = deployed_template(stack.client("cloudformation"))["Resources"]
+    deployed = deployed_template(stack.client("cloudformation"), stack.record.stack_name)["Resources"]
     found = {}
     for name in LAYERS:
         place = urlsplit(deployed[name]["Properties"]["ContentUri"])

@@ -1,6 +1,23 @@
 """The embedded AWS is told by its caller which project it runs: its own code does not name one."""
 
+import ast
+from pathlib import Path
+
+import pytest
+
+from local_aws import project
+from local_aws.paths import State
+from local_aws.project import NothingGiven, given
 from repository.report import ROOT
+
+NEEDING_NOTHING = {
+    "local_aws.lambda_base_image": {"ImageNotBuilt", "host_architecture"},
+    "local_aws.layers": {"deployed_template"},
+    "local_aws.local_invoke": {"Answer", "logical_id", "read_answer"},
+    "local_aws.paths": {"State"},
+    "local_aws.stack": {"supervisor"},
+}
+"""What may be used of a module that asks for the project, although nobody gave one."""
 
 
 def test_the_embedded_aws_does_not_name_the_product() -> None:
@@ -8,3 +25,47 @@ def test_the_embedded_aws_does_not_name_the_product() -> None:
     assert len(files) > 100
     naming = [str(file.relative_to(ROOT)) for file in files if "darkroom" in file.read_text().lower()]
     assert naming == []
+
+
+def test_without_a_project_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "_projects", [])
+    for ask in (given, State.current):
+        with pytest.raises(NothingGiven, match=r"call local_aws\.project\.give\(Project\(…\)\)"):
+            ask()
+
+
+def test_whoever_needs_the_project_imports_what_gives_it() -> None:
+    asking = {_module(file) for file in (ROOT / "local_aws").glob("*.py") if "given()" in file.read_text()}
+    assert asking >= NEEDING_NOTHING.keys() | {"local_aws.build", "local_aws.environment", "local_aws.project"}
+    needing = []
+    for folder in ("benchmarks", "proof", "tests", "tools"):
+        for file in (ROOT / folder).rglob("*.py"):
+            imported = _imported(file)
+            uses = {module for module in asking if imported.get(module, set()) - NEEDING_NOTHING.get(module, set())}
+            if uses or "State.current()" in file.read_text():
+                needing.append((str(file.relative_to(ROOT)), imported))
+    assert len(needing) > 5
+    given_to = ("tools/console/local/", "tests/unit/test_local_aws.py")
+    assert [
+        name
+        for name, imported in needing
+        if not name.startswith(given_to) and not any(module.startswith("console.local") for module in imported)
+    ] == []
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+
+
+def _imported(file: Path) -> dict[str, set[str]]:
+    """The names that a file imports of each module; a module that it imports as a whole has the name `*`."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                found.setdefault(node.module, set()).add(alias.name)
+                found.setdefault(f"{node.module}.{alias.name}", set()).add("*")
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                found.setdefault(alias.name, set()).add("*")
+    return found
