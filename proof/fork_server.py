@@ -18,6 +18,7 @@ it) and the node ids of the tests that failed. pytest's output goes to standard 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import gc
 import importlib
@@ -126,7 +127,8 @@ def _start_collected(tests: list[str]) -> Callable[[Request], Answer]:
     requests, out = os.fdopen(ask, "w"), os.fdopen(answers)
 
     def ask_collected(request: Request) -> Answer:
-        print(json.dumps(request), file=requests, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # it has ended: pytest could not collect the tests, and says which
+            print(json.dumps(request), file=requests, flush=True)
         answer: Answer = json.loads(out.readline() or f"[{_INTERNAL_ERROR}, []]")
         return answer
 

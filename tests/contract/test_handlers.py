@@ -942,7 +942,7 @@ def test_a_sweep_tells_dead_letters_of_events(functions: Functions, capsys: pyte
     assert measured(capsys.readouterr().out)["EventDeadLetters"] == 1
 
 
-@pytest.mark.guards("endpoint-sweep-missed-fails", case="letters")
+@pytest.mark.guards("endpoint-sweep-missed-fails")
 def test_a_sweep_of_endpoints_that_cannot_count_dead_letters_sweeps_all_the_same_and_fails(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -959,7 +959,7 @@ def test_a_sweep_of_endpoints_that_cannot_count_dead_letters_sweeps_all_the_same
     assert looked
 
 
-@pytest.mark.guards("endpoint-sweep-missed-fails", case="shards")
+@pytest.mark.guards("endpoint-sweep-missed-fails")
 def test_a_sweep_of_endpoints_fails_if_what_is_due_could_not_be_listed(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,8 @@ def _plausible(value: Any, template: Mapping[str, Any]) -> str:
         case {"Ref": str(target)}:
             resource = template["Resources"].get(target, {"Type": ""})
             return _PLAUSIBLE.get(resource["Type"], "{}").format(target)
+        case {"Fn::If": [_, chosen, {"Ref": "AWS::NoValue"}]}:  # a part, which is there by default
+            return _plausible(chosen, template)
         case {"Fn::If": [_, _, str(otherwise)]}:
             return otherwise
         case {"Fn::GetAtt": [str(target), str(attribute)]}:

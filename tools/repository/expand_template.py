@@ -364,8 +364,8 @@ def decided_once(value: Any, known: frozenset[str] = frozenset()) -> Any:
 def is_optional(value: Any) -> bool:
     """Whether a stack has none of it unless a parameter asks for it."""
     match value:
-        case {"Fn::If": [_, _, {"Ref": "AWS::NoValue"}]}:
-            return True
+        case {"Fn::If": [str(condition), _, {"Ref": "AWS::NoValue"}]}:
+            return not condition.startswith("With")  # a part, which is there by default
     return False
 
 
