@@ -48,7 +48,7 @@ _ALL_PASSED, _SOME_FAILED = 0, 1
 _NO_ANSWER = -1
 _HOUR = 3_600_000_000_000
 _SHARE = 30
-"""How many tests run together with all guards in place: neighbours, so that a module's are imported and set up once."""
+"""How many tests run together with all guards in place: neighbours, so that a module's are set up once."""
 
 CAUGHT = "caught"
 
@@ -245,12 +245,13 @@ class Copy:
                 path.write_text(code)
                 os.utime(path, ns=(when, when))
 
-        run = run_without(from_scratch=False)
-        outcome = outcome_of(guard, run)
-        if outcome != CAUGHT:  # what the guard decides while modules are imported is missed above
-            before = self.run_tests(guard.tests, from_scratch=True)
-            run = run_without(from_scratch=True) if before.exit_status == _ALL_PASSED else before
-            outcome = outcome_of(guard, run) if run is not before else red_before(guard, before)
+        run, why_not = run_without(from_scratch=False), ""
+        if outcome_of(guard, run) != CAUGHT:  # what the guard decides while modules are imported is missed above
+            run = self.run_tests(guard.tests, from_scratch=True)
+            why_not = _red_before(guard, run)
+            if not why_not:
+                run = run_without(from_scratch=True)
+        outcome = why_not or outcome_of(guard, run)
         return Verdict(guard=guard, outcome=outcome, seconds=time.monotonic() - started, said=run.said)
 
 
@@ -301,7 +302,7 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
         before = _together(pool.map(with_a_copy(Copy.run_tests), shares))
         if before.exit_status not in (_ALL_PASSED, _SOME_FAILED):
             print(before.said)
-        red = {guard: red_before(guard, before) for guard in ready}
+        red = {guard: _red_before(guard, before) for guard in ready}
         yield from (Verdict(guard=guard, outcome=why) for guard, why in red.items() if why)
         # Guards with slower tests first, so that no processor is idle at the end.
         in_order = sorted((guard for guard, why in red.items() if not why), key=lambda guard: min(guard.tests))
@@ -320,7 +321,7 @@ def _together(runs: Iterable[Run]) -> Run:
     )
 
 
-def red_before(guard: Guard, before: Run) -> str:
+def _red_before(guard: Guard, before: Run) -> str:
     """What is wrong with the guard's tests while the guard is in place; an empty text if nothing is."""
     if before.exit_status == _ALL_PASSED:
         return ""

@@ -13,7 +13,7 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.sweeping.due import ENDPOINTS, behind
 from darkroom.operations.events.count_dead_letters import count_dead_letters
 from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
-from darkroom.telemetry import emit_unless_zero, entry_point, logger, report_unmeasured, report_unreadable
+from darkroom.telemetry import emit_unless_zero, entry_point, report_sweep, report_unmeasured
 from darkroom.wiring.kernel.runtime import within
 from darkroom.wiring.webhooks.sweep_due_endpoints import wire
 
@@ -42,15 +42,8 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         # guard: events-follower-list-outage
         with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
             followers.remove_left_behind(ports.clock())
-    emit_unless_zero("SweepLateSeconds", MetricUnit.Seconds, sweep.late_seconds, kind=ENDPOINTS)
-    emit_unless_zero("SweepBehind", MetricUnit.NoUnit, behind({ENDPOINTS: sweep.late_seconds}))
-    report_unreadable(sweep.unreadable)
-    for endpoint_id, error in sweep.errors.items():
-        logger.error("an endpoint could not be looked at", exc_info=error, extra={"endpoint_id": endpoint_id})
-    summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete, "late_seconds": sweep.late_seconds}
-    logger.info("swept", extra=summary)
-    for shard, error in sweep.unlisted.items():
-        logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
+    late_seconds = {ENDPOINTS: sweep.late_seconds}
+    summary = report_sweep(sweep, of="endpoint", late_seconds=late_seconds, behind=behind(late_seconds))
     missed = [*(f"endpoints {shard}" for shard in sweep.unlisted), *uncounted]
     if missed:  # guard: endpoint-sweep-missed-fails
         # Fails only after all other endpoints were checked: an alarm counts the invocations that fail.

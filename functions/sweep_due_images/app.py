@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -14,7 +13,7 @@ from darkroom.domain.sweeping.due import behind
 from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.images.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
-from darkroom.telemetry import emit_unless_zero, entry_point, logger, metrics, report_unmeasured, report_unreadable
+from darkroom.telemetry import emit_unless_zero, entry_point, metrics, report_sweep, report_unmeasured
 from darkroom.wiring.kernel.runtime import within
 from darkroom.wiring.sweeping.sweep_due_images import wire
 
@@ -50,14 +49,6 @@ def emit_metrics(measures: Measures) -> None:
     report_unmeasured(measures.problems)
 
 
-def tell_behind(late_seconds: Mapping[str, float]) -> None:
-    """Emits how late each kind is of what this sweep could not do, and what the alarm watches: the kind that is worst
-    by what is allowed."""
-    for kind, seconds in late_seconds.items():
-        emit_unless_zero("SweepLateSeconds", MetricUnit.Seconds, seconds, kind=kind)
-    emit_unless_zero("SweepBehind", MetricUnit.NoUnit, behind(late_seconds))
-
-
 def count(sweep: Sweep) -> None:
     """Counts the images that the sweep gave up or let expire, for their lanes' service levels."""
     for lane, ended in sweep.ended.items():
@@ -80,14 +71,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     with within(context.get_remaining_time_in_millis() / 1000 - KEPT_FOR_THE_REPORT_SECONDS):
         sweep = sweep_due_images(ports, out_of_time=out_of_time)
         count(sweep)
-    tell_behind(sweep.late_seconds)
-    report_unreadable(sweep.unreadable)
-    for image_id, error in sweep.errors.items():
-        logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})
-    summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete, "late_seconds": sweep.late_seconds}
-    logger.info("swept", extra=summary)
-    for shard, error in sweep.unlisted.items():
-        logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
+    summary = report_sweep(sweep, of="image", late_seconds=sweep.late_seconds, behind=behind(sweep.late_seconds))
     # An alarm fires where this is missing or zero: nothing is repaired then, or the other alarms may be blind. A sweep
     # that ran out of time has worked all the while.
     # guard: sweeps-completed-measured

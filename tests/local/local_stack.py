@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import local_aws.stacks.running
+from local_aws.tests.started import Started
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
@@ -104,15 +105,7 @@ class LocalStack(local_aws.stacks.running.LocalStack):
 
     def processes(self) -> dict[int, str]:
         """The command of every living process whose variables, command or folder name this stack's state."""
-        found = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdecimal() and int(entry.name) != os.getpid():
-                with suppress(OSError):
-                    command = (entry / "cmdline").read_bytes()
-                    marks = [command, (entry / "environ").read_bytes(), os.fsencode((entry / "cwd").readlink())]
-                    if any(os.fsencode(self.state) in mark for mark in marks):
-                        found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
-        return found
+        return Started(folder=self.state).processes()
 
     def ready_ports(self) -> list[int]:
         """The ports that the running emulator opened, if it got so far."""

@@ -36,7 +36,7 @@ from local_aws.failures import CommandFailed
 from local_aws.lambda_base_image import host_architecture
 from local_aws.paths import State
 from local_aws.processes import Interrupts, tail
-from repository.expand_template import is_optional, without_loops
+from repository.expand_template import is_optional, with_all_parts, without_loops
 
 _INIT_TIMEOUT_SECONDS = 60
 # "Deployment package (.zip file archive) size … 250 MB (unzipped)", layers included.
@@ -98,7 +98,7 @@ def built_functions(template: Path) -> list[BuiltFunction]:
         variables = {
             variable: _plausible(value, document)
             for part in (defaults, own)
-            for variable, value in part.get("Environment", {}).get("Variables", {}).items()
+            for variable, value in with_all_parts(part.get("Environment", {}).get("Variables", {})).items()
             if not is_optional(value)
         }
         properties = {**defaults, **own}
@@ -127,8 +127,6 @@ def _plausible(value: Any, template: Mapping[str, Any]) -> str:
         case {"Ref": str(target)}:
             resource = template["Resources"].get(target, {"Type": ""})
             return _PLAUSIBLE.get(resource["Type"], "{}").format(target)
-        case {"Fn::If": [_, chosen, {"Ref": "AWS::NoValue"}]}:  # a part, which is there by default
-            return _plausible(chosen, template)
         case {"Fn::If": [_, _, str(otherwise)]}:
             return otherwise
         case {"Fn::GetAtt": [str(target), str(attribute)]}:

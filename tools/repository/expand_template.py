@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,17 @@ def _written_out(path: Path, template: Template, snap_start: str) -> Template:
     return template
 
 
+def _within(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value with each of its members changed; itself if it has none."""
+    match value:
+        case dict():
+            return {name: change(inner) for name, inner in value.items()}
+        case list():
+            return [change(inner) for inner in value]
+        case _:
+            return value
+
+
 def _looked_up(value: Any, mappings: Template, parameters: Mapping[str, str]) -> Any:
     """The value of each of the parameters, and what is looked up by it, as CloudFormation does it: cfn-lint knows only
     defaults."""
@@ -101,12 +112,8 @@ def _looked_up(value: Any, mappings: Template, parameters: Mapping[str, str]) ->
             return mappings[mapping][key][parameters[name]]
         case {"Ref": str(name)} if name in parameters:
             return parameters[name]
-        case dict():
-            return {key: _looked_up(inner, mappings, parameters) for key, inner in value.items()}
-        case list():
-            return [_looked_up(inner, mappings, parameters) for inner in value]
         case _:
-            return value
+            return _within(value, lambda inner: _looked_up(inner, mappings, parameters))
 
 
 def _filled_in(value: Any) -> Any:
@@ -116,31 +123,8 @@ def _filled_in(value: Any) -> Any:
             for name, it in zip(variables, known, strict=True):
                 text = text.replace(f"${{{name}}}", str(it))
             return {"Fn::Sub": text} if "${" in text else text
-        case {"Fn::ToJsonString": body}:
-            return {"Fn::Sub": _json_text(_filled_in(body))}
-        case dict():
-            return {name: _filled_in(inner) for name, inner in value.items()}
-        case list():
-            return [_filled_in(inner) for inner in value]
         case _:
-            return value
-
-
-def _json_text(value: Any) -> str:
-    """JSON with what only a stack knows as variables of `Fn::Sub`. Raises ValueError if something else is in it."""
-    match value:
-        case {"Fn::Sub": str(text)}:
-            return json.dumps(text)
-        case {"Ref": _} | {"Fn::GetAtt": _}:
-            return json.dumps(_in_text(value))
-        case dict():
-            if any(name.startswith("Fn::") for name in value):
-                raise ValueError(f"{value} cannot be written as text")
-            return "{" + ",".join(f"{json.dumps(name)}:{_json_text(inner)}" for name, inner in value.items()) + "}"
-        case list():
-            return "[" + ",".join(map(_json_text, value)) + "]"
-        case _:
-            return json.dumps(value)
+            return _within(value, _filled_in)
 
 
 def _in_text(value: Any) -> str | None:
@@ -217,12 +201,8 @@ def _standing_for(value: Any, given: Mapping[str, Any]) -> Any:
             for name, it in given.items():
                 text = text.replace(f"${{{name}}}", _in_text(it) or f"${{{name}}}")
             return {"Fn::Sub": text}
-        case dict():
-            return {name: _standing_for(inner, given) for name, inner in value.items()}
-        case list():
-            return [_standing_for(inner, given) for inner in value]
         case _:
-            return value
+            return _within(value, lambda inner: _standing_for(inner, given))
 
 
 @contextmanager
@@ -258,16 +238,19 @@ def resources(kind: str) -> dict[str, Template]:
 def with_all_parts(value: Any) -> Any:
     """A value as it is in a stack that is observed and has all optional parts, as it is by default."""
     match value:
-        case {"Fn::If": [str(condition), then, _]} if condition.startswith("With") or condition == "HasObservability":
+        case {"Fn::If": [str(condition), then, _]} if _is_of_a_part(condition):
             return with_all_parts(then)
         case dict():
             chosen = {name: with_all_parts(inner) for name, inner in value.items()}
             absent = {name for name in chosen if chosen[name] == _NOTHING != value[name]}
             return {name: inner for name, inner in chosen.items() if name not in absent}
-        case list():
-            return [with_all_parts(inner) for inner in value]
         case _:
-            return value
+            return _within(value, with_all_parts)
+
+
+def _is_of_a_part(condition: str) -> bool:
+    """Whether a condition is that of an optional part, which is there by default."""
+    return condition.startswith("With") or condition == "HasObservability"
 
 
 def http_api(access: str) -> Template:
@@ -292,12 +275,8 @@ def with_parameters(value: Any, **parameters: str) -> Any:
     match value:
         case {"Fn::If": [condition, then, otherwise]}:
             return with_parameters(then if _holds({"Condition": condition}, parameters) else otherwise, **parameters)
-        case dict():
-            return {name: with_parameters(inner, **parameters) for name, inner in value.items()}
-        case list():
-            return [with_parameters(inner, **parameters) for inner in value]
         case _:
-            return value
+            return _within(value, lambda inner: with_parameters(inner, **parameters))
 
 
 def _conditions() -> Template:
@@ -353,19 +332,15 @@ def decided_once(value: Any, known: frozenset[str] = frozenset()) -> Any:
         case {"Fn::If": [str(condition), then, otherwise]}:
             chosen = decided_once(then, known | {condition})
             return {"Fn::If": [condition, chosen, decided_once(otherwise, known)]}
-        case dict():
-            return {name: decided_once(inner, known) for name, inner in value.items()}
-        case list():
-            return [decided_once(inner, known) for inner in value]
         case _:
-            return value
+            return _within(value, lambda inner: decided_once(inner, known))
 
 
 def is_optional(value: Any) -> bool:
     """Whether a stack has none of it unless a parameter asks for it."""
     match value:
         case {"Fn::If": [str(condition), _, {"Ref": "AWS::NoValue"}]}:
-            return not condition.startswith("With")  # a part, which is there by default
+            return not _is_of_a_part(condition)
     return False
 
 

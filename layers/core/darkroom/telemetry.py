@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
@@ -29,6 +29,8 @@ from darkroom.ports.kernel import UnreadableRow
 from darkroom.settings import TelemetrySettings
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from aws_lambda_powertools.logging.types import LogRecord
 
     from darkroom.domain.images.image import Image
@@ -187,6 +189,36 @@ def report_unmeasured(problems: Mapping[str, Exception]) -> None:
             logger.warning("it cannot be measured now", extra={"what": what, "cause": str(error)})
         else:
             logger.error("it cannot be measured", exc_info=error, extra={"what": what})
+
+
+class SweepResult(Protocol):
+    """What a sweep did, by outcome, and what it could not do."""
+
+    outcomes: Counter[str]
+    complete: bool
+    unreadable: list[UnreadableRow]
+    errors: dict[str, Exception]
+    unlisted: dict[str, Exception]
+
+    @property
+    def late_seconds(self) -> object:
+        """How late what it could not do is, as it is logged."""
+
+
+def report_sweep(sweep: SweepResult, *, of: str, late_seconds: Mapping[str, float], behind: float) -> dict[str, Any]:
+    """Emits how late each kind is of what a sweep could not do, and how far `behind` the worst is, which an alarm
+    watches; logs what could not be looked at `of` its rows (`image`), and a summary, which it returns."""
+    for kind, seconds in late_seconds.items():
+        emit_unless_zero("SweepLateSeconds", MetricUnit.Seconds, seconds, kind=kind)
+    emit_unless_zero("SweepBehind", MetricUnit.NoUnit, behind)
+    report_unreadable(sweep.unreadable)
+    for row_id, error in sweep.errors.items():
+        logger.error(f"an {of} could not be looked at", exc_info=error, extra={f"{of}_id": row_id})
+    summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete, "late_seconds": sweep.late_seconds}
+    logger.info("swept", extra=summary)
+    for shard, error in sweep.unlisted.items():
+        logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
+    return summary
 
 
 def report_rejected(mistrust: VerificationFailure, **details: str) -> None:
