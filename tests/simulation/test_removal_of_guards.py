@@ -10,17 +10,26 @@ import pytest
 from proof.guards import CAUGHT, problem_of, read_guards, run_all, turned_red
 
 CODE = """\
+MOST = 8  # guard: constant
+
 def half(number: int) -> int:  # guard: module
     if number % 2:  # guard: caught, half-caught, red
         raise ValueError(number)
     if number < 0:  # guard: not-caught
         raise ValueError(number)
+    if number > MOST:
+        raise ValueError(number)
     return number // 2  # guard: no-name, no-place
+
+def doubled(number: int) -> int:
+    return 2 * number  # guard: imported
+
+FOUR = doubled(2)
 """
 TESTS = """\
 import pytest
 
-from half import half
+from half import FOUR, half
 
 
 @pytest.mark.guards("caught", "half-caught", "not-caught")
@@ -36,6 +45,17 @@ def test_even_numbers_have_one() -> None:
     assert half(4) == 2
 
 
+@pytest.mark.guards("constant")
+def test_large_numbers_have_none() -> None:
+    with pytest.raises(ValueError):
+        half(10)
+
+
+@pytest.mark.guards("imported")
+def test_two_doubled() -> None:
+    assert FOUR == 4
+
+
 @pytest.mark.guards("red")
 def test_that_was_red_before() -> None:
     assert half(4) == 3
@@ -45,6 +65,8 @@ DATA = """\
 module = ["half(", "other("]
 no-name = ["number", "nothing"]
 no-place = ["raise", "pass"]
+constant = ["8", "80"]
+imported = ["2 * number", "3 * number"]
 """
 
 
@@ -68,9 +90,11 @@ def test_a_guard_is_caught_where_its_tests_fail_without_it_and_only_then(reposit
     guards = read_guards(repository)
     outcomes = {verdict.guard.name: verdict.outcome for verdict in run_all(guards, root=repository, jobs=2)}
     assert outcomes.pop("module").startswith("its tests did not run without it")
-    assert outcomes.pop("no-place").startswith("layers/half.py, line 6: 'raise' begins 0 times")
+    assert outcomes.pop("no-place").startswith("layers/half.py, line 10: 'raise' begins 0 times")
     assert outcomes == {
         "caught": CAUGHT,
+        "constant": CAUGHT,  # nothing but functions is exchanged in a process that has imported the code
+        "imported": CAUGHT,  # what is decided while the code is imported has been decided there
         "not-caught": "NOT CAUGHT: its tests are green without it",
         "half-caught": "NOT CAUGHT by tests/test_half.py::test_even_numbers_have_one",
         "no-name": "NOT CAUGHT by tests/test_half.py::test_even_numbers_have_one",  # a NameError shows nothing
@@ -82,7 +106,7 @@ def test_a_guard_is_caught_where_its_tests_fail_without_it_and_only_then(reposit
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ('no-name = ["number / 3", "1"]', "layers/half.py, line 6: 'number / 3' begins 0 times on its line"),
+        ('no-name = ["number / 3", "1"]', "layers/half.py, line 10: 'number / 3' begins 0 times on its line"),
         ('no-name = ["return", "return return"]', "layers/half.py is no Python without it"),
     ],
 )
@@ -93,7 +117,7 @@ def test_a_guard_that_cannot_be_removed_is_a_failure(data: str, problem: str, re
 
 
 def test_a_test_that_only_begins_with_the_same_name_is_another() -> None:
-    assert turned_red("tests/a/test_b.py::test_c", ["tests.a.test_b::test_c[1]"])
-    assert turned_red("tests/a/test_b.py::test_c[1]", ["tests.a.test_b::test_c[1]"])
-    assert not turned_red("tests/a/test_b.py::test_c[2]", ["tests.a.test_b::test_c[1]"])
-    assert not turned_red("tests/a/test_b.py::test_c", ["tests.a.test_b::test_c_and_d", "tests.a.test_x::test_c"])
+    assert turned_red("tests/a/test_b.py::test_c", ["tests/a/test_b.py::test_c[1]"])
+    assert turned_red("tests/a/test_b.py::test_c[1]", ["tests/a/test_b.py::test_c[1]"])
+    assert not turned_red("tests/a/test_b.py::test_c[2]", ["tests/a/test_b.py::test_c[1]"])
+    assert not turned_red("tests/a/test_b.py::test_c", ["tests/a/test_b.py::test_c_and_d", "tests/a/test_x.py::test_c"])

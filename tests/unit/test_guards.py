@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proof.fork_server import exchanged_codes
-from proof.guards import CAUGHT, Guard, mutant, problem_of, read_guards, run_all
+from proof.guards import Guard, mutant, problem_of, read_guards
 from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
 from repository.report import ROOT
 
@@ -181,58 +181,3 @@ HOLDER = "LIMIT = 1\ndef outer(a):\n    def inner(): return a + 1\n    return in
 def test_only_functions_bodies_can_be_exchanged_while_a_program_runs(after: str, exchanged: set[str] | None) -> None:
     codes = exchanged_codes(HOLDER, after, "code.py")
     assert (codes if codes is None else {code.co_qualname for code in codes}) == exchanged
-
-
-GUARDED = """MOST = 3  # guard: constant
-
-
-def checked(number):
-    if number > MOST:  # guard: function
-        raise ValueError(number)
-    return number  # guard: unseen
-
-
-def doubled(number):
-    return 2 * number  # guard: imported
-
-
-FOUR = doubled(2)
-"""
-HOLDING = """import pytest
-
-from guarded import FOUR, checked
-
-
-@pytest.mark.guards("constant", "function")
-def test_too_much():
-    with pytest.raises(ValueError):
-        checked(4)
-
-
-@pytest.mark.guards("unseen")
-def test_enough():
-    assert checked(3) == 3
-
-
-@pytest.mark.guards("imported")
-def test_four():
-    assert FOUR == 4
-"""
-REMOVED = """[replace]
-constant = ["3", "9"]
-imported = ["2 * number", "3 * number"]
-unseen = ["return number", "return +number"]
-"""
-
-
-def test_a_guard_is_caught_in_whatever_holds_it_and_while_modules_are_imported(tmp_path: Path) -> None:
-    files = {"layers/core/guarded.py": GUARDED, "tests/test_it.py": HOLDING, "tests/guards.toml": REMOVED}
-    settings = '[tool.pytest]\naddopts = ["--import-mode=importlib"]\nmarkers = ["guards"]\n'
-    for file, content in {**files, "pyproject.toml": settings}.items():
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text(content)
-    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    verdicts = run_all(read_guards(tmp_path), root=tmp_path, jobs=1)
-    missed = "NOT CAUGHT: its tests are green without it"
-    outcomes = {verdict.guard.name: verdict.outcome for verdict in verdicts}
-    assert outcomes == {"constant": CAUGHT, "function": CAUGHT, "imported": CAUGHT, "unseen": missed}
