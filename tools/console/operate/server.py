@@ -95,6 +95,8 @@ def _page_routes(settings: Mapping[str, Any], shell: Shell, entrance: Entrance, 
 
     return [
         Route("/", lambda _: RedirectResponse("/app/")),
+        # Where a document names no icon, as the entrance does not (https://html.spec.whatwg.org/#rel-icon).
+        Route("/favicon.ico", lambda _: RedirectResponse(f"/app/{shell.tree}/icon.svg")),
         Route("/app", lambda _: RedirectResponse("/app/", 301)),
         Route(entrances.PATH, enter, methods=["GET"]),
         Route("/app/", index),
