@@ -4,7 +4,7 @@ SHELL := /bin/sh
 
 DEV := .darkroom/venvs/dev/bin
 PHOTO ?= tests/photos/seeding-16mp.jpg
-export PYTHONPATH := tools:layers/core:.
+export PYTHONPATH := scripts:cli:layers/core:.
 # Bytecode stays out of the source folders, and environments start faster the second time.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.darkroom/bytecode
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,7 +15,7 @@ help: ## List the commands
 
 .PHONY: setup
 setup: ## Create the environments (all other commands do this themselves)
-	@tools/setup/environments.sh
+	@scripts/setup/environments.sh
 
 # ── Using it ──────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: run demo
@@ -60,7 +60,7 @@ test-local: ## Whole stacks: start and stop, redeployment, permissions, failures
 # ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
 .PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-attention bench-best fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
-	@tools/setup/environments.sh bench
+	@scripts/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
 
 bench-delay: setup ## The cost of delays: counted requests at list prices, next to other ways to wait (LONG=1: a million per load)
@@ -106,7 +106,7 @@ bench-attention: setup ## Crops by attention: what they keep of the subjects of 
 	@exec $(DEV)/python -m benchmarks.attention
 
 bench-best: ## Format best: the scores of its three formats beside each other, what it saves, what it takes (CALIBRATE=1: print its table)
-	@tools/setup/environments.sh bench
+	@scripts/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.best $(if $(CALIBRATE),--calibrate)
 
 .PHONY: documented
@@ -143,7 +143,7 @@ check-rest:
 	$(DEV)/python -m repository.expand_template > build/template.expanded.json
 	$(DEV)/python -m repository.expand_template template.yaml PublishedVersions > build/template.snapshots.json
 	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml extensions/observability.yaml build/template.expanded.json build/template.snapshots.json edge.yaml
-	@tools/checks/sam_validate.sh
+	@scripts/checks/sam_validate.sh
 
 check-init: setup ## Initialise every built function from its own bundle alone; report the time it takes
 	@exec $(DEV)/python -m checks.initialise_functions --runs 5 --report build/reports/init.json
@@ -155,13 +155,13 @@ format: setup ## Format, and fix what can be fixed automatically
 
 .PHONY: lock
 lock: ## Pin every dependency again from pyproject.toml (UPGRADE=1: upgrade all)
-	@tools/setup/environments.sh --uv
-	@UV=.darkroom/venvs/uv/bin/uv UPGRADE=$(UPGRADE) tools/setup/lock.sh
+	@scripts/setup/environments.sh --uv
+	@UV=.darkroom/venvs/uv/bin/uv UPGRADE=$(UPGRADE) scripts/setup/lock.sh
 
 .PHONY: outdated
 outdated: setup ## What is newer on the package index, and which libraries to compare with advisories (RELEASE=1: fail if one is due)
-	@tools/setup/environments.sh --uv
-	@tools/setup/environments.sh audit || true
+	@scripts/setup/environments.sh --uv
+	@scripts/setup/environments.sh audit || true
 	@exec $(DEV)/python -m checks.outdated $(if $(RELEASE),--release)
 
 .PHONY: clean

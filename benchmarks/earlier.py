@@ -52,7 +52,8 @@ def build(tree: Path, folder: Path) -> Path:
 
 def environment_of(tree: Path) -> dict[str, str]:
     """The environment of a process that runs in that tree."""
-    own = {"PYTHONPATH": "tools:layers/core:.", "PYTHONPYCACHEPREFIX": str(tree / ".darkroom" / "bytecode")}
+    # Until November 2026, what is in `scripts` and `cli` was in `tools`.
+    own = {"PYTHONPATH": "tools:scripts:cli:layers/core:.", "PYTHONPYCACHEPREFIX": str(tree / ".darkroom" / "bytecode")}
     return {**os.environ, **own}
 
 

@@ -16,7 +16,7 @@ def host() -> str:
 
     SAM CLI knows DOCKER_HOST and the default socket, but not the contexts of the `docker` command, so we resolve those.
     """
-    advice = 'Start Docker, or as root on Debian and Ubuntu: eval "$(tools/setup/docker_engine.sh start)"'
+    advice = 'Start Docker, or as root on Debian and Ubuntu: eval "$(scripts/setup/docker_engine.sh start)"'
     if shutil.which("docker") is None:
         raise NoDockerEngine(f"No Docker engine answers: the docker command is not installed. {advice}")
     try:

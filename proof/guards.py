@@ -39,7 +39,7 @@ from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_gu
 from repository.report import ROOT, Goal, write_report
 
 GUARDS = Path("tests/guards.toml")
-_CODE = ("functions", "layers", "tools", "local_aws", "statemachines", "extensions", "template.yaml")
+_CODE = ("functions", "layers", "cli", "scripts", "local_aws", "statemachines", "extensions", "template.yaml")
 
 _FORK_SERVER = Path(__file__).with_name("fork_server.py")
 _VENVS = Path(".darkroom/venvs")
@@ -259,7 +259,7 @@ def _environment() -> dict[str, str]:
     # Relative paths, so that nothing is imported from the repository itself; and bytecode next to its source.
     ours = {"PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
     others = {name: value for name, value in os.environ.items() if name not in ours}
-    return others | {"PYTHONPATH": "tools:layers/core:."}
+    return others | {"PYTHONPATH": "scripts:cli:layers/core:."}
 
 
 def turned_red(test: str, failed: Iterable[str]) -> bool:

@@ -32,8 +32,8 @@ from PIL import Image
 from benchmarks.earlier import environment_of, tree_of
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.stage import stack_of
-from console.local.project import PROJECT
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
+from darkroom_cli.local.project import PROJECT
 from local_aws import environment
 from local_aws.paths import State
 from local_aws.project import give

@@ -20,8 +20,8 @@ from benchmarks.forms import FOLDER, by_form
 from benchmarks.local.__main__ import CONCURRENCY, photo
 from benchmarks.local.client import rate
 from benchmarks.stage import stack_of
-from console.capacity.plan import Demand, requests_of_status, requests_of_upload, requests_of_worker
-from console.capacity.prices import cost
+from darkroom_cli.capacity.plan import Demand, requests_of_status, requests_of_upload, requests_of_worker
+from darkroom_cli.capacity.prices import cost
 from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
 

@@ -40,7 +40,7 @@ from checks.initialise_functions import (
     initialise,
     unpacked_layers,
 )
-from console.local.project import PROJECT
+from darkroom_cli.local.project import PROJECT
 from local_aws.build import build as whole_build
 from local_aws.paths import State
 from local_aws.processes import Interrupts

@@ -25,8 +25,8 @@ from benchmarks.local.client import rate
 from benchmarks.scale.sample import sample
 from benchmarks.stage import stack_of
 from checks.idle_cost import LIMIT_DOLLARS, total_dollars
-from console.capacity.bill import EVENTS, METRICS_OF_TRAFFIC, Kept, bill, formula_dollars
-from console.capacity.plan import STATUS_READS
+from darkroom_cli.capacity.bill import EVENTS, METRICS_OF_TRAFFIC, Kept, bill, formula_dollars
+from darkroom_cli.capacity.plan import STATUS_READS
 from proof.running.stack import Stack
 from repository.report import Goal, write_report
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from console.capacity.plan import TOKEN_WRITES, Demand, requests_of_status, requests_of_upload, requests_of_worker
+from darkroom_cli.capacity.plan import TOKEN_WRITES, Demand, requests_of_status, requests_of_upload, requests_of_worker
 from repository.expand_template import raw_template
 
 ENTRY_KILOBYTES = 0.026

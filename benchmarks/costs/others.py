@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
-from console.capacity.bill import Kept, bill
-from console.capacity.plan import MONTH_SECONDS, VARIANTS, Demand, requests_of_worker
-from console.capacity.prices import STORED_GB, TRANSFERRED_GB, cost
+from darkroom_cli.capacity.bill import Kept, bill
+from darkroom_cli.capacity.plan import MONTH_SECONDS, VARIANTS, Demand, requests_of_worker
+from darkroom_cli.capacity.prices import STORED_GB, TRANSFERRED_GB, cost
 
 VIEWS = 10
 

@@ -24,7 +24,7 @@ from benchmarks.delay.plane import LOADS, Load, Plane
 from benchmarks.delay.throughput import Throughput, measure
 from benchmarks.delay.ways import WAYS
 from benchmarks.forms import FOLDER, IS_LONG, by_form
-from console.capacity.prices import PER_MILLION, cost
+from darkroom_cli.capacity.prices import PER_MILLION, cost
 from repository.report import Goal, write_report
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchmarks.engine.engines import DARKROOM, SHARP_CASCADE, Engine
 from benchmarks.engine.findings import Findings
 from benchmarks.engine.goals import cells_in_set
-from console.capacity.prices import STORED_GB, TRANSFERRED_GB, cost
+from darkroom_cli.capacity.prices import STORED_GB, TRANSFERRED_GB, cost
 
 WORKER_GB = 1769 / 1024
 """The memory with which Lambda gives a function one processor, and which `transcode_image` has."""

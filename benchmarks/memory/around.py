@@ -53,7 +53,7 @@ def summary(build: str, rounds: Rounds) -> dict[str, Any]:
 
 @contextmanager
 def _worker(tree: Path, environment: Mapping[str, str], delivery: str) -> Iterator[Callable[[], tuple[float, float]]]:
-    paths = {"PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("tools", "layers/core", "."))}
+    paths = {"PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("scripts", "cli", "layers/core", "."))}
     with subprocess.Popen(
         [sys.executable, __file__],
         cwd=tree,

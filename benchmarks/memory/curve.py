@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from benchmarks.memory.throttle import share_of
-from console.capacity.prices import cost
+from darkroom_cli.capacity.prices import cost
 from repository.report import Goal
 
 DEAREST = 1.1

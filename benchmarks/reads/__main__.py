@@ -26,14 +26,14 @@ from urllib.parse import urlsplit
 
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.stage import stack_of
-from console.capacity.plan import API_GB
-from console.capacity.prices import cost
 from darkroom.aws.images.images_table import ImagesTable, to_item
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.domain.images.image import Image, Status, Variant
 from darkroom.domain.images.listing import INDEX_UNITS, LOOKS, MAX_PAGE_IMAGES
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.recipes.recipes import Recipe
+from darkroom_cli.capacity.plan import API_GB
+from darkroom_cli.capacity.prices import cost
 from proof.fakes.rows import accepted_image
 from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report

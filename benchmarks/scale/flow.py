@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from benchmarks.scale.aws import Account, Bites, Bucket, Function, Table
 from benchmarks.scale.sample import Sample
 from benchmarks.virtual.virtual_time import VirtualTime
-from console.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
-from console.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas
 from darkroom.aws.kernel.clients import ATTEMPTS
 from darkroom.domain.images.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND
 from darkroom.domain.kernel.errors import TurnedAway
@@ -24,6 +22,8 @@ from darkroom.domain.kernel.tenants import Tier
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.report_throughput import ReportThroughputPorts, ThroughputCounter, report_throughput
 from darkroom.ports.images import QueueDepth
+from darkroom_cli.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
+from darkroom_cli.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas
 from proof.fakes.load_shedding import FakeThroughput
 
 POLLERS_BATCHES_PER_MINUTE = 1000

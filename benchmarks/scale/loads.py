@@ -9,10 +9,10 @@ from typing import Any
 
 from benchmarks.scale.flow import Deployed, Flow, Phase
 from benchmarks.scale.sample import Sample
-from console.capacity.limits import ROW_WRITES, rush
-from console.capacity.plan import MAX_WORKERS, MIN_WORKERS, UTILISATION, VARIANTS, Demand, TooMuch, plan_of
-from console.capacity.quotas import Quotas
 from darkroom.domain.kernel.lanes import FAST, LANES, lanes_with
+from darkroom_cli.capacity.limits import ROW_WRITES, rush
+from darkroom_cli.capacity.plan import MAX_WORKERS, MIN_WORKERS, UTILISATION, VARIANTS, Demand, TooMuch, plan_of
+from darkroom_cli.capacity.quotas import Quotas
 from repository.report import Goal
 
 USUAL = 20.0

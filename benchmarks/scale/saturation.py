@@ -8,9 +8,9 @@ from typing import Any
 from benchmarks.scale.flow import Deployed, Flow, Phase
 from benchmarks.scale.loads import sized
 from benchmarks.scale.sample import Sample
-from console.capacity.limits import limits
-from console.capacity.plan import Demand
 from darkroom.domain.kernel.lanes import LANES
+from darkroom_cli.capacity.limits import limits
+from darkroom_cli.capacity.plan import Demand
 
 RATES = (10.0, 100.0, 1_000.0, 10_000.0)
 

@@ -13,9 +13,9 @@ from benchmarks.sweeper.loads import MINUTE, NOISY, TENANTS, Load
 from benchmarks.sweeper.plane import MEGABYTES, SWEEP_SECONDS, Plane
 from benchmarks.virtual.latencies import Latency
 from benchmarks.virtual.virtual_time import START
-from console.capacity.prices import cost
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom_cli.capacity.prices import cost
 
 type Day = str | Mapping[str, Latency]
 

@@ -11,10 +11,10 @@ from benchmarks.forms import by_form
 from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.load import before_its_end, event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
-from console.capacity.prices import cost
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.operations.events.publish_events import PublishEventsPorts, publish_events
 from darkroom.ports.events import RowChange
+from darkroom_cli.capacity.prices import cost
 from proof.fakes.events import FakeUnpublished
 from proof.fakes.messages import SIGNER
 from repository.expand_template import raw_template

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.webhooks.load import BURSTING, endpoints, events
 from benchmarks.webhooks.plane import Plane
 from benchmarks.webhooks.receivers import black_hole, ordinary, slow
-from console.capacity.prices import cost
+from darkroom_cli.capacity.prices import cost
 from repository.report import Goal
 
 HOLE, SLOW = 0, 20

@@ -26,8 +26,12 @@ from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.uploads.upload_notification import read_dead_letter
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
-from darkroom.operator.dead_letters.replay_dead_letters import Counts, ReplayDeadLettersPorts, replay_dead_letters
-from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
+    Counts,
+    ReplayDeadLettersPorts,
+    replay_dead_letters,
+)
+from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from proof.crashes.promises import Broken, ViolationKind, check
 from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
@@ -269,8 +273,8 @@ def redo(world: World, image_id: str) -> None:
 
 
 def _redo(image_id: str) -> None:
-    from darkroom.operator.images.redo_image import RedoImagePorts, redo_image  # noqa: PLC0415
     from darkroom.wiring.sweeping.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
+    from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image  # noqa: PLC0415
 
     of_sweeper, *_ = wire()
     ports = RedoImagePorts(audit=trail_of(), images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)

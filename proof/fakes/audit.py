@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.operator.audit import AuditEntry, Recorded
-from darkroom.operator.kernel.audit_trail import AuditedAction, Trail
+from darkroom_cli.operator.domain.audit import AuditEntry, Recorded
+from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction, Trail
 
 ACTOR = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.operator.trace import LogLine
+from darkroom_cli.operator.domain.trace import LogLine
 
 
 @dataclass

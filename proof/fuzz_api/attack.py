@@ -71,7 +71,7 @@ def attack(api_url: str, *, examples: int, seed: int, folder: Path, deterministi
     command += ["--report", "json", "--report-json-path", report]
     # The API is on this machine: ignore a proxy for the outside world.
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    paths = (ROOT / "tools", ROOT / "layers" / "core", ROOT)
+    paths = (ROOT / "scripts", ROOT / "cli", ROOT / "layers" / "core", ROOT)
     done = subprocess.run(
         command,
         cwd=folder,

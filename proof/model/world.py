@@ -29,18 +29,18 @@ from darkroom.operations.images.list_images import ListImagesPorts, list_images
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
-from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
-from darkroom.operator.dead_letters.replay_dead_letters import Counts as ReplayCounts
-from darkroom.operator.dead_letters.replay_dead_letters import (
+from darkroom.ports.dead_letters import DeadLetter
+from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
+from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import Counts as ReplayCounts
+from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     NotReplayable,
     QueuePorts,
     replay_dead_letters,
     replay_image,
     replay_queue,
 )
-from darkroom.operator.images.redo_image import NotRedoable, RedoImagePorts, redo_image
-from darkroom.operator.kernel.rate_limiter import RateLimiter
-from darkroom.ports.dead_letters import DeadLetter
+from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
+from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.engine import already

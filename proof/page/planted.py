@@ -26,8 +26,8 @@ from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
 from darkroom.domain.webhooks.endpoint import Endpoint
-from darkroom.operator.tenants.add_tenant import AddTenantPorts, add_tenant
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, add_tenant
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from local_aws.stacks.running import LocalStack
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import encoded

@@ -98,7 +98,7 @@ def wire_to(gateway_url: str, *, relay_file: Path, folder: Path) -> Iterator[Wir
     folder.mkdir(parents=True, exist_ok=True)
     ready_file.unlink(missing_ok=True)
     command: list[str | Path] = [sys.executable, "-m", "proof.running.proxy", gateway_url, ready_file]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT}"}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": f"{ROOT / 'scripts'}:{ROOT}"}
     with Child(command, environment=environment, folder=folder, log=folder / "wire.log") as child:
         deadline = time.monotonic() + _START_SECONDS
         while not ready_file.exists():

@@ -23,7 +23,7 @@ def test_it_runs_to_its_report_and_counts_what_is_documented(program: str) -> No
 
 @pytest.mark.parametrize("program", WITH_RIVALS)
 def test_it_runs_to_its_report_where_its_rivals_can_be_installed(program: str) -> None:
-    installed = subprocess.run(["tools/setup/environments.sh", "bench"], cwd=ROOT, capture_output=True, check=False)
+    installed = subprocess.run(["scripts/setup/environments.sh", "bench"], cwd=ROOT, capture_output=True, check=False)
     if installed.returncode != 0:
         pytest.skip(f"their environment cannot be installed here: {installed.stderr.decode()[-300:]}")
     if program == "engine" and not (shutil.which("node") and shutil.which("npm")):

@@ -22,7 +22,7 @@ from darkroom import telemetry
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, Tier
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from repository.expand_template import is_optional, raw_template
 

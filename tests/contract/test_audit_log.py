@@ -9,11 +9,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from darkroom.aws.operator.audit_log import AuditLog
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import day_of
-from darkroom.domain.operator.audit import AuditEntry, Recorded, State
-from darkroom.ports.operator import Audit
+from darkroom_cli.operator.aws.audit_log import AuditLog
+from darkroom_cli.operator.domain.audit import AuditEntry, Recorded, State
+from darkroom_cli.operator.ports import Audit
 from proof.fakes.audit import ACTOR, FakeAudit
 from tests.contract.conftest import Aws
 from tests.contract.test_holds import spy

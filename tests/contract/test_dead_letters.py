@@ -20,8 +20,6 @@ import time_machine
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, NoCredentialsError
 
-from console.api.client import ApiError
-from console.stack import operators as stacks
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RedriveStatus, explanation_of
 from darkroom.domain.images.image import message_for
@@ -29,6 +27,8 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.ports.dead_letters import Archive, DeadLetters, Redrives
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.api.client import ApiError
+from darkroom_cli.stack import operators as stacks
 from proof.fakes import FakeDeadLetters, FakeLanes
 from proof.fakes.damage import flipped
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives

@@ -14,13 +14,13 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from console.api.client import ApiError
-from console.drill import work
-from console.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
-from console.drill.pages import Silence
-from console.drill.switches import DRILL_POLICY, KINDS, Setting, Value, plan, put_back, throw
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.api.client import ApiError
+from darkroom_cli.drill import work
+from darkroom_cli.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
+from darkroom_cli.drill.pages import Silence
+from darkroom_cli.drill.switches import DRILL_POLICY, KINDS, Setting, Value, plan, put_back, throw
 from local_aws.stacks.running import RunningStack
 from tests.contract.conftest import REGION, Aws
 

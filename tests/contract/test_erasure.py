@@ -15,8 +15,6 @@ from typing import Any, cast
 import boto3
 import pytest
 
-from console.stack.operators import Stack
-from console.tenants import erase as erasing
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
@@ -40,8 +38,10 @@ from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
-from darkroom.operator.kernel.audit_trail import Trail
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.stack.operators import Stack
+from darkroom_cli.tenants import erase as erasing
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws

@@ -9,10 +9,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from darkroom.aws.operator.log_groups import LogGroups
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.operator.trace import LogLine
-from darkroom.ports.operator import LogLines
+from darkroom_cli.operator.aws.log_groups import LogGroups
+from darkroom_cli.operator.domain.trace import LogLine
+from darkroom_cli.operator.ports import LogLines
 from proof.fakes.logs import FakeLogLines
 from tests.contract.conftest import Aws
 

@@ -32,8 +32,8 @@ from darkroom.domain.images.transitions import complete, put_back
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.sweeping.due import Rescue, decide_due
-from darkroom.operator.images.redo_image import RedoImagePorts, redo_image
 from darkroom.ports.kernel import Fenced
+from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
 from proof.fakes import FakeLanes
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg

@@ -13,20 +13,17 @@ import pytest
 import time_machine
 from botocore.exceptions import ClientError
 
-from console.capacity.prices import cost
-from console.stack.operators import Stack
-from console.terminal.at_once import at_once
-from console.top.work import DEPLOYED_SECONDS, ports_of
-from darkroom.aws.operator.alarms import CloudWatchAlarms
-from darkroom.aws.operator.measurements import CloudWatchMeasurements
-from darkroom.aws.operator.queue_counts import SqsQueueCounts
 from darkroom.domain.images.image import DUE_PARTITIONS
 from darkroom.domain.images.service_level import Budget
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.operator.observation import HISTORY_MINUTES, Flow, Measured
-from darkroom.operator.dead_letters.list_given_up import KINDS
-from darkroom.operator.observation.observe_stack import (
+from darkroom_cli.capacity.prices import cost
+from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
+from darkroom_cli.operator.aws.measurements import CloudWatchMeasurements
+from darkroom_cli.operator.aws.queue_counts import SqsQueueCounts
+from darkroom_cli.operator.domain.observation import HISTORY_MINUTES, Flow, Measured
+from darkroom_cli.operator.operations.dead_letters.list_given_up import KINDS
+from darkroom_cli.operator.operations.observation.observe_stack import (
     BUDGET_SECONDS,
     ERRORS_SECONDS,
     MEASURED_SECONDS,
@@ -34,7 +31,10 @@ from darkroom.operator.observation.observe_stack import (
     ObserveStackPorts,
     observe_stack,
 )
-from darkroom.ports.operator import QueueCounts
+from darkroom_cli.operator.ports import QueueCounts
+from darkroom_cli.stack.operators import Stack
+from darkroom_cli.terminal.at_once import at_once
+from darkroom_cli.top.work import DEPLOYED_SECONDS, ports_of
 from proof.fakes.observation import EMPTY, FakeQueueCounts, count
 from repository.expand_template import resources
 from repository.report import ROOT

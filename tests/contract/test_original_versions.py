@@ -14,12 +14,12 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket
-from darkroom.aws.images.original_versions import OriginalVersionsBucket
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.images.list_orphans import ListOrphansPorts, list_orphans
-from darkroom.operator.images.remove_orphans import RemoveOrphansPorts, remove_orphans
-from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.ports.images import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
+from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
+from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, list_orphans
+from darkroom_cli.operator.operations.images.remove_orphans import RemoveOrphansPorts, remove_orphans
+from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from proof.fakes import FakeImages, FakeVersionedOriginals
 from proof.fakes.audit import trail_of
 from tests.contract.conftest import Aws

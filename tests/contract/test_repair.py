@@ -10,15 +10,15 @@ from typing import Any
 import boto3
 import pytest
 
-from console.doctor import collect
-from console.doctor.alarms import DEPTH
-from console.doctor.drift import drifts
-from console.doctor.facts import Facts
-from console.doctor.repair import WRITES
+from darkroom_cli.doctor import collect
+from darkroom_cli.doctor.alarms import DEPTH
+from darkroom_cli.doctor.drift import drifts
+from darkroom_cli.doctor.facts import Facts
+from darkroom_cli.doctor.repair import WRITES
 from tests.contract.conftest import Aws
 from tests.contract.test_drills import ALARM, Stack
 from tests.contract.test_drills import stack as drilled  # noqa: F401 - the fixture
-from tests.unit.console.doctor.sound import SOUND
+from tests.unit.cli.doctor.sound import SOUND
 
 type Clients = Callable[[str], Any]
 

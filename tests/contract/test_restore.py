@@ -16,15 +16,6 @@ import typer
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from console.api.client import ApiError
-from console.drill.switches import KINDS
-from console.main import app
-from console.restore import copying, work
-from console.restore.decisions import Found, RestoreOutcome, of_image
-from console.restore.since import Since, read_since
-from console.restore.tables import LiveTable, stream_of_images
-from console.stack.operators import Stack
-from console.terminal import display
 from darkroom.aws.images.images_table import ImagesTable, to_item
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.tenants.tenants_table import TenantsTable
@@ -34,15 +25,24 @@ from darkroom.domain.images.transitions import await_upload, delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
-from darkroom.domain.operator.audit import State
-from darkroom.domain.operator.trace import LogLine
 from darkroom.domain.sweeping.due import decide_due
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 from darkroom.domain.webhooks.row_events import event_of
-from darkroom.operator.kernel.audit_trail import Trail
-from darkroom.operator.kernel.retry_transient import TransientRetry
 from darkroom.wiring.events.publish_events import read_changes
+from darkroom_cli.api.client import ApiError
+from darkroom_cli.drill.switches import KINDS
+from darkroom_cli.main import app
+from darkroom_cli.operator.domain.audit import State
+from darkroom_cli.operator.domain.trace import LogLine
+from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.restore import copying, work
+from darkroom_cli.restore.decisions import Found, RestoreOutcome, of_image
+from darkroom_cli.restore.since import Since, read_since
+from darkroom_cli.restore.tables import LiveTable, stream_of_images
+from darkroom_cli.stack.operators import Stack
+from darkroom_cli.terminal import display
 from local_aws.event_patterns import passes
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines
@@ -504,7 +504,7 @@ def test_a_table_that_is_slow_for_a_while_is_waited_for(scene: Scene, monkeypatc
     client, answers = scene.stack.client, iter([False])
     slow = Throttled(client("dynamodb"), answers)
     object.__setattr__(scene.stack, "client", lambda name: slow if name == "dynamodb" else client(name))
-    monkeypatch.setattr("darkroom.operator.kernel.retry_transient.PAUSES_SECONDS", (0, 0))
+    monkeypatch.setattr("darkroom_cli.operator.operations.kernel.retry_transient.PAUSES_SECONDS", (0, 0))
     assert scene.restore(copy)["rows"]["restored"] == 1
 
 

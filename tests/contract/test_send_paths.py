@@ -24,7 +24,7 @@ from darkroom.domain.images.transitions import give_up
 from darkroom.domain.kernel.signature import read_signature
 from darkroom.domain.kernel.tenants import Caller, Tier, context_of
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.operator.dead_letters.replay_dead_letters import ReplayDeadLettersPorts, replay_image
+from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import ReplayDeadLettersPorts, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.audit import trail_of
 from proof.fakes.messages import NOW, keys_of, signature_in
@@ -347,7 +347,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
     """A new sender must be added to the ways above. (The state machine's own message to operators has no tenant.)"""
     sending = {
         (path.stem, name)
-        for folder in ("layers/core/darkroom", "functions", "tools/console")
+        for folder in ("layers/core/darkroom", "functions", "cli/darkroom_cli")
         for path in (ROOT / folder).rglob("*.py")
         for name, node in functions_in(ast.parse(path.read_text()))
         if {"send_message", "send_message_batch", "publish", "publish_batch"}

@@ -9,12 +9,12 @@ from typing import Any
 import boto3
 import pytest
 
-from console.events import tail as module
-from console.events.tail import ALIVE_SECONDS, Follower
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.aws.events.followers import LEFT_BEHIND_SECONDS, PREFIX
 from darkroom.domain.events.event import EventType, PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
+from darkroom_cli.events import tail as module
+from darkroom_cli.events.tail import ALIVE_SECONDS, Follower
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load

@@ -19,7 +19,7 @@ from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.webhooks.delivery import delivery_id_of, new_delivery
 from darkroom.http import routes as described
 from darkroom.operations.tenants.take_token import MAX_BLOCK
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.contract import gateway as gateways

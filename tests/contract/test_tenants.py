@@ -11,8 +11,8 @@ import pytest
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
 from darkroom.ports.tenants import Tenants
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws

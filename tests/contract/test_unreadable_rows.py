@@ -28,11 +28,11 @@ from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.tenants import Allowance
 from darkroom.domain.webhooks.delivery import Delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
-from darkroom.operator.tenants.erase_tenant import EraseTenantPorts, keys_of
 from darkroom.ports.images import Due, Images, Waiting
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.usage import DayOfUsage
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
+from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, keys_of
 from proof.fakes import FakeImages
 from proof.fakes.events import FakeUsage
 from proof.fakes.load_shedding import FakeTokenBuckets

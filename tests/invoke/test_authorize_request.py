@@ -4,7 +4,7 @@ import secrets
 from pathlib import Path
 
 from darkroom.domain.kernel.tenants import Tenant, Tier
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.api.client import IMAGE_ID_PATTERN
 from darkroom.aws.dead_letters.dead_letters import DeadLetterQueues
 from darkroom.aws.images.images_table import from_item, to_item
 from darkroom.aws.kernel.secrets import StoredSecret
@@ -12,6 +11,7 @@ from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
 from darkroom.domain.kernel.errors import INTERNAL
+from darkroom_cli.api.client import IMAGE_ID_PATTERN
 from tests.local.local_stack import PHOTO, LocalStack
 
 

@@ -168,7 +168,10 @@ def _downloaded(state: Path) -> str | None:
 
 def copy_of_the_checkout(folder: Path) -> Path:
     """The files that a stack is made from, free to edit; the environments are the checkout's own."""
-    places = ("events", "extensions", "functions", "layers", "local_aws", "requirements", "statemachines", "tools")
+    places = (
+        *("cli", "events", "extensions", "functions", "layers", "local_aws"),
+        *("requirements", "scripts", "statemachines"),
+    )
     for name in places:
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (REPOSITORY / name for name in ("darkroom", "template.yaml")):

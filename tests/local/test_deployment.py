@@ -58,10 +58,10 @@ ELSEWHERE = {
     "./darkroom trace ID --stack darkroom-prod": "tests/smoke/test_traces.py: here no image was developed",
     f"{SAM} deploy --config-env local": "tests/local/test_isolation.py: it is refused",
     "aws cloudformation continue-update-rollback --stack-name darkroom-prod": "no stack is in that state here",
-    f"./darkroom delay stop --yes --stack {STACK}": "tests/unit/console/delay/: it waits for two minutes",
+    f"./darkroom delay stop --yes --stack {STACK}": "tests/unit/cli/delay/: it waits for two minutes",
     "./darkroom doctor --repair --yes": "tests/contract/test_repair.py",
-    "./darkroom tenants enlist --yes --stack darkroom-prod": "tests/unit/console/tenants/: no image is unlisted here",
-    "./darkroom tenants enlist --stack darkroom-prod": "tests/unit/console/tenants/: no image is unlisted here",
+    "./darkroom tenants enlist --yes --stack darkroom-prod": "tests/unit/cli/tenants/: no image is unlisted here",
+    "./darkroom tenants enlist --stack darkroom-prod": "tests/unit/cli/tenants/: no image is unlisted here",
     "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
     "--desired-value 1000": "only AWS raises a quota",
     "aws iam create-open-id-connect-provider --url https://token.actions.githubusercontent.com "
@@ -215,7 +215,7 @@ AFTER_THE_BUILD = {
     "./darkroom doctor --stack darkroom-prod --production": Step(says=" checks: ", status=1),
     "./darkroom top --stack darkroom-prod": Step(says="fast"),
     "./darkroom capacity --rate 200 --seconds 3": Step(says="AlarmEmail=you@example.com"),
-    "PYTHONPATH=tools:layers/core:. .darkroom/venvs/dev/bin/python -m checks.idle_cost": Step(says="alarms"),
+    "PYTHONPATH=scripts:cli:layers/core:. .darkroom/venvs/dev/bin/python -m checks.idle_cost": Step(says="alarms"),
     "aws apigatewayv2 delete-route-settings --api-id ID --stage-name '$default' --route-key 'GET /app'": Step(
         named={"ID": "Api"}
     ),

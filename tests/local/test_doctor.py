@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from console.doctor import alarms
-from console.doctor.checks import REPAIR, REVERT, CheckResult, CheckStatus, judge
-from console.doctor.collect import READING, gather
-from console.doctor.facts import Facts
-from console.doctor.work import CHECKLIST, CHECKS
-from console.stack.operators import Stack, open_stack
+from darkroom_cli.doctor import alarms
+from darkroom_cli.doctor.checks import REPAIR, REVERT, CheckResult, CheckStatus, judge
+from darkroom_cli.doctor.collect import READING, gather
+from darkroom_cli.doctor.facts import Facts
+from darkroom_cli.doctor.work import CHECKLIST, CHECKS
+from darkroom_cli.stack.operators import Stack, open_stack
 from tests.local.local_stack import PHOTO, LocalStack, document_in, wait_until
 
 type Found = set[tuple[str, str, str]]

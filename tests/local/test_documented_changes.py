@@ -78,7 +78,7 @@ def test_whoever_follows_the_page_about_changes_word_by_word_passes_the_tests(se
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--tb=line", *tests],
         cwd=copy,
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        | {"PYTHONPATH": "tools:layers/core:.", "PYTHONDONTWRITEBYTECODE": "1"},
+        | {"PYTHONPATH": "scripts:cli:layers/core:.", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,

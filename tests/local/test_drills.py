@@ -19,12 +19,12 @@ from typing import Any
 import httpx
 import pytest
 
-from console.drill.drills import DRILLS, Drill
-from console.drill.opened import OpenDrills
-from console.stack.operators import open_stack
-from console.tenants import erase
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Image
+from darkroom_cli.drill.drills import DRILLS, Drill
+from darkroom_cli.drill.opened import OpenDrills
+from darkroom_cli.stack.operators import open_stack
+from darkroom_cli.tenants import erase
 from proof.fakes.pictures import jpeg
 from repository.report import ROOT
 from tests.local.local_stack import LocalStack, document_in, wait_until

@@ -121,7 +121,7 @@ def test_an_interrupted_set_up_of_the_environments_leaves_nothing(
     tmp_path: Path, environments: str, background: str
 ) -> None:
     checkout = copy_of_the_checkout(tmp_path / "checkout")
-    setup = checkout / "tools" / "setup" / "environments.sh"
+    setup = checkout / "scripts" / "setup" / "environments.sh"
     setup.write_text(
         f'#!/bin/sh\n[ "$*" = "{environments}" ] || exit 0\n'
         f'{background} &\ntouch "$DARKROOM_STATE_DIR/asked"\nsleep 600\n'

@@ -21,12 +21,12 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from console.doctor.collect import ONE_OBJECT
 from darkroom.aws.events.followers import PREFIX
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.domain.images.image import Image, Variant
 from darkroom.ports.images import OriginalMissing
+from darkroom_cli.doctor.collect import ONE_OBJECT
 from local_aws.stacks.clients import isolated_clients, of_account, of_role
 from local_aws.tests.emulator_server import in_plain_http
 from proof.fakes.pictures import jpeg

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def python(*arguments: str) -> str:
     """The output of a separate process: histories branch by fork, which a process with threads must not do."""
-    path = os.pathsep.join(str(ROOT / part) for part in ("layers/core", "tools", "."))
+    path = os.pathsep.join(str(ROOT / part) for part in ("layers/core", "cli", "scripts", "."))
     ran = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,

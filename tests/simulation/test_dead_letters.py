@@ -22,8 +22,8 @@ from darkroom.operations.dead_letters.list_dead_letters import (
     list_dead_letters,
 )
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
-from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
-from darkroom.operator.dead_letters.replay_dead_letters import (
+from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
+from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
     QueuePorts,
@@ -31,7 +31,7 @@ from darkroom.operator.dead_letters.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.at_once import one_after_another
 from proof.fakes.audit import trail_of

@@ -10,10 +10,14 @@ import pytest
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.schedules.periods import Period
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.operator.schedules.list_scheduled import ListScheduledPorts, ScheduledSelection, ids_in_order
-from darkroom.operator.schedules.reschedule_scheduled import (
+from darkroom_cli.operator.domain.periods import Period
+from darkroom_cli.operator.operations.schedules.list_scheduled import (
+    ListScheduledPorts,
+    ScheduledSelection,
+    ids_in_order,
+)
+from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
     LOOK_SECONDS,
     RescheduleScheduledPorts,
     reschedule_scheduled,

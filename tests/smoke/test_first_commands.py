@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from darkroom.aws.operator.alarms import alarm_of
+from darkroom_cli.operator.aws.alarms import alarm_of
 from tests.local.local_stack import LocalStack
 
 

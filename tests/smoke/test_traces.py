@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from console.stack.operators import open_stack
-from darkroom.aws.operator.log_groups import LogGroups
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.operator.trace import LogLine, Trace
-from darkroom.operator.observation.trace_image import TraceImagePorts, trace_image
+from darkroom_cli.operator.aws.log_groups import LogGroups
+from darkroom_cli.operator.domain.trace import LogLine, Trace
+from darkroom_cli.operator.operations.observation.trace_image import TraceImagePorts, trace_image
+from darkroom_cli.stack.operators import open_stack
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, document_in, wait_until
-from tests.unit.console.fake_api import FakeApi
+from tests.unit.cli.fake_api import FakeApi
 
 OF_IMAGES = {
     "submit_image": {"accepted", "timing"},

@@ -8,11 +8,11 @@ import re
 import signal
 from pathlib import Path
 
-from console.webhooks.receiver import is_signed
 from darkroom.aws.events.followers import PREFIX
+from darkroom_cli.webhooks.receiver import is_signed
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, interrupt, wait_until
-from tests.unit.console.fake_api import FakeApi
+from tests.unit.cli.fake_api import FakeApi
 
 
 def test_a_program_on_this_machine_is_sent_a_photos_events(stack: LocalStack, tmp_path: Path) -> None:

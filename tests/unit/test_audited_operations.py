@@ -13,30 +13,30 @@ import pytest
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
-from darkroom.domain.schedules.periods import Period
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
-from darkroom.operator.dead_letters import drop_dead_letters as dropping
-from darkroom.operator.dead_letters import replay_dead_letters as replaying
-from darkroom.operator.events import republish_events as republishing
-from darkroom.operator.images import redo_image as redoing
-from darkroom.operator.images import remove_orphans as removing
-from darkroom.operator.images.list_orphans import Look, Orphan
-from darkroom.operator.kernel.rate_limiter import RateLimiter
-from darkroom.operator.kernel.retry_transient import TransientRetry
-from darkroom.operator.schedules import cancel_scheduled as cancelling
-from darkroom.operator.schedules import reschedule_scheduled as rescheduling
-from darkroom.operator.schedules import stop_releases as stopping
-from darkroom.operator.schedules.list_scheduled import ScheduledSelection
-from darkroom.operator.tenants import add_tenant as adding
-from darkroom.operator.tenants import change_tenant as changing
-from darkroom.operator.tenants import create_key as creating
-from darkroom.operator.tenants import revoke_key as revoking
-from darkroom.operator.tenants import rotate_key as rotating
-from darkroom.operator.tenants.erase_tenant import EraseTenantPorts, forget_tenants
-from darkroom.operator.usage import recount_stored as recounting
-from darkroom.operator.webhooks import enable_webhook as mending
 from darkroom.ports.images import StoredVersion
+from darkroom_cli.operator.domain.periods import Period
+from darkroom_cli.operator.operations.dead_letters import drop_dead_letters as dropping
+from darkroom_cli.operator.operations.dead_letters import replay_dead_letters as replaying
+from darkroom_cli.operator.operations.events import republish_events as republishing
+from darkroom_cli.operator.operations.images import redo_image as redoing
+from darkroom_cli.operator.operations.images import remove_orphans as removing
+from darkroom_cli.operator.operations.images.list_orphans import Look, Orphan
+from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
+from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.operations.schedules import cancel_scheduled as cancelling
+from darkroom_cli.operator.operations.schedules import reschedule_scheduled as rescheduling
+from darkroom_cli.operator.operations.schedules import stop_releases as stopping
+from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
+from darkroom_cli.operator.operations.tenants import add_tenant as adding
+from darkroom_cli.operator.operations.tenants import change_tenant as changing
+from darkroom_cli.operator.operations.tenants import create_key as creating
+from darkroom_cli.operator.operations.tenants import revoke_key as revoking
+from darkroom_cli.operator.operations.tenants import rotate_key as rotating
+from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, forget_tenants
+from darkroom_cli.operator.operations.usage import recount_stored as recounting
+from darkroom_cli.operator.operations.webhooks import enable_webhook as mending
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.events import FakeTopic, FakeUsage
@@ -287,11 +287,13 @@ def test_no_entry_has_more_than_ids_and_words_of_the_code() -> None:
 
 def test_every_operation_that_a_command_imports_is_audited_or_only_reads() -> None:
     modules = [
-        f"{node.module}.{name.name}" if str(node.module).count(".") == 2 else str(node.module)  # of a folder, or of one
-        for file in (ROOT / "tools/console").rglob("*.py")
+        f"{node.module}.{name.name}" if (ROOT / folder / str(node.module).replace(".", "/")).is_dir() else node.module
+        for file in (ROOT / "cli/darkroom_cli").rglob("*.py")
+        if not file.is_relative_to(ROOT / "cli/darkroom_cli/operator")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.ImportFrom)
-        and (node.module or "").startswith(("darkroom.operations.", "darkroom.operator."))
+        for folder, package in (("layers/core", "darkroom.operations."), ("cli", "darkroom_cli.operator.operations."))
+        if node.module is not None and node.module.startswith(package)
         for name in node.names
     ]
     imported = {module.rpartition(".")[2] for module in modules}

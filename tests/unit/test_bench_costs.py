@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.costs.counted import ENTRY_KILOBYTES, TIMING_SHARE, difference, logged
 from benchmarks.costs.others import Load, cloudflare, cloudinary, darkroom, imgix, imgproxy, plain_lambda
-from console.capacity.bill import Kept, bill
+from darkroom_cli.capacity.bill import Kept, bill
 
 
 def load(images: int, month: int = 1) -> Load:

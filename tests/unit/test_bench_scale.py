@@ -10,8 +10,8 @@ from benchmarks.scale.loads import Load, deployed_for, play
 from benchmarks.scale.sample import Sample, sample
 from benchmarks.scale.saturation import measure
 from benchmarks.virtual.virtual_time import VirtualTime
-from console.capacity.quotas import Quotas
 from darkroom.domain.kernel.lanes import LANES
+from darkroom_cli.capacity.quotas import Quotas
 from proof.fakes.load_shedding import lanes_deployed_with
 
 SAMPLE = Sample(

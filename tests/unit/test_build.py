@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from console.local.project import PROJECT
+from darkroom_cli.local.project import PROJECT
 from local_aws import build as module
 from local_aws import project
 from local_aws.failures import CommandFailed
@@ -177,7 +177,7 @@ def test_a_build_for_aws_has_a_python_with_pip_the_callers_credentials_and_no_va
     checkout: Checkout, for_aws: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "shop")
-    monkeypatch.setenv("PYTHONPATH", "tools")
+    monkeypatch.setenv("PYTHONPATH", "scripts")
     build_for_aws(checkout)
     environment = for_aws[0]["environment"]
     assert environment["PATH"].split(os.pathsep)[0] == str(given().sam.parent)

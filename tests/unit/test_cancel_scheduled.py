@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Status
-from darkroom.operator.schedules.cancel_scheduled import CancelScheduledPorts, cancel_scheduled
-from darkroom.operator.schedules.list_scheduled import ScheduledSelection
+from darkroom_cli.operator.operations.schedules.cancel_scheduled import CancelScheduledPorts, cancel_scheduled
+from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
 from proof.fakes import World
 from tests.unit.test_reschedule_scheduled import scheduled, soon
 

@@ -45,8 +45,9 @@ from darkroom.operations.dead_letters.list_dead_letters import (
     ListDeadLettersPorts,
     list_dead_letters,
 )
-from darkroom.operator.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
-from darkroom.operator.dead_letters.replay_dead_letters import (
+from darkroom.ports.dead_letters import DeadLetter, Taken
+from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
+from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
     QueuePorts,
@@ -55,8 +56,7 @@ from darkroom.operator.dead_letters.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operator.kernel.rate_limiter import RateLimiter
-from darkroom.ports.dead_letters import DeadLetter, Taken
+from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives

@@ -14,10 +14,10 @@ import pytest
 import typer.main
 
 from checks.test_tiers import TIERS
-from console.doctor.priority import ROOM_FOR_THE_API
-from console.main import app
 from darkroom.domain.images.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.kernel.lanes import LANES
+from darkroom_cli.doctor.priority import ROOM_FOR_THE_API
+from darkroom_cli.main import app
 from proof.__main__ import PARTS
 from proof.guards import read_guards
 from repository.expand_template import expanded_template, raw_template, resources
@@ -114,7 +114,7 @@ def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
 def test_every_program_that_it_runs_is_one_that_a_checkout_has(page: Path) -> None:
-    ours = "PYTHONPATH=tools:layers/core:. .darkroom/venvs/dev/bin/python -m "
+    ours = "PYTHONPATH=scripts:cli:layers/core:. .darkroom/venvs/dev/bin/python -m "
     for line in (line.strip() for text in code(page) for line in text.splitlines()):
         assert not re.match(r"sam \w+ +-", line), f"{line}: its SAM CLI is .darkroom/venvs/sam/bin/sam"
         if re.search(r"\bpython3? -m ", line):
@@ -252,7 +252,7 @@ def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deploy
 
 WITH_COMMANDS = [
     *OF_TODAY,
-    *sorted((ROOT / "tools/console").rglob("*.py")),
+    *sorted((ROOT / "cli/darkroom_cli").rglob("*.py")),
     *sorted((ROOT / "layers/page/web").rglob("*.js")),
 ]
 """Files that have commands for people to paste."""

@@ -25,9 +25,9 @@ from darkroom.http.images.request_models import MAX_ORDER_BYTES
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.operations.imports.fetch_original import Fetching
 from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
-from darkroom.operator.images.redo_image import RedoImagePorts, redo_image
 from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Fenced
+from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
 from proof.fakes import FakeImages, World
 from proof.fakes.damage import flipped
 from proof.fakes.pictures import jpeg

@@ -148,9 +148,9 @@ def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
     ("path", "handler", "found"),
     [
         (
-            "/opt/python/darkroom/operator/kernel/rate_limiter.py",
+            "/opt/python/darkroom/operations/kernel/check_message.py",
             None,
-            "layers/core/darkroom/operator/kernel/rate_limiter.py",
+            "layers/core/darkroom/operations/kernel/check_message.py",
         ),
         ("/opt/python/darkroom/telemetry.py", "read_image", "layers/core/darkroom/telemetry.py"),
         (

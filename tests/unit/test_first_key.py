@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from console.local.first_key import first_key
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import DEFAULT_TENANT
 from darkroom.domain.tenants.api_keys import ApiKey, key_id_of
+from darkroom_cli.local.first_key import first_key
 from local_aws.failures import ApiSilent
 from local_aws.processes import Interrupts
 from proof.fakes.tenants import FakeTenants

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from checks import idle_cost
-from console.capacity.prices import IDLE_DOLLARS
+from darkroom_cli.capacity.prices import IDLE_DOLLARS
 from repository.report import ROOT
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.operator.images.list_late_images import ListLateImagesPorts, list_late_images
+from darkroom_cli.operator.operations.images.list_late_images import ListLateImagesPorts, list_late_images
 from proof.fakes import World
 from proof.fakes.rows import accepted_image
 

@@ -10,10 +10,10 @@ import pytest
 
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.images import list_orphans as module
-from darkroom.operator.images.list_orphans import LEAST_AGE_SECONDS, ListOrphansPorts, Look, list_orphans
-from darkroom.operator.images.remove_orphans import HIDDEN_SECONDS
-from darkroom.operator.kernel.retry_transient import PAUSES_SECONDS, TransientRetry
+from darkroom_cli.operator.operations.images import list_orphans as module
+from darkroom_cli.operator.operations.images.list_orphans import LEAST_AGE_SECONDS, ListOrphansPorts, Look, list_orphans
+from darkroom_cli.operator.operations.images.remove_orphans import HIDDEN_SECONDS
+from darkroom_cli.operator.operations.kernel.retry_transient import PAUSES_SECONDS, TransientRetry
 from proof.fakes import FakeVersionedOriginals, World
 from proof.fakes.pictures import jpeg
 from repository.expand_template import resources

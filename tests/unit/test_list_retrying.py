@@ -9,7 +9,12 @@ import pytest
 
 from darkroom.domain.images.image import Attempt, Cause, Image, Status
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.images.list_retrying import ListRetryingPorts, Retrying, latest_failure, list_retrying
+from darkroom_cli.operator.operations.images.list_retrying import (
+    ListRetryingPorts,
+    Retrying,
+    latest_failure,
+    list_retrying,
+)
 from proof.fakes import World
 from proof.fakes.rows import accepted_image
 

@@ -11,15 +11,15 @@ import pytest
 
 from darkroom.domain.images.image import Image, Status, due_shard_of
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.schedules.periods import Period, day_period, local_time
-from darkroom.operator.schedules.list_scheduled import (
+from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.operator.domain.periods import Period, day_period, local_time
+from darkroom_cli.operator.operations.schedules.list_scheduled import (
     ListScheduledPorts,
     ScheduledListing,
     ScheduledSelection,
     ids_in_order,
     list_scheduled,
 )
-from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages
 from tests.unit.test_image import NOW, pending, processing
 

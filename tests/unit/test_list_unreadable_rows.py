@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darkroom.domain.images.image import Status, due_shard_of
-from darkroom.operator.images.list_unreadable_rows import ListUnreadableRowsPorts, list_unreadable_rows
+from darkroom_cli.operator.operations.images.list_unreadable_rows import ListUnreadableRowsPorts, list_unreadable_rows
 from proof.fakes import FakeImages
 from proof.fakes.webhooks import FakeEndpoints
 from proof.fakes.webhooks_world import WebhooksWorld

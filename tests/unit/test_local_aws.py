@@ -38,18 +38,18 @@ def test_whoever_needs_the_project_imports_what_gives_it() -> None:
     asking = {_module(file) for file in (ROOT / "local_aws").glob("*.py") if "given()" in file.read_text()}
     assert asking >= NEEDING_NOTHING.keys() | {"local_aws.build", "local_aws.environment", "local_aws.project"}
     needing = []
-    for folder in ("benchmarks", "proof", "tests", "tools"):
+    for folder in ("benchmarks", "cli", "proof", "scripts", "tests"):
         for file in (ROOT / folder).rglob("*.py"):
             imported = _imported(file)
             uses = {module for module in asking if imported.get(module, set()) - NEEDING_NOTHING.get(module, set())}
             if uses or "State.current()" in file.read_text():
                 needing.append((str(file.relative_to(ROOT)), imported))
     assert len(needing) > 5
-    given_to = ("tools/console/local/", "tests/unit/test_local_aws.py")
+    given_to = ("cli/darkroom_cli/local/", "tests/unit/test_local_aws.py")
     assert [
         name
         for name, imported in needing
-        if not name.startswith(given_to) and not any(module.startswith("console.local") for module in imported)
+        if not name.startswith(given_to) and not any(module.startswith("darkroom_cli.local") for module in imported)
     ] == []
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from darkroom.domain.images.image import Attempt, Status
 from darkroom.domain.kernel.lanes import FAST
-from darkroom.domain.operator.observation import (
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom_cli.operator.domain.observation import (
     DAY,
     HOUR,
     Alarm,
@@ -26,7 +27,6 @@ from darkroom.domain.operator.observation import (
     upcoming,
     working,
 )
-from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
 from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000

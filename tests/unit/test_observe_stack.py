@@ -13,10 +13,10 @@ from darkroom.domain.images.service_level import MINUTE, Budget, Outcomes
 from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.operator.observation import Alarm, Condition, Counted, Flow, Measured, Recent
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
-from darkroom.operator.observation.observe_stack import (
+from darkroom_cli.operator.domain.observation import Alarm, Condition, Counted, Flow, Measured, Recent
+from darkroom_cli.operator.operations.observation.observe_stack import (
     BUDGET_SECONDS,
     ENTRIES_PER_SHARD,
     MEASURED_SECONDS,

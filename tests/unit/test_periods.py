@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.domain.schedules.periods import day_period, days_later, hour_periods, instant_of, local_time
+from darkroom_cli.operator.domain.periods import day_period, days_later, hour_periods, instant_of, local_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")

@@ -14,7 +14,7 @@ from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.documents import status_document
 from darkroom.operations.images.read_image import ReadImagePorts, VariantMissing, VariantNotReady, variant_url
-from darkroom.operator.images.redo_image import NotRedoable, RedoImagePorts, redo_image
+from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.unit.test_dead_letters import DONE, REFUSED, given_up

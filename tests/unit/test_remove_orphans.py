@@ -10,8 +10,8 @@ import pytest
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.images.list_orphans import Look
-from darkroom.operator.images.remove_orphans import (
+from darkroom_cli.operator.operations.images.list_orphans import Look
+from darkroom_cli.operator.operations.images.remove_orphans import (
     HIDDEN_SECONDS,
     Removal,
     RemoveOrphansPorts,
@@ -19,7 +19,7 @@ from darkroom.operator.images.remove_orphans import (
     remove_orphans,
     table_seems_lost,
 )
-from darkroom.operator.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped

@@ -9,14 +9,14 @@ import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
-from darkroom.operator.events.republish_events import (
+from darkroom_cli.operator.operations.events.republish_events import (
     AT_ONCE,
     RepublishEventsPorts,
     Republishing,
     RepublishSelection,
     republish_events,
 )
-from darkroom.operator.kernel.rate_limiter import RateLimiter
+from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeTopic

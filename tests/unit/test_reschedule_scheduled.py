@@ -9,10 +9,10 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.domain.schedules.periods import Period
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.operator.schedules.list_scheduled import ScheduledSelection
-from darkroom.operator.schedules.reschedule_scheduled import (
+from darkroom_cli.operator.domain.periods import Period
+from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
+from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
     LOOK_SECONDS,
     RescheduleScheduledPorts,
     reschedule_scheduled,

@@ -9,9 +9,9 @@ import pytest
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.tenants.api_keys import KeyState, key_id_of, matches_key
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
-from darkroom.operator.tenants.revoke_key import UnknownKey
-from darkroom.operator.tenants.rotate_key import KeyNotActive, rotate_key
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.tenants.revoke_key import UnknownKey
+from darkroom_cli.operator.operations.tenants.rotate_key import KeyNotActive, rotate_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.operator.kernel.retry_transient import TransientRetry
-from darkroom.operator.schedules.stop_releases import SETTLE_SECONDS, Stopped, StopReleasesPorts, stop_releases
+from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.operations.schedules.stop_releases import (
+    SETTLE_SECONDS,
+    Stopped,
+    StopReleasesPorts,
+    stop_releases,
+)
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.stores import FakeReleases
 

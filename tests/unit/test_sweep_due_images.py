@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from console.terminal.at_once import at_once
 from darkroom.domain.events.event import body_of
 from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.images.transitions import delete
@@ -25,6 +24,7 @@ from darkroom.operations.sweeping import sweep_due_images as operation
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS, SweepDueImagesPorts, sweep_due_images
 from darkroom.ports.images import Due
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.terminal.at_once import at_once
 from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import jpeg

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from console.doctor.template import Values
 from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.aws.usage.usage_table import PARTS
 from darkroom.domain.events.event import EventType
@@ -30,6 +29,7 @@ from darkroom.http.kernel.problems import PROBLEMS
 from darkroom.http.routes import ROUTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
 from darkroom.wiring.kernel.egress_policy import policy_of
+from darkroom_cli.doctor.template import Values
 from repository.expand_template import (
     OBSERVABILITY,
     Template,

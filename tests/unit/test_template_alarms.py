@@ -12,14 +12,14 @@ import typer
 from samtranslator.yaml_helper import yaml_parse
 
 from checks.write_lane import with_lane
-from console.doctor.alarms import OF_THE_CORE
-from console.main import app
 from darkroom.domain.images.service_level import FAST_MINUTES
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS, RetryPolicy
-from darkroom.domain.operator.observation import Alarm
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
+from darkroom_cli.doctor.alarms import OF_THE_CORE
+from darkroom_cli.main import app
+from darkroom_cli.operator.domain.observation import Alarm
 from repository.expand_template import (
     OBSERVABILITY,
     TEMPLATE,

@@ -25,10 +25,10 @@ from darkroom.domain.kernel.tenants import (
     tier_named,
 )
 from darkroom.domain.tenants.api_keys import key_id_of, matches_key
-from darkroom.operator.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
-from darkroom.operator.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
-from darkroom.operator.tenants.create_key import CreateKeyPorts, create_key
-from darkroom.operator.tenants.revoke_key import RevokeKeyPorts, UnknownKey, revoke_key
+from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
+from darkroom_cli.operator.operations.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.operations.tenants.revoke_key import RevokeKeyPorts, UnknownKey, revoke_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 

@@ -13,15 +13,15 @@ from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import complete, delete, put_back
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.domain.operator.trace import SOON_MILLISECONDS, LogLine, Step, Trace, trace_of
 from darkroom.domain.webhooks.delivery import Answer, Delivery, claim, delivery_id_of, new_delivery, record
-from darkroom.operator.observation.trace_image import (
+from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.operator.domain.trace import SOON_MILLISECONDS, LogLine, Step, Trace, trace_of
+from darkroom_cli.operator.operations.observation.trace_image import (
     AFTERWARDS_MILLISECONDS,
     MARGIN_MILLISECONDS,
     TraceImagePorts,
     trace_image,
 )
-from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console.stack.local import HOME
+from darkroom_cli.stack.local import HOME
 from local_aws.stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder, write_record
 from local_aws.stacks.running import LocalStack, NoSuchResource, RunningStack
 

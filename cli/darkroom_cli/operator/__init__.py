@@ -1,0 +1,1 @@
+"""What only operators do, in the same layers as the core."""

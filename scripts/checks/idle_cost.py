@@ -1,0 +1,169 @@
+"""The monthly bill of a stack on which nothing happens, calculated from the template at list prices.
+
+    python -m checks.idle_cost [--write]
+
+`--write` also writes it where the documents and `darkroom capacity` have it, after a change of the template.
+Prices are those of darkroom_cli/capacity/prices.py, without the free tier. A month has 30 days.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from functools import partial
+
+from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARDS
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.webhooks import endpoint
+from darkroom_cli.capacity.bill import Kept, bill
+from darkroom_cli.capacity.plan import MONTH_SECONDS, Demand
+from darkroom_cli.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
+from repository.expand_template import resources
+from repository.report import ROOT
+
+LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
+"""What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
+
+MINUTES = 30 * 24 * 60
+
+IDLE_METRICS = {"SweepsCompleted": 1.0, "OldestDeadLetterSeconds": 4 / 24}
+"""The metrics that are emitted while nothing happens, each with the share of the hours in which it is. (Cold starts are
+not in it: whether the archiver has any is up to Lambda.)"""
+
+POLLERS, POLL_SECONDS = 5, 20
+"""Lambda keeps five pollers at an empty queue, and each poll lasts 20 seconds
+(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
+
+SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES) + endpoint.DUE_SHARDS + len(LANES)
+"""The due index, the waiting index of each lane, the due index of endpoints, and each lane's outcomes."""
+
+SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
+"""Of a sweep with nothing to do on a usual day, by `make bench-sweeper`."""
+
+ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS = 150 * 0.5
+"""The same of a sweep of endpoints: eight calls after another's four at once."""
+
+SWEEP_LOG_KILOBYTES = 0.9 + 0.7
+"""Of both sweeps, as measured on the local stack, with InvocationLogs=sampled."""
+
+_QUERY_UNITS = 0.5
+"""An eventually consistent read that finds nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BillItem:
+    """A line of the bill, in dollars per month."""
+
+    name: str
+    dollars: float
+
+
+def items() -> list[BillItem]:
+    """The lines of the bill, the dearest first."""
+    alarms, composites = resources("AWS::CloudWatch::Alarm"), len(resources("AWS::CloudWatch::CompositeAlarm"))
+    watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", ())) or 1 for alarm in alarms.values())
+    polled = [
+        mapping
+        for mapping in resources("AWS::Lambda::EventSourceMapping").values()
+        if "StartingPosition" not in mapping  # a stream's reads by Lambda cost nothing
+    ]
+    polls = len(polled) * POLLERS * MINUTES * 60 / POLL_SECONDS
+    secrets = len(resources("AWS::SecretsManager::Secret"))
+    queues = dead_letter_queues()
+    sweep = {
+        "Lambda requests": 2,
+        "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS + ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS,
+    }
+    lines = [
+        BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
+        BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
+        BillItem(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
+        BillItem(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
+        BillItem(name="the metric of each sweep, and the archiver's", dollars=METRIC * sum(IDLE_METRICS.values())),
+        BillItem(name="the runs of both sweepers, one a minute of each", dollars=MINUTES * cost(sweep)),
+        BillItem(
+            name=f"… their {SWEEP_QUERIES} index reads",
+            dollars=MINUTES * cost({"DynamoDB read units": SWEEP_QUERIES * _QUERY_UNITS}),
+        ),
+        BillItem(
+            name=f"… their looks at {queues} dead-letter queues, the fetch queue and the followers of events",
+            dollars=MINUTES * cost({"SQS requests": queues + 1, "SNS requests": 1}),
+        ),
+        BillItem(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
+    ]
+    return sorted(lines, key=lambda line: -line.dollars)
+
+
+def dead_letter_queues() -> int:
+    """How many queues of dead letters both sweeps look at."""
+    functions = resources("AWS::Lambda::Function")
+    places = (
+        ("SweepDueImagesFunction", "DEAD_LETTER_QUEUES"),
+        ("SweepDueEndpointsFunction", "EVENT_DEAD_LETTER_QUEUES"),
+    )
+    return sum(functions[name]["Environment"]["Variables"][variable]["Fn::Sub"].count("=") for name, variable in places)
+
+
+def alarms() -> int:
+    """How many alarms there are, of both kinds."""
+    return len(resources("AWS::CloudWatch::Alarm")) + len(resources("AWS::CloudWatch::CompositeAlarm"))
+
+
+def total_dollars() -> float:
+    """The bill of a month."""
+    return sum(line.dollars for line in items())
+
+
+def table() -> str:
+    """The bill as docs/deploy.md has it."""
+    rows = [f"| {line.name} | {line.dollars:.2f} |" for line in items()]
+    return "\n".join(["| item | dollars per month |", "|---|---|", *rows])
+
+
+LOADS = (1_000, 100_000, 10_000_000)
+"""Images a month."""
+
+OF_LOADS = "| dollars a month | 1,000 images | 100,000 | 10,000,000 |\n|---|---|---|---|\n"
+
+
+def table_of_loads() -> str:
+    """The bills of loads as docs/deploy.md has them: the lines of the first month, and the sums of others."""
+    demands = [Demand(per_second=images / MONTH_SECONDS, seconds=0.5) for images in LOADS]
+    of_month = partial(bill, kept=Kept(), idle_dollars=round(total_dollars(), 2))
+    lines = zip(*(of_month(demand) for demand in demands), strict=True)
+    rows = [(same[0].name, [line.dollars for line in same]) for same in lines]
+    for month in (1, 12, 36):
+        bills = [of_month(demand, month=month) for demand in demands]
+        rows.append((f"**month {month}**", [sum(line.dollars for line in lines) for lines in bills]))
+    return OF_LOADS + "".join(
+        f"| {name} | {' | '.join(f'{dollars:,.2f}' for dollars in of_loads)} |\n" for name, of_loads in rows
+    )
+
+
+def write() -> None:
+    """Writes the bill where the documents have it."""
+    total = f"{total_dollars():.2f}"
+    for name, figures in (
+        (
+            "docs/deploy.md",
+            {
+                r"(costs about \$)[0-9.]+": total,
+                r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n",
+                r"()\| dollars a month \| 1,000 images \|.*\n(?:\|.+\n)+": table_of_loads(),
+            },
+        ),
+        ("cli/darkroom_cli/capacity/prices.py", {r"(IDLE_DOLLARS = )[0-9.]+": total}),
+        ("README.md", {r"(\[about \$)[0-9.]+": total, r"(its )[0-9]+(?= alarms)": str(alarms())}),
+    ):
+        page = ROOT / name
+        text = page.read_text()
+        for figure, value in figures.items():
+            text = re.sub(figure, lambda match: match[1] + value, text)  # noqa: B023 - called at once
+        page.write_text(text)
+
+
+if __name__ == "__main__":
+    print(f"An idle stack costs ${total_dollars():.2f} per month.\n\n{table()}")
+    if sys.argv[1:] == ["--write"]:
+        write()

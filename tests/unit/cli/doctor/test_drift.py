@@ -1,0 +1,130 @@
+"""What was changed by hand is told apart from what a deployment would change, and each gets what really mends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom_cli.doctor.checks import REPAIR, REVERT, Finding, advice, judge
+from darkroom_cli.doctor.drift import SETTINGS, SWITCHES, drifts, is_written_alike
+from darkroom_cli.doctor.facts import Facts, Missing
+from darkroom_cli.doctor.repair import WRITES
+from darkroom_cli.doctor.template import UNKNOWN
+from tests.unit.cli.doctor.sound import KEY, SOUND
+from tests.unit.cli.doctor.test_judgements import BY_NAME, WRONG, one
+
+GROUPS = {group: kind for table in (SETTINGS, SWITCHES) for kind, (group, _) in table.items()} | {
+    "alarms": "AWS::CloudWatch::Alarm",
+    "buckets": "AWS::S3::Bucket",
+    "topics": "AWS::SNS::Topic",
+    "roles": "AWS::IAM::Role",
+    "state_machines": "AWS::StepFunctions::StateMachine",
+    "secrets": "AWS::SecretsManager::Secret",
+    "keys": "AWS::KMS::Key",
+    "routes": "AWS::ApiGatewayV2::Api",
+}
+
+
+def deployed(facts: Facts, **properties: Any) -> Facts:
+    """The facts of a stack that was deployed by this checkout; `properties` are what its template says of resources."""
+    its = {name: kind for group, kind in GROUPS.items() for name in (*getattr(SOUND, group), *getattr(facts, group))}
+    types = {**its, "Api": "AWS::ApiGatewayV2::Api"}
+    resources = {**{name: {} for name in types}, **SOUND.checkout.resources, **properties}
+    written = replace(facts.checkout, types=types, resources=resources)
+    return replace(facts, types=types, checkout=written, deployed=resources)
+
+
+BY_HAND = {
+    f"{name}: {case}": (BY_NAME[name], change)
+    for name, case, change, _, _ in WRONG
+    if change(SOUND).checkout == SOUND.checkout and change(SOUND).types == SOUND.types
+}
+
+
+@pytest.mark.guards("drift-manual-change-reverted")
+@pytest.mark.parametrize("case", BY_HAND)
+def test_what_was_changed_by_hand_is_never_answered_by_deploying_again(case: str) -> None:
+    check, change = BY_HAND[case]
+    facts = deployed(change(SOUND))
+    for finding in judge(check, facts, production=False).findings:
+        if finding.by_template and finding.resource in facts.deployed:
+            assert set(advice(check, [finding], facts)) <= {REPAIR, REVERT}, finding
+
+
+CHANGED = one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "another"})
+RESERVED = SOUND.functions["CountUsageFunction"].reserved
+FUNCTION = {"Timeout": 60, "Environment": {"Variables": {"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "counted"}}}
+
+
+@pytest.mark.guards("drift-manual-change-repaired")
+def test_a_variable_that_was_changed_by_hand_is_set_back_by_a_command() -> None:
+    facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": RESERVED})
+    (drift,) = [one for one in drifts(facts) if one.resource == "CountUsageFunction"]
+    assert drift.words("it was deployed as") == (
+        "its variable COUNTED_EVENTS_TABLE is another, and it was deployed as counted"
+    )
+    for name in ("consumers-are-idempotent", "settings"):
+        findings = [one for one in judge(BY_NAME[name], facts, production=False).findings if "another" in one.problem]
+        assert advice(BY_NAME[name], findings, facts) == (REPAIR,)
+
+
+def test_what_only_this_checkout_says_is_deployed_and_what_was_changed_beside_it_is_set_back() -> None:
+    facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": RESERVED})
+    newer = {**facts.checkout.resources, "UsageQueue": {"VisibilityTimeout": 720}}
+    facts = replace(facts, checkout=replace(facts.checkout, resources=newer))
+    check = BY_NAME["settings"]
+    findings = [one for one in judge(check, facts, production=False).findings if one.subject.startswith(("Co", "Us"))]
+    assert set(advice(check, findings, facts)) == {REPAIR, check.remedy}
+
+
+def test_without_the_deployed_template_nobody_can_tell_and_the_checks_own_advice_stands() -> None:
+    facts = replace(CHANGED(SOUND), deployed=Missing("AWS refuses GetTemplate (AccessDenied)"))
+    check = BY_NAME["consumers-are-idempotent"]
+    result = judge(check, facts, production=False)
+    assert (result.advice, len(result.findings)) == ((check.remedy,), 1)
+
+
+@pytest.mark.parametrize(
+    ("written", "deployed_as", "alike"),
+    [
+        ({"A": 1}, {"A": "1"}, True),
+        ({"A": 1}, {"A": 2}, False),
+        ({"A": {"B": [1, UNKNOWN]}}, {"A": {"B": [1, "x"]}}, True),
+        ({"A": {"B": [1]}}, {"A": {"B": [1, 2]}}, False),
+        ({"A": 1, "Code": "here"}, {"A": 1, "Code": {"S3Key": "there"}}, True),
+        ({"A": 1, "B": 2}, {"A": 1}, False),
+    ],
+)
+def test_two_templates_say_the_same_of_a_resource(
+    written: dict[str, Any], deployed_as: dict[str, Any], alike: bool
+) -> None:
+    facts = deployed(SOUND, FastQueue=written)
+    facts = replace(facts, deployed={**facts.deployed, "FastQueue": deployed_as})
+    assert is_written_alike(facts, "FastQueue") is alike
+    assert is_written_alike(facts, "SlowQueue")
+
+
+@pytest.mark.guards("drift-checkout-change-deployed")
+def test_a_policy_that_this_checkout_changes_is_deployed() -> None:
+    facts = deployed(SOUND, FastQueuePolicy={"PolicyDocument": {"Statement": ["new"]}})
+    types = {**facts.types, "FastQueuePolicy": "AWS::SQS::QueuePolicy"}
+    was = {**facts.deployed, "FastQueuePolicy": {"PolicyDocument": {"Statement": ["old"]}}}
+    facts = replace(facts, deployed=was, checkout=replace(facts.checkout, types=types))
+    check = BY_NAME["tls-only"]
+    assert advice(check, [Finding(subject="FastQueue", problem="plain http")], facts) == (check.remedy,)
+
+
+@pytest.mark.guards("drift-secret-not-shown")
+def test_what_somebody_put_into_a_variable_is_not_shown_where_it_may_be_a_secret() -> None:
+    hand = one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "s3cret", "NEW": "s3cret"})(SOUND)
+    facts = deployed(hand, CountUsageFunction=FUNCTION)
+    shown = [one.words("it was deployed as") for one in drifts(facts) if one.resource == "CountUsageFunction"]
+    told = [finding.problem for check in BY_NAME.values() for finding in judge(check, facts, production=True).findings]
+    assert any("NEW is something else" in text for text in shown) and any("MESSAGE_KEY" in text for text in told)
+    assert not any("s3cret" in text for text in (*shown, *told))
+
+
+def test_each_kind_of_resource_that_is_compared_can_be_set_back() -> None:
+    assert WRITES.keys() == SETTINGS.keys() | SWITCHES.keys()

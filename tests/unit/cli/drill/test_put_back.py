@@ -1,0 +1,69 @@
+"""A switch is put back where it was, unless somebody else has set it since; and again, whatever happened before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from darkroom_cli.drill.switches import RestoreResult, Setting, SwitchTimeout, Value, put_back
+
+STACK: Any = None
+
+
+@dataclass
+class Switch:
+    """A switch in a room of its own; a stubborn one does not move."""
+
+    position: Value
+    is_stubborn: bool = False
+    written: list[Value] = field(default_factory=list)
+
+    def read(self, stack: Any, target: str) -> Value:
+        return self.position
+
+    def write(self, stack: Any, target: str, value: Value) -> None:
+        self.written.append(value)
+        if not self.is_stubborn:
+            self.position = value
+
+
+SETTING = Setting(kind="switch", target="Lane", before=True, during=False)
+
+
+def back(switch: Switch) -> tuple[RestoreResult, Value]:
+    restoration = put_back(STACK, SETTING, {"switch": switch})
+    return restoration.back, restoration.now
+
+
+def test_what_is_as_the_drill_has_put_it_is_put_back() -> None:
+    switch = Switch(False)
+    assert back(switch) == (RestoreResult.RESTORED, True)
+    assert switch.position is True
+
+
+def test_what_is_as_before_is_left_so() -> None:
+    switch = Switch(True)
+    assert back(switch) == (RestoreResult.AS_BEFORE, True)
+    assert not switch.written
+
+
+def test_putting_back_twice_is_putting_back_once() -> None:
+    switch = Switch(False)
+    back(switch)
+    assert back(switch) == (RestoreResult.AS_BEFORE, True)
+    assert switch.written == [True]
+
+
+@pytest.mark.guards("drill-foreign-change-kept")
+def test_what_somebody_else_has_set_stays() -> None:
+    switch = Switch("elsewhere")
+    assert back(switch) == (RestoreResult.CHANGED, "elsewhere")
+    assert not switch.written
+
+
+@pytest.mark.guards("drill-restore-read-back")
+def test_a_switch_that_does_not_move_is_told() -> None:
+    with pytest.raises(SwitchTimeout, match="Lane is False and not True"):
+        back(Switch(False, is_stubborn=True))

@@ -1,0 +1,273 @@
+"""What the operators' page does: the command line's work, after it has said what it would be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from darkroom.domain.images.image import Status
+from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.tenants.api_keys import KeyState, key_id_of
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.http.kernel.timetables import read_timetable
+from darkroom_cli.api.client import ApiError
+from darkroom_cli.operate.actions import MOST_IDS, Actions
+from darkroom_cli.operate.problems import OperateProblem
+from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from proof.fakes.audit import trail_of
+from proof.fakes.pictures import jpeg
+from tests.unit.cli.operate.conftest import FakeStack, Served, ended
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    monkeypatch.setattr("darkroom_cli.dlq.job.Job.pause", lambda *_: None)
+    return FakeStack()
+
+
+def act(stack: FakeStack, action: str, *, is_writable: bool = True, **body: Any) -> dict[str, Any]:
+    its: Any = stack
+    return ended(Actions(its), action, is_writable=is_writable, **body)
+
+
+def key_of(stack: FakeStack) -> str:
+    stack.tenants.tenants.setdefault("acme", Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1))
+    ports = CreateKeyPorts(
+        audit=trail_of(), tenants=stack.tenants, clock=stack.clock, randomness=lambda size: bytes(range(size))
+    )
+    _, stored = create_key(ports, "acme", label=None, scopes=None, lives_seconds=None)
+    return stored.key_id
+
+
+def test_a_replay_says_what_it_would_do_and_changes_nothing(fresh: FakeStack) -> None:
+    failed = [fresh.world.give_up(number) for number in (1, 2)]
+    fresh.world.give_up(3, bug="ValueError")
+    told = act(fresh, "replay", cause="KeyError", dry_run=True)
+    assert told["says"][0].startswith("Would replay 2 images of 3 dead letters")
+    assert (told["dry_run"], told["complete"], told["count"]) == (True, True, 2)
+    assert sorted(told["ids"]) == failed
+    assert any("./darkroom dlq replay --cause KeyError --yes --stack shop" in line for line in told["says"])
+    assert {row.status for row in fresh.images.rows.values()} == {Status.FAILED}
+
+
+def test_a_replay_develops_what_was_chosen_and_nothing_else(fresh: FakeStack) -> None:
+    failed, other = fresh.world.give_up(1), fresh.world.give_up(2, bug="ValueError")
+    told = act(fresh, "replay", cause="KeyError")
+    assert told["says"][0].startswith("Replayed 1 image.") and told["complete"]
+    assert fresh.images.rows[failed].run == 2
+    assert fresh.images.rows[other].run == 1
+
+
+def test_images_that_are_chosen_by_their_ids_are_replayed_one_by_one(fresh: FakeStack) -> None:
+    first, second, third = (fresh.world.give_up(number) for number in (1, 2, 3))
+    unknown = f"{99:026d}"
+    told = act(fresh, "replay", images=[first, unknown, second])
+    assert told["complete"] is False
+    assert any(unknown in note for note in told["notes"]) and "1 of 3 images were refused." in told["notes"][-1]
+    assert [fresh.images.rows[one].run for one in (first, second, third)] == [2, 2, 1]
+
+
+def test_a_drop_says_which_letters_would_go_and_takes_only_those_that_are_settled(fresh: FakeStack) -> None:
+    fresh.world.give_up(1)
+    told = act(fresh, "drop", dry_run=True)
+    assert told["count"] == 0 and told["says"][0].startswith("Nothing to drop.")
+    told = act(fresh, "drop", dry_run=True, force=True)
+    assert (told["count"], len(told["ids"])) == (1, 1)
+    act(fresh, "drop", force=True)
+    assert not fresh.world.dead_letters.messages["slow"]
+
+
+def test_a_redo_of_what_is_not_done_is_not_complete_and_says_why(fresh: FakeStack) -> None:
+    failed = fresh.world.give_up(1)
+    assert act(fresh, "redo", images=[failed], dry_run=True)["count"] == 1
+    told = act(fresh, "redo", images=[failed])
+    assert told["complete"] is False and failed in told["notes"][0]
+
+
+def test_a_key_is_revoked_once_it_was_said_whose_it_is(fresh: FakeStack) -> None:
+    key_id = key_of(fresh)
+    told = act(fresh, "revoke_key", key=key_id, dry_run=True)
+    assert f"The key {key_id} of acme, which is active, would be revoked for good." in told["says"][0]
+    assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.ACTIVE
+    act(fresh, "revoke_key", key=key_id)
+    assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.REVOKED
+
+
+def test_a_rotated_key_is_told_once_and_apart_from_what_is_said(fresh: FakeStack, monkeypatch: Any) -> None:
+    key_id = key_of(fresh)
+    assert "key" not in act(fresh, "rotate_key", key=key_id, dry_run=True)
+    told = act(fresh, "rotate_key", key=key_id, overlap="1d")
+    assert key_id_of(told["key"]) in fresh.tenants.keys
+    assert not any(told["key"] in line for line in [*told["says"], *told["notes"]])
+
+
+def test_a_tenants_terms_and_state_are_changed(fresh: FakeStack) -> None:
+    key_of(fresh)
+    told = act(fresh, "change_tenant", tenant="acme", tier="paid", state="suspended", dry_run=True)
+    assert "acme is free, active" in told["says"][0] and "tier paid, state suspended" in told["says"][0]
+    assert fresh.tenants.tenants["acme"].tier is Tier.FREE
+    act(fresh, "change_tenant", tenant="acme", tier="paid", state="suspended")
+    tenant = fresh.tenants.tenants["acme"]
+    assert (tenant.tier, tenant.state) == (Tier.PAID, TenantState.SUSPENDED)
+
+
+def test_a_webhook_is_enabled_and_what_it_missed_is_sent_again(fresh: FakeStack) -> None:
+    row = fresh.world.endpoint(0)
+    fresh.endpoints.change(row, disable(row, DisabledBy.GONE, now=fresh.clock()))
+    named: dict[str, Any] = {"tenant": row.tenant_id, "webhook": row.endpoint_id}
+    told = act(fresh, "recover_webhook", dry_run=True, since="2h", **named)
+    assert "which is disabled, would be enabled, and its failed deliveries of events since" in told["says"][0]
+    assert not fresh.endpoints.get(**_ids(row)).is_enabled
+    act(fresh, "enable_webhook", **named)
+    assert fresh.endpoints.get(**_ids(row)).is_enabled and fresh.endpoints.get(**_ids(row)).recovery is None
+    act(fresh, "recover_webhook", since="2h", **named)
+    assert fresh.endpoints.get(**_ids(row)).recovery.since == fresh.clock() - 2 * 3_600_000
+    assert fresh.audit_log.told == [
+        ("enable_webhook", "begun"),
+        ("enable_webhook", "done"),
+        ("recover_webhook", "begun"),
+        ("recover_webhook", "done"),
+    ]
+
+
+def _ids(row: Endpoint) -> dict[str, str]:
+    return {"tenant_id": row.tenant_id, "endpoint_id": row.endpoint_id}
+
+
+def test_what_is_done_is_in_the_audit_log_and_what_would_be_is_not(fresh: FakeStack) -> None:
+    failed = fresh.world.give_up(1)
+    act(fresh, "replay", cause="KeyError", dry_run=True)
+    act(fresh, "drop", dry_run=True, force=True)
+    assert fresh.audit_log.told == []
+    act(fresh, "replay", cause="KeyError")
+    assert fresh.audit_log.told == [("replay", "begun"), ("replay", "done")]
+    begun, done = (line.entry for line in fresh.audit_log.lines)
+    assert (dict(begun.about), list(begun.targets)) == ({"queue": "slow", "cause": "KeyError"}, [failed])
+    assert (dict(done.counts), list(done.targets)) == ({"replayed": 1}, [failed])
+
+
+def test_nothing_is_done_while_the_audit_log_is_silent(fresh: FakeStack) -> None:
+    failed, key_id = fresh.world.give_up(1), key_of(fresh)
+    fresh.audit_log.is_down = True
+    for action, body in (("replay", {}), ("drop", {"force": True}), ("revoke_key", {"key": key_id})):
+        with pytest.raises(ApiError, match="the audit log"):
+            act(fresh, action, **body)
+    assert fresh.images.rows[failed].run == 1 and fresh.world.dead_letters.messages["slow"]
+    assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.ACTIVE
+
+
+def test_scheduled_images_of_a_day_are_moved_and_withdrawn_by_the_commands(fresh: FakeStack) -> None:
+    for action in ("reschedule", "cancel"):
+        told = act(fresh, action, dry_run=True, **ACTIONS[action])
+        assert told["count"] == 0 and "2026-12-24" in told["says"][0]
+
+
+def test_one_scheduled_image_is_moved_and_withdrawn_alone(fresh: FakeStack) -> None:
+    times = ["2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z"]
+    one, other = (
+        fresh.world.submit(jpeg(32, 24), timetable=read_timetable(process_at=time)).image.image_id for time in times
+    )
+    chosen: dict[str, Any] = {"day": "2026-12-24", "images": [one]}
+    told = act(fresh, "reschedule", by="1d", dry_run=True, **chosen)
+    assert told["count"] == 1 and f"--image {one} --by 1d --yes" in "\n".join(told["says"])
+    act(fresh, "reschedule", by="1d", **chosen)
+    assert [fresh.images.rows[each].schedule for each in (one, other)] == [1, 0]
+    act(fresh, "cancel", **chosen | {"day": "2026-12-25"})
+    assert [fresh.images.rows[each].status for each in (one, other)] == [Status.CANCELLED, Status.SCHEDULED]
+
+
+ACTIONS: dict[str, dict[str, Any]] = {
+    "replay": {},
+    "drop": {"force": True},
+    "redo": {"images": ["0" * 26]},
+    "reschedule": {"day": "2026-12-24", "by": "1d"},
+    "cancel": {"day": "2026-12-24"},
+    "drill": {"drill": "lane-stopped", "in_production": True},
+    "undo_drill": {},
+    "revoke_key": {"key": "0" * 8},
+    "rotate_key": {"key": "0" * 8},
+    "change_tenant": {"tenant": "acme", "state": "suspended"},
+    "enable_webhook": {"tenant": "shop", "webhook": "we_" + "0" * 16},
+    "recover_webhook": {"tenant": "shop", "webhook": "we_" + "0" * 16},
+}
+
+
+def test_the_list_above_has_every_action(fresh: FakeStack) -> None:
+    its: Any = fresh
+    assert set(ACTIONS) == set(Actions(its)._actions)
+
+
+@pytest.mark.guards("operate-read-only-by-default")
+@pytest.mark.parametrize("action", ACTIONS)
+def test_nothing_is_done_by_a_page_that_only_reads_and_it_says_how_it_could(fresh: FakeStack, action: str) -> None:
+    fresh.world.give_up(1)
+    before = (dict(fresh.images.rows), dict(fresh.tenants.tenants), dict(fresh.tenants.keys))
+    with pytest.raises(OperateProblem) as refused:
+        act(fresh, action, is_writable=False, **ACTIONS[action])
+    assert (refused.value.status, refused.value.code) == (403, "read_only")
+    assert "./darkroom operate --write --stack shop" in refused.value.detail
+    assert before == (fresh.images.rows, fresh.tenants.tenants, fresh.tenants.keys)
+    assert fresh.world.dead_letters.messages["slow"]
+
+
+def test_a_page_that_only_reads_is_told_so_over_http_and_may_ask_what_would_be(reading: Served) -> None:
+    answer = reading.act("replay")
+    assert (answer.status_code, answer.json()["code"]) == (403, "read_only")
+    assert reading.act("replay", dry_run=True).status_code == 200
+
+
+@pytest.mark.guards("operate-unknown-fields")
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"dry_run": "true"},
+        {"dry_run": 0},
+        {"dry_run": None},
+        {"dry_run": False, "causes": "KeyError"},
+        {"dry_run": False, "rate": 0},
+        {"dry_run": False, "rate": 501},
+        {"dry_run": False, "images": ["x"]},
+        {"dry_run": False, "images": ["0" * 26] * (MOST_IDS + 1)},
+        {"dry_run": False, "older_than": "long"},
+        [],
+        "dry_run",
+    ],
+)
+def test_an_action_that_is_not_understood_is_not_done(writing: Served, body: Any) -> None:
+    answer = writing.client.post("/operate/api/replay", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("drop", {"verdict": "bad"}),
+        ("redo", {"images": []}),
+        ("redo", {"images": ["x"]}),
+        ("reschedule", {"day": "2026-12-24", "by": "0d"}),
+        ("reschedule", {"day": "Christmas", "by": "1d"}),
+        ("reschedule", {"day": "2026-12-24", "by": "1d", "images": ["x"]}),
+        ("drill", {"drill": "lane-on-fire"}),
+        ("revoke_key", {"key": "x"}),
+        ("rotate_key", {"key": "0" * 8, "overlap": "x"}),
+        ("change_tenant", {"tenant": "acme"}),
+        ("change_tenant", {"tenant": "acme", "tier": "gold"}),
+        ("change_tenant", {"tenant": "acme", "usual_limits": True, "burst": 5}),
+    ],
+)
+def test_a_word_that_the_command_would_refuse_is_refused(writing: Served, action: str, body: dict[str, Any]) -> None:
+    answer = writing.act(action, **body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request"), answer.text
+
+
+def test_what_the_stack_refuses_is_a_409_that_says_what_to_do(writing: Served) -> None:
+    answer = writing.act("revoke_key", key="0" * 8)
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    assert "./darkroom keys ls --stack shop" in answer.json()["detail"]
+
+
+def test_an_unknown_action_names_those_that_there_are(writing: Served) -> None:
+    answer = writing.act("erase")
+    assert answer.status_code == 404 and "revoke_key" in answer.json()["detail"]

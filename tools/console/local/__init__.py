@@ -1,3 +1,0 @@
-"""`darkroom local …`: the stack on this machine, of which its first import tells the embedded AWS."""
-
-from console.local import project as project
