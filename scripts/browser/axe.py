@@ -11,10 +11,10 @@ from playwright.sync_api import Page
 def findings(page: Page) -> list[str]:
     """What violates one of axe's rules, those of good practice too: one line for each element."""
     page.evaluate(_source())
-    found = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+    results = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
     return [
         f"{rule['id']} ({rule['impact']}): {' '.join(map(str, node['target']))}: {node['failureSummary']}"
-        for rule in found["violations"]
+        for rule in results["violations"]
         for node in rule["nodes"]
     ]
 

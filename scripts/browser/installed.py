@@ -14,7 +14,7 @@ class NoChromium(Exception):
 
 def path() -> str:
     """The program's path. Raises NoChromium."""
-    found = subprocess.run([_SETUP], capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise NoChromium(found.stderr.strip().removeprefix("chromium: "))
-    return found.stdout.strip()
+    completed = subprocess.run([_SETUP], capture_output=True, text=True, check=False)
+    if completed.returncode:
+        raise NoChromium(completed.stderr.strip().removeprefix("chromium: "))
+    return completed.stdout.strip()

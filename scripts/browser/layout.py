@@ -11,15 +11,15 @@ WIDEST_CONTENT = 1200
 def what_sticks_out(page: Page) -> list[str]:
     """Elements that are cut off or stick out of the window's width, how far the page scrolls sideways, and content
     that is wider than people like to read."""
-    found: list[str] = page.evaluate(_STICKS_OUT, WIDEST_CONTENT)
-    return found
+    overflowing: list[str] = page.evaluate(_STICKS_OUT, WIDEST_CONTENT)
+    return overflowing
 
 
 def holes_between(page: Page, cards: str) -> list[str]:
     """Cards beside or beneath which there is room for another one, among the children of one element that a selector
     finds."""
-    found: list[str] = page.evaluate(_HOLES, cards)
-    return found
+    gaps: list[str] = page.evaluate(_HOLES, cards)
+    return gaps
 
 
 _PICTURES_ARE_THERE = """() => [...document.images].every((one) => {

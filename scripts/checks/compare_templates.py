@@ -35,8 +35,8 @@ def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
             for key in sorted(before.keys() | after.keys()):
                 yield from _differing(before.get(key, _NOTHING), after.get(key, _NOTHING), f"{place}.{key}")
         case list(), list() if len(before) == len(after):
-            for number, (one, other) in enumerate(zip(before, after, strict=True)):
-                yield from _differing(one, other, f"{place}[{number}]")
+            for number, (old, new) in enumerate(zip(before, after, strict=True)):
+                yield from _differing(old, new, f"{place}[{number}]")
         case _:
             # In Python True == 1, and in a template that is only parsed "1" != 1.
             if (type(before), before) != (type(after), after):

@@ -178,14 +178,14 @@ def _resources_in(path: Path, stack: Template, outer: Template) -> Template:
         raise ValueError(f"conditions mean something else in the template: {differing}")
     if shared := inner["Resources"].keys() & outer["Resources"].keys():
         raise ValueError(f"both templates have {shared}")
-    found = {name: _standing_for(its, given) for name, its in inner["Resources"].items()}
-    for its in found.values():
-        both = [each["Condition"] for each in (stack, its) if "Condition" in each]
-        its["Properties"] = decided_once(its["Properties"], frozenset(both))
+    resources = {name: _standing_for(resource, given) for name, resource in inner["Resources"].items()}
+    for resource in resources.values():
+        both = [each["Condition"] for each in (stack, resource) if "Condition" in each]
+        resource["Properties"] = decided_once(resource["Properties"], frozenset(both))
         if both:
-            its["Condition"] = "And".join(both)
-            outer["Conditions"].setdefault(its["Condition"], {"Fn::And": [{"Condition": each} for each in both]})
-    return found
+            resource["Condition"] = "And".join(both)
+            outer["Conditions"].setdefault(resource["Condition"], {"Fn::And": [{"Condition": each} for each in both]})
+    return resources
 
 
 def _standing_for(value: Any, given: Mapping[str, Any]) -> Any:

@@ -295,7 +295,7 @@ class Blind:
 
     live: Any
 
-    def there(self, items: Any) -> frozenset[str]:
+    def present(self, items: Any) -> frozenset[str]:
         return frozenset()
 
     def __getattr__(self, name: str) -> Any:

@@ -176,7 +176,7 @@ def _moment(instant: Milliseconds, zone: tzinfo) -> str:
 def images_table(out: Console, images: Sequence[Image], zone: tzinfo) -> None:
     """Prints the images, a line each."""
 
-    def told(instant: Milliseconds | None) -> str:
+    def formatted(instant: Milliseconds | None) -> str:
         return "-" if instant is None else local_time(instant, zone).isoformat(timespec="milliseconds")
 
     display.table(
@@ -185,10 +185,10 @@ def images_table(out: Console, images: Sequence[Image], zone: tzinfo) -> None:
         [
             (
                 image.image_id,
-                told(image.process_at),
+                formatted(image.process_at),
                 image.lane,
                 str(image.schedule),
-                told(image.expires_at),
+                formatted(image.expires_at),
                 image.tenant_id,
             )
             for image in images[:ROWS_SHOWN]

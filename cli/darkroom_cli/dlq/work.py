@@ -243,8 +243,8 @@ def preview_replay(
     if everything:
         try:
             for queue in listing.depths:
-                there = tuple(case for case in listing.cases if case.queue == queue)
-                refuse_what_cannot_be_moved(queue, there, complete=queue not in listing.incomplete)
+                in_queue = tuple(case for case in listing.cases if case.queue == queue)
+                refuse_what_cannot_be_moved(queue, in_queue, complete=queue not in listing.incomplete)
         except NotReplayable as error:
             raise ApiError(str(error)) from error
     cases = [case for case in listing.cases if is_replayable(case)]

@@ -556,14 +556,16 @@ class _StackReader:
         cloudformation = self._client("cloudformation")
         stacks = {self._stack.name: self._stack.parameters}
         for stack_id in self._stack.physical_ids(NESTED_STACK).values():
-            (its,) = cloudformation.describe_stacks(StackName=stack_id)["Stacks"]
-            stacks[stack_id] = {one["ParameterKey"]: one["ParameterValue"] for one in its.get("Parameters", ())}
-        found: dict[str, dict[str, Any]] = {}
+            (described,) = cloudformation.describe_stacks(StackName=stack_id)["Stacks"]
+            stacks[stack_id] = {
+                parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in described.get("Parameters", ())
+            }
+        resources: dict[str, dict[str, Any]] = {}
         for stack, parameters in stacks.items():
             # After its transforms; before them no resource has the properties that it was deployed with.
             answer = cloudformation.get_template(StackName=stack, TemplateStage="Processed")
-            found |= deployed_resources(answer["TemplateBody"], parameters, fill_in)
-        return found
+            resources |= deployed_resources(answer["TemplateBody"], parameters, fill_in)
+        return resources
 
     def _deployed_sources(self, checkout: Checkout) -> dict[str, dict[str, str]]:
         if self._stack.is_local:  # its downloads are closed, and `local deploy` knows what it deployed

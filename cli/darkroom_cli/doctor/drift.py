@@ -188,16 +188,16 @@ def is_written_alike(facts: Facts, name: str) -> bool:
     )
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if UNKNOWN in (one, other):
+def _alike(left: Any, right: Any) -> bool:
+    if UNKNOWN in (left, right):
         return True
-    match one, other:
+    match left, right:
         case dict(), dict():
-            names = (one.keys() | other.keys()) - _NAMED_BY_CONTENT
-            return all(_alike(one.get(name), other.get(name)) for name in names)
+            names = (left.keys() | right.keys()) - _NAMED_BY_CONTENT
+            return all(_alike(left.get(name), right.get(name)) for name in names)
         case list(), list():
-            return len(one) == len(other) and all(map(_alike, one, other))
-    return agree(one, other)
+            return len(left) == len(right) and all(map(_alike, left, right))
+    return agree(left, right)
 
 
 def _shown(value: Any) -> str:

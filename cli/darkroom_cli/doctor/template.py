@@ -85,9 +85,9 @@ class Values:
 
     def _is_true(self, condition: Any) -> bool:
         match condition:
-            case {"Fn::Equals": [one, other]}:
-                values = self.of(one), self.of(other)
-                if any(isinstance(side, dict) and side.get("Ref") in self._hidden for side in (one, other)):
+            case {"Fn::Equals": [left, right]}:
+                values = self.of(left), self.of(right)
+                if any(isinstance(side, dict) and side.get("Ref") in self._hidden for side in (left, right)):
                     raise NotShown(f"the template's condition {condition} depends on a parameter that is not shown")
                 if UNKNOWN in values:
                     raise CouldNotBeRead(f"the template's condition {condition} depends on something unknown")
@@ -208,8 +208,8 @@ def _agree_in_any_order(expected: list[Any], left: list[Any]) -> bool:
     return not left
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(_text(one) == _text(other))
+def _same(left: Any, right: Any) -> bool:
+    return bool(_text(left) == _text(right))
 
 
 def _text(value: Any) -> Any:

@@ -114,7 +114,7 @@ def _each[Result](
 def _lacking(ports: CopyingPorts, run: Copying) -> Iterator[RestoredItem]:
     """The items that the live table lacks at this moment; the others are counted."""
     for some in batched(ports.source.items(ports.patience, ports.on_read), ROWS_AT_ONCE, strict=False):
-        present = ports.patience(ports.live.there, some)
+        present = ports.patience(ports.live.present, some)
         run.counts[RestoreOutcome.THERE] += len(present)
         yield from (item for item in some if ports.live.id_of(item) not in present)
 

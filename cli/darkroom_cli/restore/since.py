@@ -49,7 +49,7 @@ def read_since(audit: Audit, logs: LogLines, point: Milliseconds, *, now: Millis
     # guard: restore-spanning-erasure
     for recorded in audit.entries(since=max(0, point - LONGEST_ACTION_MILLISECONDS), until=span["until"]):
         actions.setdefault(recorded.entry.action_id, []).append(recorded.entry)
-    ordered = sorted((sorted(its, key=_order) for its in actions.values()), key=lambda its: its[0].at)
+    ordered = sorted((sorted(entries, key=_order) for entries in actions.values()), key=lambda entries: entries[0].at)
     erased: dict[str, Milliseconds] = {}
     half_erased: dict[str, Milliseconds] = {}
     revoked: dict[str, Milliseconds] = {}

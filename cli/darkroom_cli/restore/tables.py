@@ -52,7 +52,7 @@ class LiveTable:
         """An item's key."""
         return {name: item[name] for name in self.key_names}
 
-    def there(self, items: Sequence[RestoredItem]) -> frozenset[str]:
+    def present(self, items: Sequence[RestoredItem]) -> frozenset[str]:
         """Which of them, 100 at most, it has, by their ids; whatever it says of them. Raises Retryable."""
         names = {f"#{name}": name for name in self.key_names}
         how = {"ConsistentRead": True, "ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
@@ -126,7 +126,7 @@ class Stream:
                 keys = {self.live.id_of(key): key for key in (record["dynamodb"]["Keys"] for record in records)}
                 unknown = [key for name, key in keys.items() if name not in present]
                 for some in batched(unknown, ROWS_AT_ONCE, strict=False):
-                    present |= patience(self.live.there, some)
+                    present |= patience(self.live.present, some)
                 for record in records:
                     name, place = self.live.id_of(record["dynamodb"]["Keys"]), int(record["dynamodb"]["SequenceNumber"])
                     # A shard's children may be read before it: the number tells what was written last.
@@ -257,7 +257,7 @@ class Stores:
     originals: str
     outputs: OutputsBucket
 
-    def found(self, image: Image) -> Found:
+    def objects_of(self, image: Image) -> Found:
         """What is there of the image, now (S3 lists consistently). Raises Retryable."""
         key = original_key(image.image_id)
         versions: list[Mapping[str, Any]] = []

@@ -208,7 +208,7 @@ def _decide(stack: Stack, logical_id: str, since: Since) -> Decide:
         with lock:  # spread, as those of an erased tenant are, so that they make no client's deletion late
             return now + next(numbers) * 1000 // REMOVALS_PER_SECOND
 
-    return partial(of_image, since=since, found_of=stores.found, removal=removal, now=now)
+    return partial(of_image, since=since, found_of=stores.objects_of, removal=removal, now=now)
 
 
 # ── What is said ─────────────────────────────────────────────────────────────────────────────────────────────────────

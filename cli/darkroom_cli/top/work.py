@@ -56,8 +56,8 @@ def _explained(stack: Stack, error: Exception) -> str:
     try:
         with stack.explained():
             raise error
-    except ApiError as told:
-        return str(told)
+    except ApiError as explained:
+        return str(explained)
     except Exception:  # a bug: it hides no other part
         return f"{type(error).__name__}: {error}"
 
