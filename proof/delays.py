@@ -251,14 +251,14 @@ class Holding(FakeHoldQueue):
 
 
 class Objects(FakeHolds):
-    """Batches, and when each was last written. Some are damaged in storage: `whole` has the undamaged ones. Others are
+    """Batches, and when each was last written. Some are damaged in storage: `undamaged` has the others. Others are
     read damaged once."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
         self.put_at: dict[str, Milliseconds] = {}
-        self.whole: dict[str, bytes] = {}
+        self.undamaged: dict[str, bytes] = {}
         self._misread: set[str] = set()
 
     def get(self, key: str) -> bytes | None:
@@ -274,10 +274,10 @@ class Objects(FakeHolds):
         simulation = self._simulation
         super().put(key, dumped)
         self.put_at[key] = simulation.now
-        self.whole.pop(key, None)
+        self.undamaged.pop(key, None)
         if simulation.chance.random() < simulation.damages:
             simulation.counts["batches damaged"] += 1
-            self.whole[key] = dumped
+            self.undamaged[key] = dumped
             if simulation.chance.random() < 0.25:  # in gzip's header, which no checksum covers: only the key reveals it
                 self.objects[key] = dumped[:4] + simulation.chance.randbytes(6) + dumped[10:]
             else:
@@ -533,7 +533,7 @@ class Simulation:
             return
         self.counts[f"bad: {record.bad}"] += 1
         dead_letter = read_batch_dead_letter(record.body)
-        is_bad = dead_letter is None or dead_letter.batch in self.holds.whole
+        is_bad = dead_letter is None or dead_letter.batch in self.holds.undamaged
         expected = BAD_FOR[record.bad] if is_bad else type(None)
         self._hold(type(error) is expected, "bad messages taken for others", record.body[:200], repr(error))
 
@@ -561,7 +561,7 @@ class Simulation:
                 message["lane"] = "nowhere"
             case _:
                 # Of a missing batch, unless one is known to be damaged.
-                key = self.chance.choice([*self.holds.whole] or [f"holds/x/{'0' * 40}.json.gz"])
+                key = self.chance.choice([*self.holds.undamaged] or [f"holds/x/{'0' * 40}.json.gz"])
                 return self._dead_letter(key)
         return Record(body=json.dumps(message), bad=bad, returns=BAD_RETURNS)
 
@@ -598,7 +598,7 @@ class Simulation:
                 out_of_time=lambda: self.chance.random() < 0.01,
             )
         except UnreadableBatch:
-            self._hold(key in self.holds.whole, "batches refused", key, "")
+            self._hold(key in self.holds.undamaged, "batches refused", key, "")
             self._give_up(key)
             return
         except (Died, Retryable) as error:
@@ -612,7 +612,7 @@ class Simulation:
             else:
                 self._give_up(key)
             return
-        self._hold(key not in self.holds.whole or key not in self.holds.objects, "damages unnoticed", key, "")
+        self._hold(key not in self.holds.undamaged or key not in self.holds.objects, "damages unnoticed", key, "")
         self.counts["turns"] += 1
         self.counts["stale"] += released.stale
         self.counts["held again"] += released.held
@@ -625,8 +625,8 @@ class Simulation:
     def _give_up(self, key: str) -> None:
         """One dead letter, which an operator moves back; the sweeper takes care of its images."""
         self.counts["batches given up"] += 1
-        if key in self.holds.whole:
-            entries = read_batch(self.holds.whole[key]).entries
+        if key in self.holds.undamaged:
+            entries = read_batch(self.holds.undamaged[key]).entries
             self.in_damaged_batches |= {(entry.message.image_id, entry.message.schedule) for entry in entries}
         self.at(self.now + DEAD_LETTER_SECONDS * 1000, lambda: self.into_hold([self._dead_letter(key)]))
 
@@ -730,7 +730,7 @@ class Simulation:
         woken = dict(self.wake_ups.wakings.values())
         promised = {key for key, at in self.holds.put_at.items() if at <= woken.get(key, 0)}
         self.counts["orphaned objects"] = len(self.holds.objects.keys() - promised)
-        left = sorted((self.holds.objects.keys() & promised) - self.holds.whole.keys())
+        left = sorted((self.holds.objects.keys() & promised) - self.holds.undamaged.keys())
         self._hold(not left, "objects left", "", left[:3])
 
     def _check_lateness(self) -> None:
@@ -747,11 +747,11 @@ class Simulation:
                 self.latest_in_turn_seconds = max(self.latest_in_turn_seconds, late)
                 self._hold(late <= LATEST_SECONDS + ALLOWANCE_SECONDS, "late", image_id, late)
 
-    def _hold(self, is_so: bool, harm: str, image_id: str, found: object) -> None:
+    def _hold(self, is_so: bool, harm: str, image_id: str, details: object) -> None:
         if not is_so:
             self.broken[harm] += 1
             if len(self.examples) < 10:
-                self.examples.append(f"{harm}: {image_id}, {found}")
+                self.examples.append(f"{harm}: {image_id}, {details}")
 
 
 HARMS = (

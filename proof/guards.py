@@ -121,8 +121,8 @@ def read_guards(root: Path = ROOT) -> list[Guard]:
 
 def _files(root: Path, places: Iterable[str], *suffixes: str) -> Iterator[Path]:
     for place in places:
-        found = [root / place] if (root / place).is_file() else sorted((root / place).rglob("*"))
-        yield from (file for file in found if file.suffix in suffixes)
+        files = [root / place] if (root / place).is_file() else sorted((root / place).rglob("*"))
+        yield from (file for file in files if file.suffix in suffixes)
 
 
 def _removals(root: Path) -> dict[str, Removal]:
@@ -140,13 +140,15 @@ def _marked(file: Path, test: str) -> Iterator[tuple[str, list[str]]]:
     if "mark.guards(" not in code:
         return
     for node in ast.parse(code).body:
-        for its in node.body if isinstance(node, ast.ClassDef) else [node]:
-            if not isinstance(its, ast.FunctionDef):
+        for member in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if not isinstance(member, ast.FunctionDef):
                 continue
-            node_id = "::".join([test, *([node.name] if isinstance(node, ast.ClassDef) else []), its.name])
-            for mark in its.decorator_list:
+            node_id = "::".join([test, *([node.name] if isinstance(node, ast.ClassDef) else []), member.name])
+            for mark in member.decorator_list:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.guards":
-                    case = "".join(f"[{ast.literal_eval(one.value)}]" for one in mark.keywords if one.arg == "case")
+                    case = "".join(
+                        f"[{ast.literal_eval(keyword.value)}]" for keyword in mark.keywords if keyword.arg == "case"
+                    )
                     yield node_id + case, [ast.literal_eval(name) for name in mark.args]
 
 

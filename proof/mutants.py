@@ -92,9 +92,9 @@ def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
 
 
 def _replaced(code: str, line: int, removal: Removal) -> str:
-    start = sum(len(one) for one in code.splitlines(keepends=True)[: line - 1])
+    start = sum(len(line_of_code) for line_of_code in code.splitlines(keepends=True)[: line - 1])
     end = code.find("\n", start)
-    places = [found.start() for found in re.finditer(re.escape(removal.part), code) if start <= found.start() < end]
+    places = [match.start() for match in re.finditer(re.escape(removal.part), code) if start <= match.start() < end]
     if len(places) != 1:
         raise NoMutantError(f"{removal.part!r} begins {len(places)} times on its line, not once")
     return code[: places[0]] + removal.by + code[places[0] + len(removal.part) :]
@@ -112,7 +112,7 @@ def remove(tree: ast.AST, line: int, removal: Removal) -> None:
         case None:
             _drop(node, parents)
         case Way.BOUND:
-            bounds = [its for its in _header(node) if isinstance(its, ast.Compare) and _is_bound(its)]
+            bounds = [inner for inner in _header(node) if isinstance(inner, ast.Compare) and _is_bound(inner)]
             bound = _only(bounds, "a bound")
             bound.ops = [_STRICT_OR_NOT[type(bound.ops[0])]()]
         case Way.NEVER | Way.ALWAYS:
@@ -144,13 +144,13 @@ def _part(node: ast.AST, part: str) -> ast.AST:
         return node.test
     call = cast(ast.Call, ast.parse(f"f({part})", mode="eval").body)
     wanted = ast.dump([*call.args, *call.keywords][0])
-    return _only([its for its in _header(node) if ast.dump(its) == wanted], repr(part))
+    return _only([inner for inner in _header(node) if ast.dump(inner) == wanted], repr(part))
 
 
-def _only[Node: ast.AST](found: list[Node], what: str) -> Node:
-    if len(found) != 1:
-        raise NoMutantError(f"{what} is {len(found)} times on its line, not once")
-    return found[0]
+def _only[Node: ast.AST](nodes: list[Node], what: str) -> Node:
+    if len(nodes) != 1:
+        raise NoMutantError(f"{what} is {len(nodes)} times on its line, not once")
+    return nodes[0]
 
 
 def _around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> ast.AST:
@@ -182,7 +182,7 @@ def _drop(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> None:
     elif isinstance(node, ast.stmt):
         _put(node, parents, ast.Pass())
     elif isinstance(parent, ast.BoolOp) and len(parent.values) == _PAIR:
-        _put(parent, parents, *(its for its in parent.values if its is not node))
+        _put(parent, parents, *(value for value in parent.values if value is not node))
     elif any(isinstance(value, list) and node in value for _, value in ast.iter_fields(parent)):
         _put(node, parents)
     else:

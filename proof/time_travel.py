@@ -172,9 +172,9 @@ class _Disturbed(TimeTravel):
                 last = max(last, attempts[0].started_at / 1000 - due)
         self.expect(not early, f"{early} attempts began before their time")
         executions = stack.executions()
-        failed = [one for one in executions if one["status"] != "SUCCEEDED"]
+        failed = [execution for execution in executions if execution["status"] != "SUCCEEDED"]
         self.expect(not failed, f"executions did not succeed: {failed[:3]}")
-        interrupted = sum(stack.failed_tasks(one["executionArn"]) for one in executions)
+        interrupted = sum(stack.failed_tasks(execution["executionArn"]) for execution in executions)
         self.expect(interrupted >= DEATHS, f"{DEATHS} releases were to be killed, and {interrupted} were")
         return Found(
             outcome=outcome,
@@ -215,38 +215,38 @@ def main(arguments: Sequence[str]) -> int:
     images = parser.parse_args(arguments).images
     started = time.monotonic()
     with serving(STATE) as stack:
-        found = travel(
+        results = travel(
             stack,
             images=images,
             tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True),
         )
     row = {
         "images": images,
-        "done": found.outcome.done,
-        "lost": len(found.outcome.lost),
-        "doubled": len(found.outcome.doubled),
-        "stuck": len(found.outcome.stuck),
-        "differing": len(found.outcome.differing),
-        "early": found.early,
-        "executions": found.executions,
-        "releases_killed": found.interrupted,
-        "last_begin_seconds": found.last_begin_seconds,
-        "broken": found.all_broken,
+        "done": results.outcome.done,
+        "lost": len(results.outcome.lost),
+        "doubled": len(results.outcome.doubled),
+        "stuck": len(results.outcome.stuck),
+        "differing": len(results.outcome.differing),
+        "early": results.early,
+        "executions": results.executions,
+        "releases_killed": results.interrupted,
+        "last_begin_seconds": results.last_begin_seconds,
+        "broken": results.all_broken,
     }
     print(", ".join(f"{name} {value}" for name, value in row.items() if name != "broken"))
-    for sentence in found.all_broken[:_SHOWN]:
+    for sentence in results.all_broken[:_SHOWN]:
         print(f"    BROKEN: {sentence}")
     goals = [
         *(
             Goal(name=name, value=row[name], limit=0, at_least=False)
             for name in ("lost", "doubled", "stuck", "differing", "early")
         ),
-        Goal(name="broken promises", value=len(found.all_broken), limit=0, at_least=False),
-        Goal(name="executions", value=found.executions, limit=10 + images // 100, at_least=False),
-        Goal(name="releases killed", value=found.interrupted, limit=DEATHS, at_least=True),
+        Goal(name="broken promises", value=len(results.all_broken), limit=0, at_least=False),
+        Goal(name="executions", value=results.executions, limit=10 + images // 100, at_least=False),
+        Goal(name="releases killed", value=results.interrupted, limit=DEATHS, at_least=True),
     ]
     write_report("time_travel", seed=None, rows=[row], goals=goals)
-    return 1 if found.all_broken else 0
+    return 1 if results.all_broken else 0
 
 
 if __name__ == "__main__":

@@ -61,13 +61,13 @@ class Found:
     @property
     def broken(self) -> list[str]:
         """Every broken promise."""
-        found = [sentence for account in self.accounts.values() for sentence in account.broken]
-        found += [
+        sentences = [sentence for account in self.accounts.values() for sentence in account.broken]
+        sentences += [
             f"{name}: no sweep for {account.longest_gap_seconds:.0f} s"
             for name, account in self.accounts.items()
             if account.longest_gap_seconds > SWEEPS_APART_SECONDS
         ]
-        return found + list(self.comparison.late if self.comparison else ())
+        return sentences + list(self.comparison.late if self.comparison else ())
 
 
 def rehearse(
@@ -127,21 +127,21 @@ def _row(name: str, account: Account) -> dict[str, Any]:
     }
 
 
-def _comparison_row(found: Comparison) -> dict[str, Any]:
+def _comparison_row(comparison: Comparison) -> dict[str, Any]:
     return {
         "rehearsal": "with poison, beside without",
-        "compared": found.compared,
-        "late": len(found.late),
-        "latest_seconds": round(found.latest_seconds, 1),
-        "excluded": dict(sorted(found.excluded.items())),
-        "latest_of_those_hit_alike_seconds": round(found.alike_latest_seconds, 1),
-        "broken": list(found.late),
+        "compared": comparison.compared,
+        "late": len(comparison.late),
+        "latest_seconds": round(comparison.latest_seconds, 1),
+        "excluded": dict(sorted(comparison.excluded.items())),
+        "latest_of_those_hit_alike_seconds": round(comparison.alike_latest_seconds, 1),
+        "broken": list(comparison.late),
     }
 
 
-def goals_of(found: Found, *, images: int, without: frozenset[str]) -> list[Goal]:
+def goals_of(results: Found, *, images: int, without: frozenset[str]) -> list[Goal]:
     """The goals of the rehearsals, including that there were any."""
-    rows = [_row(name, account) for name, account in found.accounts.items()]
+    rows = [_row(name, account) for name, account in results.accounts.items()]
     goals = [
         Goal(name=f"{row['rehearsal']}: {name.replace('_', ' ')}", value=row[name], limit=0, at_least=False)
         for row in rows
@@ -170,8 +170,8 @@ def goals_of(found: Found, *, images: int, without: frozenset[str]) -> list[Goal
             for kind, (what, value, limit) in floors.items()
             if kind not in without
         ]
-    if found.comparison is not None:
-        compared = found.comparison
+    if results.comparison is not None:
+        compared = results.comparison
         goals += [
             Goal(name=f"neighbours over {LATER_SECONDS} s later", value=len(compared.late), limit=0, at_least=False),
             Goal(name="neighbours compared", value=compared.compared, limit=images * 3 // 5, at_least=True),
@@ -202,18 +202,18 @@ def main(arguments: Sequence[str]) -> int:
     without, started = frozenset(chosen.without), time.monotonic()
     print(f"seed {chosen.seed}", flush=True)
     with serving(STATE, "--access", "keys") as stack:
-        found = rehearse(
+        results = rehearse(
             stack,
             images=chosen.images,
             seed=chosen.seed,
             without=without,
             tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True),
         )
-    rows = [_row(name, account) for name, account in found.accounts.items()]
-    rows += [_comparison_row(found.comparison)] if found.comparison else []
+    rows = [_row(name, account) for name, account in results.accounts.items()]
+    rows += [_comparison_row(results.comparison)] if results.comparison else []
     for row in rows:
         _print(row)
-    goals = goals_of(found, images=chosen.images, without=without)
+    goals = goals_of(results, images=chosen.images, without=without)
     write_report("chaos", seed=chosen.seed, rows=rows, goals=goals)
     return 0 if all(goal.holds for goal in goals) else 1
 

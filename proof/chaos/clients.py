@@ -28,7 +28,7 @@ _TOO_MANY = 429
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class SendResult:
     """The result of an image's first request, repetitions included: its id, whether it was accepted, how often it was
     refused, and when it was accepted by the stack's clock."""
 
@@ -62,12 +62,12 @@ class Client:
         """The id of the image that is sent under that key."""
         return image_id_for_key(self.tenant, key)
 
-    def send(self, sending: Sending, photo: Photo, *, key: str, process_at: int | None) -> Told:
+    def send(self, sending: Sending, photo: Photo, *, key: str, process_at: int | None) -> SendResult:
         """Send an image, retrying while that makes sense, and then as often as its client repeats itself."""
-        told = self._persist(sending, photo, key, process_at)
-        for _ in range(sending.repetitions if told.is_accepted else 0):
+        result = self._persist(sending, photo, key, process_at)
+        for _ in range(sending.repetitions if result.is_accepted else 0):
             self._begin(sending, photo, key, process_at)
-        return told
+        return result
 
     def listed(self) -> int | None:
         """How many images the tenant's list has; None if it could not be read to its end."""
@@ -86,7 +86,7 @@ class Client:
         self._http.close()
         self._storage.close()
 
-    def _persist(self, sending: Sending, photo: Photo, key: str, process_at: int | None) -> Told:
+    def _persist(self, sending: Sending, photo: Photo, key: str, process_at: int | None) -> SendResult:
         status = 0
         for refused in range(_TRIES if sending.is_repeated else 1):
             status, document = self._begin(sending, photo, key, process_at)
@@ -95,13 +95,13 @@ class Client:
             if form is not None and not self._fill_in(form, photo):
                 status = 0
             if status in (ACCEPTED, httpx.codes.CREATED):
-                return Told(
+                return SendResult(
                     image_id=self.image_id(key), is_accepted=True, status=ACCEPTED, refused=refused, at=self._now()
                 )
             if 400 <= status < 500 and status != _TOO_MANY:
                 break
             time.sleep(_PAUSE_SECONDS)
-        return Told(image_id=self.image_id(key), is_accepted=False, status=status, refused=1, at=self._now())
+        return SendResult(image_id=self.image_id(key), is_accepted=False, status=status, refused=1, at=self._now())
 
     def _begin(self, sending: Sending, photo: Photo, key: str, process_at: int | None) -> tuple[int, dict[str, Any]]:
         headers = {"idempotency-key": key}

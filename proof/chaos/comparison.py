@@ -99,9 +99,9 @@ def written_twice(row: Image, first_seen_version: int | None) -> str | None:
     if first_seen_version is not None and row.version != first_seen_version:
         return f"{row.image_id} was written after its end: version {first_seen_version}, then {row.version}"
     of_run = [attempt for attempt in row.attempts if attempt.run == row.run]
-    whole = [attempt for attempt in of_run if attempt.ended_at is not None and attempt.cause is None]
-    if len(whole) != 1 or whole[0].number != row.attempt:
-        return f"{row.image_id} is done by {len(whole)} attempts, and its latest is number {row.attempt}"
+    successful = [attempt for attempt in of_run if attempt.ended_at is not None and attempt.cause is None]
+    if len(successful) != 1 or successful[0].number != row.attempt:
+        return f"{row.image_id} is done by {len(successful)} attempts, and its latest is number {row.attempt}"
     late = [attempt for attempt in of_run if row.completed_at is not None and attempt.started_at > row.completed_at]
     return f"{row.image_id} was begun after its end" if late else None
 
@@ -114,16 +114,16 @@ def problems_of_dead_letters(
 
     A run that was given up has exactly one with an explanation, and may have raw ones; a done image has none.
     """
-    found = []
+    sentences = []
     for row in rows:
         is_final = row.dead_letter is None and row.error is not None and not row.error.retryable
         is_given_up = row.status is Status.FAILED and not is_final
         count = explained.get((row.image_id, row.run), 0)
         if count != is_given_up:
-            found.append(f"{row.image_id} is {row.status} and has {count} dead letters that explain themselves")
+            sentences.append(f"{row.image_id} is {row.status} and has {count} dead letters that explain themselves")
         if not is_given_up and raw.get(row.image_id, 0):
-            found.append(f"{row.image_id} is {row.status} and has {raw[row.image_id]} raw dead letters")
-    return found
+            sentences.append(f"{row.image_id} is {row.status} and has {raw[row.image_id]} raw dead letters")
+    return sentences
 
 
 def misrouted(poisons: Sequence[Poison], dead_letters: Mapping[str, Collection[str]]) -> list[str]:
@@ -131,12 +131,12 @@ def misrouted(poisons: Sequence[Poison], dead_letters: Mapping[str, Collection[s
 
     Call this when the queues themselves are empty: by then every message that is no dead letter is settled.
     """
-    found = []
+    sentences = []
     for poison in poisons:
         is_dead_letter = poison.body in dead_letters[DEAD_LETTERS.get(poison.queue, poison.queue)]
         if (End.DEAD_LETTER if is_dead_letter else End.SETTLED) not in poison.ends:
-            found.append(f"{poison.queue}: {poison.name} is {'a dead letter' if is_dead_letter else 'nowhere'}")
-    return found
+            sentences.append(f"{poison.queue}: {poison.name} is {'a dead letter' if is_dead_letter else 'nowhere'}")
+    return sentences
 
 
 def longest_gap_seconds(

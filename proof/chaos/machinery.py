@@ -96,10 +96,10 @@ class Strikes:
 
     def deaths(self) -> list[Death]:
         """The deaths so far."""
-        found = []
+        deaths = []
         for file in sorted(self._folder.glob("*.dead")):
             word = json.loads(file.read_bytes())
-            found.append(
+            deaths.append(
                 Death(
                     function=file.name.partition(".")[0],
                     token=word["token"],
@@ -107,7 +107,7 @@ class Strikes:
                     at=word["at"],
                 )
             )
-        return found
+        return deaths
 
     def clear(self) -> None:
         """Forget all strikes and deaths."""
@@ -193,16 +193,16 @@ class Queues:
     def dead_letters(self, queue: str) -> list[dict[str, Any]]:
         """All messages of a queue that nobody receives from; they stay as visible as they were."""
         url = self._stack.output(queue)
-        found: dict[str, dict[str, Any]] = {}
+        by_id: dict[str, dict[str, Any]] = {}
         while messages := self._sqs.receive_message(
             QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60, MessageAttributeNames=["All"]
         ).get("Messages"):
-            found |= {message["MessageId"]: message for message in messages}
-        for message in found.values():
+            by_id |= {message["MessageId"]: message for message in messages}
+        for message in by_id.values():
             self._sqs.change_message_visibility(
                 QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
             )
-        return list(found.values())
+        return list(by_id.values())
 
     def give_up_after(self, queue: str, receives: int) -> None:
         """Make a queue move a message to its dead letters after so many receives."""

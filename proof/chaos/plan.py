@@ -162,7 +162,11 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
     """Choose which images are struck, doomed or meet a stale record: at most one of these per image."""
 
     def some(count: int, *ways: Way, lane: str | None = None) -> list[int]:
-        among = [one.number for one in sendings if one.way in ways and lane in (None, one.lane) and one.number in free]
+        among = [
+            sending.number
+            for sending in sendings
+            if sending.way in ways and lane in (None, sending.lane) and sending.number in free
+        ]
         chosen = chance.sample(among, min(count, len(among)))
         free.difference_update(chosen)
         return chosen

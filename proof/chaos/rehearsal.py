@@ -23,7 +23,7 @@ from darkroom.domain.kernel.message import Message, UnreadableMessage
 from darkroom.domain.schedules.hold import HeldMessage
 from darkroom.domain.uploads.upload_notification import read_dead_letter, upload_key
 from proof.chaos import comparison
-from proof.chaos.clients import CLIENTS, TENANTS, Client, Told
+from proof.chaos.clients import CLIENTS, TENANTS, Client, SendResult
 from proof.chaos.comparison import Life
 from proof.chaos.machinery import (
     STRUCK,
@@ -195,25 +195,27 @@ def stage_of(stack: Stack, strikes: Strikes) -> Iterator[Stage]:
 
 
 def _undisturbed(stack: Stack, clients: Mapping[str, Client], samples: Sequence[Photo]) -> Undisturbed:
-    told: dict[str, Photo] = {}
+    lane_photos: dict[str, Photo] = {}
     with ThreadPoolExecutor(CLIENTS) as pool:
 
         def send(lane: str, photo: Photo) -> None:
             sending = Sending(number=0, lane=lane, way=Way.DIRECT, photo=0)
             answer = clients[lane].send(sending, photo, key=f"undisturbed {photo.name}", process_at=None)
-            told[answer.image_id] = photo_in_lane(lane, photo)
+            lane_photos[answer.image_id] = photo_in_lane(lane, photo)
 
         for future in [pool.submit(send, lane, photo) for lane in clients for photo in samples]:
             future.result()
     deadline = time.monotonic() + _BASELINE_PATIENCE_SECONDS
-    while len(rows := [row for row in stack.rows() if row.image_id in told and row.status is Status.DONE]) < len(told):
+    while len(rows := [row for row in stack.rows() if row.image_id in lane_photos and row.status is Status.DONE]) < len(
+        lane_photos
+    ):
         if time.monotonic() > deadline:
             raise TimeoutError("undisturbed photos are not done")
         time.sleep(0.5)
     evidence = Evidence(rows={row.image_id: row for row in rows}, tags=stack.entity_tags(), ends={}, messages=0)
     return Undisturbed(
         photos=samples,
-        prints={photo.name: evidence.prints(image_id) for image_id, photo in told.items()},
+        prints={photo.name: evidence.prints(image_id) for image_id, photo in lane_photos.items()},
     )
 
 
@@ -236,7 +238,7 @@ class Rehearsal:
         self._name = f"{'with' if Kind.POISON in kinds else 'without'}-{plan.seed}"
         self._began = self._clock.now()
         self._instants = [self._began - self._began % 1000 + seconds * 1000 for seconds in plan.instants_seconds]
-        self._told: dict[int, Told] = {}
+        self._results: dict[int, SendResult] = {}
         self._by_id: dict[str, Sending] = {}
         self._swept_at = self._began
         self._watch = _Watch()
@@ -316,14 +318,14 @@ class Rehearsal:
         process_at = None if sending.instant is None else self._instants[sending.instant]
         if not self._has(Kind.DUPLICATES):
             sending = _once(sending)
-        told = client.send(sending, self._stage.undisturbed.photos[sending.photo], key=key, process_at=process_at)
+        result = client.send(sending, self._stage.undisturbed.photos[sending.photo], key=key, process_at=process_at)
         if sending.is_doomed:
             self._remove_original(image_id)
-        if told.is_accepted:
-            self._send_copies(sending, told, sending.copies_at_once)
+        if result.is_accepted:
+            self._send_copies(sending, result, sending.copies_at_once)
         with self._lock:
-            self._told[sending.number] = told
-            self._repetitions += sending.repetitions + told.refused
+            self._results[sending.number] = result
+            self._repetitions += sending.repetitions + result.refused
 
     def _remove_original(self, image_id: str) -> None:
         s3, bucket = self._stack.client("s3"), self._stack.output("OriginalsBucketName")
@@ -331,16 +333,18 @@ class Rehearsal:
         for version in listed.get("Versions", ()):
             s3.delete_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])
 
-    def _send_copies(self, sending: Sending, told: Told, copies: int) -> None:
+    def _send_copies(self, sending: Sending, result: SendResult, copies: int) -> None:
         tenant = TENANTS[sending.lane][0]
-        message = Message(image_id=told.image_id, tenant_id=tenant, lane=sending.lane, run=1, schedule=0)
+        message = Message(image_id=result.image_id, tenant_id=tenant, lane=sending.lane, run=1, schedule=0)
         lane = LANE_QUEUES[sending.lane]
         for number in range(copies):
             if sending.way is Way.SCHEDULED and number % 3 < 2:
                 held = message.model_copy(update={"process_at": self._instants[sending.instant or 0]})
                 self._queues.send(HOLD_QUEUE, held.model_dump_json(), tenant)
             elif sending.way is Way.FORM and number % 3 < 2:
-                body = upload_notification(upload_key(told.image_id)) if number % 2 == 0 else message.model_dump_json()
+                body = (
+                    upload_notification(upload_key(result.image_id)) if number % 2 == 0 else message.model_dump_json()
+                )
                 self._queues.send(UPLOAD_QUEUE, body, tenant)
             elif sending.way is Way.FETCHED and number % 3 < 2:
                 self._queues.send(FETCH_QUEUE, message.model_dump_json(), tenant)
@@ -353,9 +357,9 @@ class Rehearsal:
         if not self._has(Kind.DUPLICATES):
             return
         for sending in self._plan.sendings:
-            told = self._told[sending.number]
-            if told.is_accepted and not sending.is_doomed:
-                self._send_copies(sending, told, sending.copies_later)
+            result = self._results[sending.number]
+            if result.is_accepted and not sending.is_doomed:
+                self._send_copies(sending, result, sending.copies_later)
         self._rest()
 
     # ── Disturbing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -372,18 +376,18 @@ class Rehearsal:
                 if pause_.at_image is not None:
                     events.append((pause_.at_image, partial(self._pause, pause_.seconds)))
         if self._has(Kind.POISON):
-            held = [one for one in self._poison if one.queue == HOLD_QUEUE]
-            others = [one for one in self._poison if one.queue != HOLD_QUEUE]
+            held = [poison for poison in self._poison if poison.queue == HOLD_QUEUE]
+            others = [poison for poison in self._poison if poison.queue != HOLD_QUEUE]
             # Held poison while scheduled images are sent, the rest while the others are.
-            for number, one in enumerate(held):
-                events.append((number * plan.scheduled // len(held), partial(self._put, one)))
-            for number, one in enumerate(others):
+            for number, poison in enumerate(held):
+                events.append((number * plan.scheduled // len(held), partial(self._put, poison)))
+            for number, poison in enumerate(others):
                 at = plan.scheduled + number * (images - plan.scheduled) * 3 // 4 // len(others)
-                events.append((at, partial(self._put, one)))
+                events.append((at, partial(self._put, poison)))
             events.append((plan.scheduled, self._put_bad_rows))
             events.append((plan.scheduled, self._put_damaged_batches))
         for at, event in sorted(events, key=lambda event: event[0]):
-            while len(self._told) < at and not done.wait(0.05):
+            while len(self._results) < at and not done.wait(0.05):
                 pass
             event()
 
@@ -420,7 +424,9 @@ class Rehearsal:
 
     def _put_damaged_batches(self) -> None:
         wake_at = -(-self._clock.now() // 1000) * 1000 + 20_000
-        neighbour = next(one for one in self._plan.sendings if one.way is Way.SCHEDULED and one.instant == 0)
+        neighbour = next(
+            sending for sending in self._plan.sendings if sending.way is Way.SCHEDULED and sending.instant == 0
+        )
         client = self._stage.clients[neighbour.lane]
         message = Message(
             image_id=client.image_id(f"{self._name}-{neighbour.number}"),
@@ -488,11 +494,11 @@ class Rehearsal:
     def _disturb_instant(self, number: int) -> None:
         if self._has(Kind.KILLS) and number in self._plan.releases_struck:
             self._stage.strikes.lay(release_strike(self._plan.seed, number), "")
-        for one in self._plan.pauses if self._has(Kind.PAUSES) else ():
-            if one.at_instant == number:
+        for planned in self._plan.pauses if self._has(Kind.PAUSES) else ():
+            if planned.at_instant == number:
                 # When its messages become visible in their lanes.
                 self._go_to(self._instants[number])
-                self._pause(one.seconds)
+                self._pause(planned.seconds)
 
     def _go_to(self, instant: int) -> None:
         """Move the clock, and run the sweeper if a minute has passed: the embedded stack checks its schedules only
@@ -569,15 +575,15 @@ class Rehearsal:
     def _wakes(self) -> list[int]:
         """When intact batches wake."""
         damaged = {batch.key for batch in self._batches}
-        found = []
+        wakes = []
         for key in self._stack.holds():
             if key not in damaged:
                 day, _, hour = key.split("/")[1].partition("T")
                 try:
-                    found.append(round(datetime.fromisoformat(f"{day}T{hour.replace('-', ':')}").timestamp() * 1000))
+                    wakes.append(round(datetime.fromisoformat(f"{day}T{hour.replace('-', ':')}").timestamp() * 1000))
                 except ValueError:  # a year that only poison has
                     continue
-        return [wake_at for wake_at in found if wake_at < self._instants[-1]]
+        return [wake_at for wake_at in wakes if wake_at < self._instants[-1]]
 
     def _end_poison(self) -> None:
         for _ in range(ROUNDS):
@@ -590,7 +596,11 @@ class Rehearsal:
 
     def _running_batches(self) -> list[str]:
         names = {batch.execution for batch in self._batches}
-        return [one["name"] for one in self._stack.executions() if one["status"] == "RUNNING" and one["name"] in names]
+        return [
+            execution["name"]
+            for execution in self._stack.executions()
+            if execution["status"] == "RUNNING" and execution["name"] in names
+        ]
 
     def _owed_dead_letters(self) -> bool:
         rows = self._rows()
@@ -607,14 +617,16 @@ class Rehearsal:
         rows = {image_id: row for image_id, row in self._rows().items() if image_id in self._by_id}
         deaths = self._stage.strikes.deaths()
         delays = self._delays()
-        healthy = [rows[image_id] for image_id, one in self._by_id.items() if not one.is_doomed and image_id in rows]
+        healthy = [
+            rows[image_id] for image_id, sending in self._by_id.items() if not sending.is_doomed and image_id in rows
+        ]
         evidence = Evidence(
             rows=rows,
             tags={key: tag for key, tag in self._stack.entity_tags().items() if key.split("/")[1] in rows},
             ends=ends_of(self._stack),
             messages=sum(self._stack.messages(name) for name in LANE_QUEUES.values()),
         )
-        answers = [self._answer(one) for one in self._plan.sendings if not one.is_doomed]
+        answers = [self._answer(sending) for sending in self._plan.sendings if not sending.is_doomed]
         dead_letters = self._dead_letters()
         sweeps = [at for at, line in self._lines("SweepDueImagesLogs") if line.get("message") == "swept"]
         sweeps += [death.at for death in deaths if death.function == SWEEPER]
@@ -622,7 +634,7 @@ class Rehearsal:
         return Account(
             outcome=outcome_of(evidence, answers, undisturbed=self._stage.undisturbed.prints),
             lives=self._lives(rows, deaths, delays),
-            accepted=sum(told.is_accepted for told in self._told.values()),
+            accepted=sum(result.is_accepted for result in self._results.values()),
             failed=tuple(
                 f"{row.image_id} ({self._by_id[row.image_id].way}) ended {row.status}: {row.error}"
                 for row in healthy
@@ -637,7 +649,7 @@ class Rehearsal:
             misrouted=(
                 *comparison.misrouted(
                     self._poison,
-                    {name: {one["Body"] for one in messages} for name, messages in dead_letters.items()},
+                    {name: {message["Body"] for message in messages} for name, messages in dead_letters.items()},
                 ),
                 *self._going_round(),
                 *self._batches_astray(dead_letters),
@@ -664,14 +676,14 @@ class Rehearsal:
         )
 
     def _answer(self, sending: Sending) -> Answer:
-        told = self._told[sending.number]
+        result = self._results[sending.number]
         photo = photo_in_lane(sending.lane, self._stage.undisturbed.photos[sending.photo])
         return Answer(
             photo=photo,
-            image_id=told.image_id,
-            status=ACCEPTED if told.is_accepted else told.status,
+            image_id=result.image_id,
+            status=ACCEPTED if result.is_accepted else result.status,
             seconds=0,
-            refused=told.refused,
+            refused=result.refused,
         )
 
     def _lines(self, logical_id: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -682,14 +694,14 @@ class Rehearsal:
 
     def _delays(self) -> dict[str, list[tuple[int, str]]]:
         """What made images wait, according to the functions that were at work on them: by image, when and what."""
-        found: dict[str, list[tuple[int, str]]] = {}
+        lines: dict[str, list[tuple[int, str]]] = {}
         functions = ("SubmitImage", "AcceptUpload", "FetchOriginal", "TranscodeImage", "SweepDueImages")
         for logical_id in (f"{function}Logs" for function in functions):
             for at, line in self._lines(logical_id):
                 if line.get("message") in _DELAYS and "image_id" in line:
                     said = f"{line['message']} ({line.get('cause') or line.get('exception', '')})"
-                    found.setdefault(line["image_id"], []).append((at, said))
-        return found
+                    lines.setdefault(line["image_id"], []).append((at, said))
+        return lines
 
     def _is_in_pause(self, at: int) -> bool:
         return any(began <= at <= over for began, over in self._pauses)
@@ -711,14 +723,14 @@ class Rehearsal:
         tokens = {death.token for death in deaths if death.function == ACCEPTOR}
         lives = {}
         for image_id, sending in self._by_id.items():
-            row, told = rows.get(image_id), self._told[sending.number]
+            row, result = rows.get(image_id), self._results[sending.number]
             if row is None:
                 continue
             hits = set(killed.get(image_id, ()))
             if f"{self._name}-{sending.number}" in tokens:
                 hits.add(f"{ACCEPTOR} was killed")
-            accepted_at = told.at if sending.way is Way.FORM else row.created_at
-            if self._is_postponed(delays.get(image_id, ())) or (told.refused and self._is_in_pause(accepted_at)):
+            accepted_at = result.at if sending.way is Way.FORM else row.created_at
+            if self._is_postponed(delays.get(image_id, ())) or (result.refused and self._is_in_pause(accepted_at)):
                 hits.add("postponed in a pause")
             began_at = accepted_at if row.process_at is None else max(row.process_at, accepted_at)
             lives[sending.number] = Life(
@@ -740,12 +752,12 @@ class Rehearsal:
         explained: Counter[tuple[str, int]] = Counter()
         raw: Counter[str] = Counter()
         for messages in dead_letters.values():
-            for one in messages:
+            for dead_letter in messages:
                 try:
-                    message = read_dead_letter(one["Body"])
+                    message = read_dead_letter(dead_letter["Body"])
                 except UnreadableMessage:
                     continue
-                if EXPLANATION in one.get("MessageAttributes", {}):
+                if EXPLANATION in dead_letter.get("MessageAttributes", {}):
                     explained[message.image_id, message.run] += 1
                 else:
                     raw[message.image_id] += 1
@@ -756,25 +768,25 @@ class Rehearsal:
         return [f"{name}: {count} messages go round and round" for name, count in left.items() if count]
 
     def _batches_astray(self, dead_letters: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-        found = [f"the execution {name} goes round and round" for name in self._running_batches()]
-        bodies = [one["Body"] for one in dead_letters[DEAD_LETTERS[HOLD_QUEUE]]]
+        sentences = [f"the execution {name} goes round and round" for name in self._running_batches()]
+        bodies = [dead_letter["Body"] for dead_letter in dead_letters[DEAD_LETTERS[HOLD_QUEUE]]]
         for batch in self._batches:
             is_dead_letter = any(
                 batch.key in body and '"position"' in body and "arn:none" not in body for body in bodies
             )
             if batch.ends == frozenset({"a dead letter"}) and not is_dead_letter:
-                found.append(f"the batch that is {batch.name} has no dead letter")
-        return found
+                sentences.append(f"the batch that is {batch.name} has no dead letter")
+        return sentences
 
     def _rows_touched(self) -> list[str]:
         client, table = self._stack.client("dynamodb"), self._stack.output("ImagesTableName")
-        found = []
+        sentences = []
         for image_id, put in self._bad_rows.items():
             item = client.get_item(TableName=table, Key={"image_id": {"S": image_id}}, ConsistentRead=True).get("Item")
             changed = sorted(name for name in {*put, *(item or {})} if (item or {}).get(name) != put.get(name))
             if set(changed) - {"due_at"}:  # only its next look is postponed
-                found.append(f"the bad row {image_id} was changed: {', '.join(changed)}")
-        return found
+                sentences.append(f"the bad row {image_id} was changed: {', '.join(changed)}")
+        return sentences
 
     def _webhooks_held_up(self) -> Iterator[str]:
         endpoints, deliveries = self._stack.output("EndpointsTableName"), self._stack.output("DeliveriesTableName")

@@ -101,13 +101,13 @@ def run(jobs: Sequence[Job], *, processes: int) -> Iterator[tuple[Job, Findings,
 def _work(job: Job, sending: Connection) -> None:
     shown = time.monotonic()
 
-    def told(_: Point, findings: Findings) -> None:
+    def report_progress(_: Point, findings: Findings) -> None:
         nonlocal shown
         if time.monotonic() - shown > _PROGRESS_EVERY_SECONDS:
             shown = time.monotonic()
             sending.send((findings.counts(), False))
 
-    findings = explore(job.history, job.scale, faults=job.faults, **_part_of(job), told=told)
+    findings = explore(job.history, job.scale, faults=job.faults, **_part_of(job), on_point=report_progress)
     sending.send((findings.counts(), True))
 
 
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             names = chosen.history or list(HISTORIES)
             every = 1 if faults == 1 else chosen.every
             sums += _strike(names, faults=faults, scale=scale, every=every, processes=chosen.jobs)
-    return _report(sums, whole=chosen.faults is None and chosen.history is None, jobs=chosen.jobs)
+    return _report(sums, is_complete=chosen.faults is None and chosen.history is None, jobs=chosen.jobs)
 
 
 def _scaled(scale: Scale, chosen: argparse.Namespace) -> Scale:
@@ -161,10 +161,10 @@ def _strike(names: Sequence[str], *, faults: int, scale: Scale, every: int, proc
         for name in names
         for share in range(shares)
     ]
-    found: dict[Job, Findings] = {}
+    by_job: dict[Job, Findings] = {}
     shown: set[str] = set()
     for job, findings, done, seconds in run(jobs, processes=processes):
-        found[job] = findings
+        by_job[job] = findings
         for violation in findings.violations:
             if violation.replay not in shown and len(shown) < _SHOWN:
                 print(f'{violation}\n    Repeat: --replay "{violation.replay}"', flush=True)
@@ -179,7 +179,7 @@ def _strike(names: Sequence[str], *, faults: int, scale: Scale, every: int, proc
     sums = []
     for name in names:
         total = Sum(history=name, faults=faults, scale=scale, every=every)
-        for job, findings in found.items():
+        for job, findings in by_job.items():
             if job.history == name:
                 total.findings.add(findings)
                 total.points = findings.points
@@ -222,7 +222,7 @@ def _percent(total: Sum) -> float:
 _COLUMNS = ("points", "struck", "alike", "percent", "redeliveries", "kills", "settled_dead_letters", "broken")
 
 
-def _report(sums: Sequence[Sum], *, whole: bool, jobs: int) -> int:
+def _report(sums: Sequence[Sum], *, is_complete: bool, jobs: int) -> int:
     rows = [_row(total) | {"jobs": jobs} for total in sums]
     print(f"{'history':28}{'faults':>7}" + "".join(f"{name.replace('_', ' '):>16}" for name in _COLUMNS))
     for row in rows:
@@ -238,7 +238,7 @@ def _report(sums: Sequence[Sum], *, whole: bool, jobs: int) -> int:
         *(Goal(name=harm.value, value=harms[harm], limit=0, at_least=False) for harm in ViolationKind),
         Goal(name="other failures", value=harms[None], limit=0, at_least=False),
     ]
-    write_report("crashes" if whole else "crashes-part", seed=None, rows=rows, goals=goals)
+    write_report("crashes" if is_complete else "crashes-part", seed=None, rows=rows, goals=goals)
     return 1 if any(not goal.holds for goal in goals) else 0
 
 

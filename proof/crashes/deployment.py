@@ -65,11 +65,11 @@ def of_type(resource_type: str) -> dict[str, dict[str, Any]]:
 def functions() -> dict[str, Function]:
     """All functions, by the name of their folder."""
     shared = _TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
-    found = {}
+    functions_by_name = {}
     sources = resources("AWS::Lambda::EventSourceMapping").values()
     for logical_id, properties in of_type("AWS::Serverless::Function").items():
         name = Path(properties["CodeUri"]).name
-        found[name] = Function(
+        functions_by_name[name] = Function(
             name=name,
             timeout_seconds=properties["Timeout"],
             environment=shared | properties.get("Environment", {}).get("Variables", {}),
@@ -79,13 +79,13 @@ def functions() -> dict[str, Function]:
                 if logical_name(source["FunctionName"]) == logical_id and not _is_stream(source)
             ),
         )
-    return found
+    return functions_by_name
 
 
 def stream_source() -> StreamSource:
     """The stream of the images' rows. That of webhooks' rows invokes the same function."""
     streams = filter(_is_stream, resources("AWS::Lambda::EventSourceMapping").values())
-    (source,) = (one for one in streams if logical_name(one["EventSourceArn"]) == "ImagesTable")
+    (source,) = (source for source in streams if logical_name(source["EventSourceArn"]) == "ImagesTable")
     function = of_type("AWS::Serverless::Function")[logical_name(source["FunctionName"])]
     return StreamSource(
         table=logical_name(source["EventSourceArn"]),
@@ -113,7 +113,7 @@ def resolved(value: Any, references: Mapping[str, str]) -> str:
         case {"Ref": name} | {"Fn::GetAtt": [name, "Id"]}:
             return str(known[name])
         case {"Fn::Sub": str(text)}:
-            return re.sub(r"\$\{([^}]+)\}", lambda found: str(known[found[1]]), text)
+            return re.sub(r"\$\{([^}]+)\}", lambda match: str(known[match[1]]), text)
         case str() | int() | float() as plain:
             return str(plain)
     raise ValueError(f"the simulation cannot resolve {value!r}: teach it in {Path(__file__).name}")

@@ -29,7 +29,7 @@ HISTORY_SECONDS = 120
 _SPARES = 3
 """A process that dies is replaced by one that was initialised before the history branched: no child pays for it."""
 
-_TOLD = 60
+_SHOWN_LINES = 60
 """Lines of a story that are shown."""
 
 _BLOCK = 8
@@ -62,8 +62,12 @@ class Violation:
         struck = "; then ".join(map(str, self.strikes)) or "undisturbed"
         title = f"{self.history}, {struck}: {'failed' if self.harm is None else self.harm.upper()}, {self.problem}"
         story = self.story
-        if len(story) > _TOLD:
-            story = (*story[: _TOLD // 2], f"… {len(story) - _TOLD} lines …", *story[-_TOLD // 2 :])
+        if len(story) > _SHOWN_LINES:
+            story = (
+                *story[: _SHOWN_LINES // 2],
+                f"… {len(story) - _SHOWN_LINES} lines …",
+                *story[-_SHOWN_LINES // 2 :],
+            )
         return "\n    ".join([title, *story])
 
     @property
@@ -129,7 +133,7 @@ class _Explorer:
     first: int
     known: dict[int, dict[bytes, int]]
     spares: frozenset[str] = frozenset()
-    told: Callable[[Point, Findings], None] = lambda point, findings: None
+    on_point: Callable[[Point, Findings], None] = lambda point, findings: None
     findings: Findings = field(default_factory=Findings)
     strikes: tuple[Strike, ...] = ()
     passed: dict[bytes, tuple[int, int]] = field(default_factory=dict)
@@ -184,16 +188,18 @@ class _Explorer:
             return mode
         os.close(sending)
         with os.fdopen(receiving, "rb") as answer:
-            told = answer.read()
+            pickled = answer.read()
         _, status = os.waitpid(child, 0)
-        if told:
-            found = pickle.loads(told)  # noqa: S301 - a child of this process wrote it
+        if pickled:
+            findings = pickle.loads(pickled)  # noqa: S301 - a child of this process wrote it
         else:
             problem = f"its process ended with status {status}: perhaps a history without an end"
-            found = Findings(violations=[self._violation(ViolationKind.STUCK, problem, Strike(point=point, mode=mode))])
-        self._take(found)
+            findings = Findings(
+                violations=[self._violation(ViolationKind.STUCK, problem, Strike(point=point, mode=mode))]
+            )
+        self._take(findings)
         if depth == 1:
-            self.told(point, self.findings)
+            self.on_point(point, self.findings)
         return None
 
     def _is_ours(self, point: Point) -> bool:
@@ -211,9 +217,9 @@ class _Explorer:
         self.world.events.clear()  # its parent counts earlier events
         self.sending = sending
 
-    def _take(self, found: Findings) -> None:
-        self.findings.add(found)
-        for left, worlds in found.known.items():
+    def _take(self, findings: Findings) -> None:
+        self.findings.add(findings)
+        for left, worlds in findings.known.items():
             self.known.setdefault(left, {}).update(worlds)
 
     def _below(self) -> int:
@@ -336,7 +342,7 @@ def explore(
     shares: int = 1,
     every: int = 1,
     first: int = 0,
-    told: Callable[[Point, Findings], None] = lambda point, findings: None,
+    on_point: Callable[[Point, Findings], None] = lambda point, findings: None,
 ) -> Findings:
     """Plays the history of that name with up to so many faults (1 or 2): every mode at every point, and again after
     each.
@@ -355,7 +361,7 @@ def explore(
         # What one more fault can do from there on is what the first faults do after that point.
         known={left: {here: left * after for here, after in plain.passed.items()} for left in (0, 1)},
         spares=frozenset(point.function for point in plain.points),
-        told=told,
+        on_point=on_point,
     )
     gc.collect()
     gc.freeze()  # everything alive stays alive: the collector need not touch it in every child

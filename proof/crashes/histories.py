@@ -551,16 +551,16 @@ def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
 def _check_events(world: World, image: Image) -> None:
     """What the row tells was heard at least once, under its one id, and nothing else was; and usage was counted
     exactly."""
-    told = {event.event_id: event for event in events_of(image)}
+    events = {event.event_id: event for event in events_of(image)}
     heard = {
         (event.event_id, event.type)
         for event in (read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD))
     }
-    expected = {(event_id, event.type.value) for event_id, event in told.items()}
+    expected = {(event_id, event.type.value) for event_id, event in events.items()}
     check(expected <= heard, ViolationKind.LOST, f"nobody heard of {sorted(expected - heard)}")
     check(heard <= expected, ViolationKind.DIFFERING, f"there was no {sorted(heard - expected)}")
     counted = {item["event_id"]["S"] for item in world.stores.items("CountedEventsTable")}
-    used = {event_id for event_id, event in told.items() if event.type in (EventType.ACCEPTED, EventType.DONE)}
+    used = {event_id for event_id, event in events.items() if event.type in (EventType.ACCEPTED, EventType.DONE)}
     bodies = [read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD)]
     used |= {event.event_id for event in bodies if "stored" in event.data}
     check(
@@ -572,9 +572,9 @@ def _check_events(world: World, image: Image) -> None:
     stored = sum(int(item["stored_bytes"]["N"]) for item in items if "stored_bytes" in item)
     check(stored == stored_by(image).size_bytes, ViolationKind.DIFFERING, f"{stored} bytes are counted as stored")
     sums = [{name: int(item[name]["N"]) for name in ("images", "runs")} for item in items if "images" in item]
-    done = sum(event.type is EventType.DONE for event in told.values())
-    accepted = sum(event.type is EventType.ACCEPTED for event in told.values())
-    total = (sum(one["images"] for one in sums), sum(one["runs"] for one in sums))
+    done = sum(event.type is EventType.DONE for event in events.values())
+    accepted = sum(event.type is EventType.ACCEPTED for event in events.values())
+    total = (sum(day["images"] for day in sums), sum(day["runs"] for day in sums))
     check(total == (accepted, done), ViolationKind.DOUBLED, f"the usage is {total}, not {(accepted, done)}")
 
 
@@ -663,13 +663,15 @@ def _check_dead_letters(world: World, image: Image, *, expected: int) -> int:
 
 def _check_explanation(dead_letter: DeadLetter, image: Image) -> None:
     check(dead_letter.explanation is not None, ViolationKind.LOST, "the dead letter does not explain itself")
-    told: dict[str, Any] = json.loads(dead_letter.explanation or "{}")
+    explanation: dict[str, Any] = json.loads(dead_letter.explanation or "{}")
     check(
-        (told["image_id"], told["run"]) == (image.image_id, image.run),
+        (explanation["image_id"], explanation["run"]) == (image.image_id, image.run),
         ViolationKind.LOST,
-        f"it explains another run: {told}",
+        f"it explains another run: {explanation}",
     )
     check(
-        told["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING), ViolationKind.LOST, f"its cause is {told['cause']}"
+        explanation["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING),
+        ViolationKind.LOST,
+        f"its cause is {explanation['cause']}",
     )
-    check(bool(told["attempts"]), ViolationKind.LOST, "it describes no attempt")
+    check(bool(explanation["attempts"]), ViolationKind.LOST, "it describes no attempt")

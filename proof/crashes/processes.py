@@ -162,6 +162,6 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         case MethodType():
             yield path, value.__self__
         case _ if type(value).__module__.startswith(_OWN):
-            names = [one.name for one in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", ())
+            names = [field.name for field in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", ())
             for name in [name for name in names if name != _READ_AT]:
                 yield f"{path}.{name}", getattr(value, name)

@@ -67,7 +67,7 @@ class Stores:
             made: dict[str, Any] = {key: properties[key] for key in wanted if key in properties}
             for several in ("AttributeDefinitions", "GlobalSecondaryIndexes"):
                 if several in made:
-                    made[several] = [one for one in made[several] if not is_optional(one)]
+                    made[several] = [definition for definition in made[several] if not is_optional(definition)]
             if "StreamSpecification" in properties:
                 made["StreamSpecification"] = {"StreamEnabled": True, **properties["StreamSpecification"]}
             dynamodb.create_table(TableName=name, **made)
@@ -123,8 +123,8 @@ class Stores:
 
     def items(self, table: str) -> list[dict[str, Any]]:
         """The items of a table."""
-        found = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables[table].all_items()
-        return [item.to_json()["Attributes"] for item in found]
+        items = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables[table].all_items()
+        return [item.to_json()["Attributes"] for item in items]
 
     def put_item(self, table: str, item: dict[str, Any]) -> None:
         """Puts an item into a table without its API, so that no fault strikes."""

@@ -255,7 +255,9 @@ class World:
     def _pending_writes(self) -> list[tuple[int, dict[str, Any]]]:
         """The writes that the stream has still to hand over, each with its number."""
         written = self.stores.written(self.stream.table)[self._published :]
-        return [(number, one) for number, one in enumerate(written, self._published) if self.stream.passes(one)]
+        return [
+            (number, record) for number, record in enumerate(written, self._published) if self.stream.passes(record)
+        ]
 
     def _next_writes(self) -> tuple[Milliseconds, str] | None:
         return (max(self.now, self._stream_at), self.stream.table) if self._pending_writes() else None
@@ -329,8 +331,8 @@ class World:
         except Exception as error:
             self._tell(f"{request_id} raised {type(error).__name__}: {error}; {self._calls_since(first)}")
             raise InvocationFailed(f"{name}: {error}") from error
-        told = answer["statusCode"] if isinstance(answer, dict) and "statusCode" in answer else answer
-        self._tell(f"{request_id} → {told}; {self._calls_since(first)}")
+        outcome = answer["statusCode"] if isinstance(answer, dict) and "statusCode" in answer else answer
+        self._tell(f"{request_id} → {outcome}; {self._calls_since(first)}")
         return answer
 
     def _calls_since(self, first: int) -> str:
@@ -473,9 +475,9 @@ class World:
 
     def check_planted(self) -> None:
         """Such a row is left to the version that can read it; only the time of the next look at it may change."""
-        there = {item["image_id"]["S"]: item for item in self.stores.items("ImagesTable")}
+        stored = {item["image_id"]["S"]: item for item in self.stores.items("ImagesTable")}
         for image_id, item in self.planted.items():
-            now = there.get(image_id, {})
+            now = stored.get(image_id, {})
             if now != item | {"due_at": now.get("due_at")}:
                 raise Broken(ViolationKind.LOST, f"a row of an unknown version was changed: {now}")
 
@@ -492,7 +494,7 @@ class World:
         """
         at_work = self.wire.running[:-1] if dying else self.wire.running
         gone = self.wire.running[-1].function if dying else None
-        whole = (
+        parts = (
             self._next_minute(),
             self.stores.state(self.now),
             [(name, process.memory()) for name, process in sorted(self._processes.items()) if name != gone],
@@ -505,7 +507,7 @@ class World:
             [self._told_by(record) for _, record in self._pending_writes()],
             max(self._stream_at, self.now),
         )
-        text = _INSTANT.sub(self._from_now, self._without_versions(repr(whole)))
+        text = _INSTANT.sub(self._from_now, self._without_versions(repr(parts)))
         for number, version_id in enumerate(self.stores.version_ids()):  # their values are random
             text = text.replace(version_id, f"version {number}")
         return hashlib.blake2b(text.encode(), digest_size=8).digest()

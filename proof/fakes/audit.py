@@ -34,7 +34,7 @@ class FakeAudit:
         yield from (line for line in self.lines if since <= line.entry.at <= until)
 
     @property
-    def told(self) -> list[tuple[str, str]]:
+    def actions(self) -> list[tuple[str, str]]:
         """The actions and their states, in order."""
         return [(line.entry.action, line.entry.state.value) for line in self.lines]
 

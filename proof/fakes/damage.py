@@ -7,28 +7,28 @@ from collections.abc import Callable
 from typing import Any
 
 
-def damaged(whole: bytes, chance: random.Random) -> bytes:
+def damaged(body: bytes, chance: random.Random) -> bytes:
     """The bytes after one to three accidents: they differ, though their meaning may be the same."""
-    altered = bytearray(whole)
-    while altered == whole:
+    altered = bytearray(body)
+    while altered == body:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             _strike(altered, chance)
     return bytes(altered)
 
 
-def flipped(whole: bytes) -> bytes:
+def flipped(body: bytes) -> bytes:
     """The bytes with one bit of their middle turned."""
-    at = len(whole) // 2
-    return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+    at = len(body) // 2
+    return body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
 
 
 def damage_once(store: Any, method: str, harm: Callable[[Any], Any]) -> None:
     """The next answer of the store's method is what `harm` makes of it; all later ones are as they should be."""
-    whole = getattr(store, method)
+    original = getattr(store, method)
 
     def struck(*arguments: Any, **options: Any) -> Any:
-        setattr(store, method, whole)
-        return harm(whole(*arguments, **options))
+        setattr(store, method, original)
+        return harm(original(*arguments, **options))
 
     setattr(store, method, struck)
 

@@ -57,17 +57,19 @@ class FakeRedrives:
     def _moved_on(self, redrive: Redrive) -> Redrive:
         if self.failure is not None:
             return replace(redrive, status=RedriveStatus.FAILED, handle=None, failure=self.failure)
-        there = [
-            one for one in self.dead_letters.messages[redrive.queue] if one.message_id not in self.dead_letters.hidden
+        visible = [
+            dead_letter
+            for dead_letter in self.dead_letters.messages[redrive.queue]
+            if dead_letter.message_id not in self.dead_letters.hidden
         ]
-        for dead_letter in there[: self.per_look]:
+        for dead_letter in visible[: self.per_look]:
             self.dead_letters.remove(dead_letter)
             if read_batch_dead_letter(dead_letter.body) is None:
                 self.lanes.send(read_message(dead_letter.body))
             else:
                 self.batches.append(dead_letter.body)
-        moved = replace(redrive, moved=redrive.moved + len(there[: self.per_look]))
-        return moved if there else replace(moved, status=RedriveStatus.COMPLETED, handle=None)
+        moved = replace(redrive, moved=redrive.moved + len(visible[: self.per_look]))
+        return moved if visible else replace(moved, status=RedriveStatus.COMPLETED, handle=None)
 
 
 @dataclass

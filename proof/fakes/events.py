@@ -100,7 +100,7 @@ class FakeUsage:
     def days_of(self, tenant_id: str, *, since: str, until: str) -> Iterator[DayOfUsage]:
         self._answer()
         days = self.days(since=since, until=until)
-        return iter(sorted((one for one in days if one.tenant_id == tenant_id), key=lambda one: one.day))
+        return iter(sorted((day for day in days if day.tenant_id == tenant_id), key=lambda day: day.day))
 
     def forget(self, tenant_id: str) -> int:
         theirs = [place for place in self.sums if place[0] == tenant_id]

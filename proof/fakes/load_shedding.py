@@ -59,7 +59,9 @@ class FakeOutcomes:
         self.minutes[lane, minute] = self.minutes.get((lane, minute), NO_OUTCOMES) + outcomes
 
     def since(self, lane: str, since: Milliseconds) -> Mapping[Milliseconds, Outcomes]:
-        return {minute: its for (name, minute), its in self.minutes.items() if name == lane and minute >= since}
+        return {
+            minute: outcomes for (name, minute), outcomes in self.minutes.items() if name == lane and minute >= since
+        }
 
 
 @dataclass

@@ -48,7 +48,7 @@ class FakeVersionedOriginals:
         )
 
     def get(self, image_id: str, version_id: str) -> bytes:
-        (body,) = [one.body for one in self.kept[f"originals/{image_id}"] if one.version_id == version_id]
+        (body,) = [version.body for version in self.kept[f"originals/{image_id}"] if version.version_id == version_id]
         assert body is not None
         return body
 
@@ -60,17 +60,17 @@ class FakeVersionedOriginals:
             StoredVersion(
                 key=key,
                 image_id=name if key.startswith("originals/") and is_image_id(name) else None,
-                version_id=one.version_id,
-                stored_at=one.stored_at,
-                size_bytes=len(one.body or b""),
-                is_marker=one.body is None,
-                is_latest=one is versions[-1],
+                version_id=version.version_id,
+                stored_at=version.stored_at,
+                size_bytes=len(version.body or b""),
+                is_marker=version.body is None,
+                is_latest=version is versions[-1],
             )
             for key, versions in sorted(self.kept.items())
             for name in [key.removeprefix("originals/")]
-            for one in reversed(versions)
+            for version in reversed(versions)
         ]
-        places = [(one.key, one.version_id) for one in listed]
+        places = [(version.key, version.version_id) for version in listed]
         begin = 0 if after is None else places.index(after) + 1
         page = tuple(listed[begin : begin + self.page_size])
         return VersionPage(
@@ -84,7 +84,7 @@ class FakeVersionedOriginals:
     def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
         for image_id, version_id in versions:
             key = f"originals/{image_id}"
-            self.kept[key] = [one for one in self.kept.get(key, []) if one.version_id != version_id]
+            self.kept[key] = [version for version in self.kept.get(key, []) if version.version_id != version_id]
             if not self.kept[key]:
                 del self.kept[key]
         return {}

@@ -33,7 +33,7 @@ class FakeSecret:
 
     def version(self, version_id: str) -> SecretVersion | None:
         known = (self.current(), self.previous())
-        return next((one for one in known if one is not None and one.version_id == version_id), None)
+        return next((version for version in known if version is not None and version.version_id == version_id), None)
 
     def replace(self, text: str, *, now: Milliseconds) -> SecretVersion:
         """What an operator does who puts a new value."""

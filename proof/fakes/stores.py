@@ -137,7 +137,7 @@ class FakeImages:
         )
 
     def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
-        there = sorted(
+        rows = sorted(
             (
                 (row.created_at, row.image_id)
                 for row in self._indexed
@@ -147,7 +147,7 @@ class FakeImages:
         )
         places = [
             Cursor(created_at=created_at, image_id=image_id)
-            for created_at, image_id in there
+            for created_at, image_id in rows
             if after is None or (created_at, image_id) < (after.created_at, after.image_id)
         ]
         return Listed(cursors=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
@@ -359,9 +359,9 @@ class FakeHoldQueue:
 def send_each[One](ones: Sequence[One], send: Callable[[One], None]) -> Mapping[int, Exception]:
     """Sends messages one by one, as a port does that takes many: what cannot be sent is returned by its place."""
     unsent: dict[int, Exception] = {}
-    for place, one in enumerate(ones):
+    for place, message in enumerate(ones):
         try:
-            send(one)
+            send(message)
         except Unplaceable as error:
             unsent[place] = error
         except Retryable as error:
@@ -460,9 +460,9 @@ class FakeDeadLetters:
         return len(self.messages[queue])
 
     def take(self, queue: str, limit: int) -> Taken:
-        there = [dead_letter for dead_letter in self.messages[queue] if dead_letter.message_id not in self.hidden]
-        self.hidden |= {dead_letter.message_id for dead_letter in there[:limit]}
-        return Taken(dead_letters=tuple(there[:limit]), complete=len(there) <= limit)
+        visible = [dead_letter for dead_letter in self.messages[queue] if dead_letter.message_id not in self.hidden]
+        self.hidden |= {dead_letter.message_id for dead_letter in visible[:limit]}
+        return Taken(dead_letters=tuple(visible[:limit]), complete=len(visible) <= limit)
 
     def sample(self, queue: str) -> tuple[DeadLetter, ...]:
         return tuple(message for message in self.messages[queue] if message.message_id not in self.hidden)[:10]
@@ -472,7 +472,7 @@ class FakeDeadLetters:
 
     def remove(self, dead_letter: DeadLetter) -> None:
         self.messages[dead_letter.queue] = [
-            one for one in self.messages[dead_letter.queue] if one.message_id != dead_letter.message_id
+            kept for kept in self.messages[dead_letter.queue] if kept.message_id != dead_letter.message_id
         ]
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ class FakeEndpoints:
     rows: dict[tuple[str, int], Endpoint] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)
 
-    def there(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+    def lookup(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
         """The row, whether this version can read it or not."""
         row = self.rows.get((tenant_id, place_of(endpoint_id)))
         return row if row is not None and row.endpoint_id == endpoint_id else None
@@ -41,7 +41,7 @@ class FakeEndpoints:
         )
 
     def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
-        row = self.there(tenant_id, endpoint_id)
+        row = self.lookup(tenant_id, endpoint_id)
         return None if row is None else _read(self._readable(row))
 
     def of_tenant(self, tenant_id: str) -> Sequence[Endpoint | UnreadableRow]:
@@ -65,7 +65,7 @@ class FakeEndpoints:
         return written
 
     def remove(self, tenant_id: str, endpoint_id: str) -> None:
-        if self.there(tenant_id, endpoint_id) is not None:
+        if self.lookup(tenant_id, endpoint_id) is not None:
             del self.rows[tenant_id, place_of(endpoint_id)]
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
@@ -77,7 +77,7 @@ class FakeEndpoints:
         yield from sorted(listed)[:limit]
 
     def postpone(self, due: DueEndpoint, until: Milliseconds) -> None:
-        row = self.there(due.tenant_id, due.endpoint_id)
+        row = self.lookup(due.tenant_id, due.endpoint_id)
         if row is not None and row.due_at == due.due_at:
             self.rows[due.tenant_id, place_of(due.endpoint_id)] = replace(row, due_at=until)
 
@@ -118,10 +118,10 @@ class FakeDeliveries:
 
     def take_place(self, endpoint_id: str, flight: InFlight, *, now: Milliseconds, most: int) -> Place:
         runway = self.runways.setdefault((endpoint_id, runway_of(flight.delivery_id)), {})
-        there = runway.get(flight.delivery_id)
-        if there == flight:  # this write's own first attempt, whose answer was lost
+        flying = runway.get(flight.delivery_id)
+        if flying == flight:  # this write's own first attempt, whose answer was lost
             return "taken"
-        for lost in [one.delivery_id for one in runway.values() if one.until <= now]:
+        for lost in [flight.delivery_id for flight in runway.values() if flight.until <= now]:
             del runway[lost]
         if flight.delivery_id in runway:
             return "held"
@@ -132,8 +132,8 @@ class FakeDeliveries:
 
     def free_place(self, endpoint_id: str, flight: InFlight) -> None:
         runway = self.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
-        there = runway.get(flight.delivery_id)
-        if there is not None and there.claimed_by == flight.claimed_by:
+        flying = runway.get(flight.delivery_id)
+        if flying is not None and flying.claimed_by == flight.claimed_by:
             del runway[flight.delivery_id]
 
     def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
@@ -158,8 +158,8 @@ class FakeDeliveries:
     ) -> DeliveryPage:
         ids = sorted(self.rows.get(endpoint_id, {}), reverse=newest_first)
         if after is not None:
-            ids = [one for one in ids if (one < after if newest_first else one > after)]
-        rows = [self.rows[endpoint_id][one] for one in ids if one >= f"{since:014}"]
+            ids = [delivery_id for delivery_id in ids if (delivery_id < after if newest_first else delivery_id > after)]
+        rows = [self.rows[endpoint_id][delivery_id] for delivery_id in ids if delivery_id >= f"{since:014}"]
         wanted = [row for row in rows if not statuses or row.status in statuses]
         more = wanted[limit - 1].delivery_id if len(wanted) >= limit else None
         return DeliveryPage(deliveries=tuple(map(self._readable, wanted[:limit])), next=more)

@@ -87,7 +87,7 @@ class WebhooksWorld:
 
     def tell(self, *events: PublishedEvent) -> Created:
         """What the consumer does when it hears of these events."""
-        bodies = [body_of(one, source=self.source) for one in events]
+        bodies = [body_of(event, source=self.source) for event in events]
         return create_deliveries(self.ports(CreateDeliveriesPorts), bodies)
 
     def deliver(self, message: DeliveryMessage) -> Delivered:
@@ -120,8 +120,8 @@ class WebhooksWorld:
             for message, delay in self.delivery_queue.sent:
                 delayed.append((self.now + delay * 1000, message))
             self.delivery_queue.sent = []
-            delayed.sort(key=lambda one: one[0])
-            at = min([next_sweep, *(one[0] for one in delayed[:1])])
+            delayed.sort(key=lambda message: message[0])
+            at = min([next_sweep, *(message[0] for message in delayed[:1])])
             if at > ends_at:
                 self.now = ends_at
                 self.delivery_queue.sent = [

@@ -85,13 +85,13 @@ def run_all(scenario: Scenario, *, tell: Callable[[str], None] = lambda _: None)
 def prove(scenario: Scenario) -> list[dict[str, Any]]:
     """Run all scenarios on the stack, and return a row for each."""
     started = time.monotonic()
-    found = run_all(scenario, tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True))
+    results = run_all(scenario, tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True))
     settings = {
         "seed": scenario.plan.seed,
         "clients": scenario.plan.clients,
         "pace": "deployed" if scenario.plan.pace is None else f"1/{scenario.plan.pace.divisor}",
     }
-    rows = [*map(_outage_row, found.outages), _fault_injection_row(found.fault_injection), _bug_row(found.bug)]
+    rows = [*map(_outage_row, results.outages), _fault_injection_row(results.fault_injection), _bug_row(results.bug)]
     return [row | settings for row in rows]
 
 
@@ -111,50 +111,50 @@ def _account(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _outage_row(found: Outage) -> dict[str, Any]:
-    row = {"scenario": f"{found.store} is silent", **_account(found.outcome)}
-    row["broken"] += found.dishonest
+def _outage_row(result: Outage) -> dict[str, Any]:
+    row = {"scenario": f"{result.store} is silent", **_account(result.outcome)}
+    row["broken"] += result.dishonest
     return row | {
-        "silent_seconds": found.seconds,
-        "answers": {str(status): count for status, count in sorted(found.statuses.items())},
-        "dishonest": len(found.dishonest),
-        "longest_wait_seconds": round(found.longest_wait_seconds, 1),
+        "silent_seconds": result.seconds,
+        "answers": {str(status): count for status, count in sorted(result.statuses.items())},
+        "dishonest": len(result.dishonest),
+        "longest_wait_seconds": round(result.longest_wait_seconds, 1),
     }
 
 
-def _fault_injection_row(found: FaultInjection) -> dict[str, Any]:
+def _fault_injection_row(injection: FaultInjection) -> dict[str, Any]:
     return {
         "scenario": "killed, disturbed, doubled",
-        **_account(found.outcome),
-        "kills": found.kills,
-        "faults": found.faults,
-        "duplicates": found.duplicates,
-        "repeated_uploads": found.repeated_uploads,
+        **_account(injection.outcome),
+        "kills": injection.kills,
+        "faults": injection.faults,
+        "duplicates": injection.duplicates,
+        "repeated_uploads": injection.repeated_uploads,
     }
 
 
-def _bug_row(found: Bug) -> dict[str, Any]:
-    row = {"scenario": "one image meets a bug", **_account(found.outcome)}
-    row["broken"] += broken_of(found)
+def _bug_row(result: Bug) -> dict[str, Any]:
+    row = {"scenario": "one image meets a bug", **_account(result.outcome)}
+    row["broken"] += broken_of(result)
     return row | {
-        "letters": len(found.dead_letters),
-        "refused_dead_letters": len(found.refused_dead_letters),
-        "alarms_fired": sorted(found.fired),
-        "alarms_cleared": sorted(found.cleared),
-        "delayed": len(found.delayed),
+        "letters": len(result.dead_letters),
+        "refused_dead_letters": len(result.refused_dead_letters),
+        "alarms_fired": sorted(result.fired),
+        "alarms_cleared": sorted(result.cleared),
+        "delayed": len(result.delayed),
     }
 
 
-def broken_of(found: Bug) -> list[str]:
+def broken_of(result: Bug) -> list[str]:
     """The broken promises about a bug and about a refusal."""
-    given_up, refused = found.given_up, found.refused
-    explained = [dead_letter.explanation for dead_letter in found.dead_letters if dead_letter.explanation]
+    given_up, refused = result.given_up, result.refused
+    explained = [dead_letter.explanation for dead_letter in result.dead_letters if dead_letter.explanation]
     checks = {
         "the marked image ended failed, as the operator's business": given_up is not None
         and given_up.status is Status.FAILED
         and given_up.error is not None
         and given_up.error.code in (INTERNAL, WORKER_LOST),  # its last attempt may have been killed
-        "it has one letter": len(found.dead_letters) == 1,
+        "it has one letter": len(result.dead_letters) == 1,
         "which explains every attempt": bool(explained)
         and given_up is not None
         and [attempt["attempt"] for attempt in explained[0]["attempts"]] == list(range(1, given_up.attempt + 1))
@@ -163,15 +163,15 @@ def broken_of(found: Bug) -> list[str]:
         and (refused.status, refused.attempt) == (Status.FAILED, 1)
         and refused.error is not None
         and not refused.error.retryable,
-        "it has no letter": not found.refused_dead_letters,
-        "the alarms went off": found.fired >= set(ALARMS),
-        "the replay brought the marked image to its end": found.replayed is not None
-        and found.replayed.status is Status.DONE,
-        "its dead letter is gone": not found.dead_letters_left,
-        "the warning cleared": found.is_warning_over is not False,
-        "no good image took more than one retry": not found.delayed,
+        "it has no letter": not result.refused_dead_letters,
+        "the alarms went off": result.fired >= set(ALARMS),
+        "the replay brought the marked image to its end": result.replayed is not None
+        and result.replayed.status is Status.DONE,
+        "its dead letter is gone": not result.dead_letters_left,
+        "the warning cleared": result.is_warning_over is not False,
+        "no good image took more than one retry": not result.delayed,
     }
-    return [f"It is not so that {promise}. {found.said_by_replay}" for promise, kept in checks.items() if not kept]
+    return [f"It is not so that {promise}. {result.said_by_replay}" for promise, kept in checks.items() if not kept]
 
 
 def _print(row: Mapping[str, Any]) -> None:

@@ -89,7 +89,7 @@ def _account(
         dead_letters_left=_dead_letters(stack, marked),
         cleared=frozenset(notifications.cleared()),
         is_warning_over=is_over,
-        delayed=tuple(one.image_id for one in good if (row := stack.row(one.image_id)) and row.attempt > 2),
+        delayed=tuple(image.image_id for image in good if (row := stack.row(image.image_id)) and row.attempt > 2),
         outcome=scenario.settled([*good, marked]),
     )
 
@@ -106,11 +106,11 @@ def _ended(stack: Stack, answer: Answer, *, run: int = 1) -> Image | None:
 def _awaited[T](scenario: Scenario, find: Callable[[], T]) -> T:
     """The final value; something false if the time limit is reached."""
     deadline = time.monotonic() + scenario.plan.patience_seconds
-    while not (found := find()) and time.monotonic() < deadline:
+    while not (answer := find()) and time.monotonic() < deadline:
         if scenario.plan.is_quick:
             scenario.stack.sweep()
         time.sleep(_LOOK_SECONDS)
-    return found
+    return answer
 
 
 class _Notifications:

@@ -116,10 +116,10 @@ def attacks(inputs: Iterable[Attack], *, jobs: int, memory_limit: int = MEMORY_L
             with Worker(memory_limit=memory_limit) as worker:
                 while not stop.is_set():
                     with taking:
-                        one = next(source, None)
-                    if one is None:
+                        attack = next(source, None)
+                    if attack is None:
                         return
-                    results.put(worker.attack(one))
+                    results.put(worker.attack(attack))
         finally:
             results.put(None)
 
@@ -173,10 +173,10 @@ class Worker:
         """Of the process that handles the next input."""
         return self._started().pid
 
-    def attack(self, one: Attack) -> Result:
+    def attack(self, attack: Attack) -> Result:
         """How `one` ended; there is an answer whatever happens to the worker."""
         process = self._started()
-        request = one.request(Path(self._folder.name))
+        request = attack.request(Path(self._folder.name))
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 -- they are pipes
         with self._lock:
             self._busy_since = time.monotonic()
@@ -189,7 +189,7 @@ class Worker:
             self._busy_since = None
         if "path" in request:
             Path(request["path"]).unlink()
-        result = Result(**json.loads(line)) if line else self._post_mortem(one, process)
+        result = Result(**json.loads(line)) if line else self._post_mortem(attack, process)
         if self._over_memory or self._over_time:
             self._end()  # it may have answered just before it was killed: the next input must not suffer
         if result.peak_bytes > self.memory_limit and result.outcome != NO_MEMORY:
@@ -224,7 +224,7 @@ class Worker:
         self._process = process
         return process
 
-    def _post_mortem(self, one: Attack, process: subprocess.Popen[str]) -> Result:
+    def _post_mortem(self, attack: Attack, process: subprocess.Popen[str]) -> Result:
         """The worker is dead: from its own signal, or because it was killed for memory or time."""
         code = process.wait()
         self._end()
@@ -241,8 +241,8 @@ class Worker:
             outcome, detail = CRASH, f"exited with {code}\n{self._last_words()}"
         seconds = float(CPU_BACKSTOP_SECONDS) if code == -signal.SIGXCPU else 0.0
         return Result(
-            name=one.name,
-            format=one.format,
+            name=attack.name,
+            format=attack.format,
             outcome=outcome,
             cpu_seconds=seconds,
             peak_bytes=peak,

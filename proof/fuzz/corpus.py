@@ -115,7 +115,7 @@ def corpus() -> dict[str, bytes]:
 
 def _rights() -> Carriers:
     """Every value, so that each of them is damaged."""
-    found = carriers_of(
+    carriers = carriers_of(
         Rights(
             creators=("An author", "Another"),
             copyright="© a notice",
@@ -127,8 +127,8 @@ def _rights() -> Carriers:
             licensor_url="https://licensor.example/",
         )
     )
-    assert found is not None  # noqa: S101 -- they are not empty
-    return found
+    assert carriers is not None  # noqa: S101 -- they are not empty
+    return carriers
 
 
 def _exif() -> Image.Exif:

@@ -258,15 +258,15 @@ def _rename_piece(chance: random.Random, body: bytearray) -> None:
     pieces = _pieces(bytes(body))
     if not pieces:
         return
-    one, other = chance.choice(pieces), chance.choice(pieces)
+    piece, other = chance.choice(pieces), chance.choice(pieces)
     kind = _format(body)
     if kind == "jpeg":
-        body[one.start + 1] = chance.choice(_MARKERS)
+        body[piece.start + 1] = chance.choice(_MARKERS)
     elif kind != "gif":
         at = 0 if kind == "webp" else 4  # where a piece has its name
-        body[one.start + at : one.start + at + 4] = body[other.start + at : other.start + at + 4]
+        body[piece.start + at : piece.start + at + 4] = body[other.start + at : other.start + at + 4]
     else:
-        body[one.start + 1] = chance.choice((0x01, 0xF9, 0xFE, 0xFF))
+        body[piece.start + 1] = chance.choice((0x01, 0xF9, 0xFE, 0xFF))
 
 
 def _repeat_piece(chance: random.Random, body: bytearray) -> None:

@@ -19,14 +19,14 @@ def photographs() -> dict[str, bytes]:
     """Every file, by a name that begins with its format."""
     original = _PHOTO.read_bytes()
     with Image.open(io.BytesIO(original)) as file:
-        whole = file.convert("RGB")
-    half = whole.reduce(2)
+        picture = file.convert("RGB")
+    half = picture.reduce(2)
     return {
         "jpeg-whole": original,
-        "jpeg-whole-progressive": saved(whole, "JPEG", quality=88, progressive=True),
-        "jpeg-whole-restarts": saved(whole, "JPEG", quality=80, subsampling=0, restart_marker_rows=1),
+        "jpeg-whole-progressive": saved(picture, "JPEG", quality=88, progressive=True),
+        "jpeg-whole-restarts": saved(picture, "JPEG", quality=80, subsampling=0, restart_marker_rows=1),
         "png-half": saved(half, "PNG", compress_level=1),
-        "webp-whole": saved(whole, "WEBP", quality=80, method=0),
+        "webp-whole": saved(picture, "WEBP", quality=80, method=0),
         "webp-half-lossless": saved(half, "WEBP", lossless=True, method=0, quality=0),
         "gif-half": saved(half.quantize(128), "GIF"),
         "avif-half": saved(half, "AVIF", speed=10),

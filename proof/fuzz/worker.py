@@ -170,14 +170,14 @@ def what_is_wrong(developed: Developed, recipe: Recipe) -> str:
         try:
             with Image.open(io.BytesIO(variant.body)) as opened:
                 opened.load()
-                found = ((opened.format or "").lower(), opened.width, opened.height, sorted(opened.info))
+                facts = ((opened.format or "").lower(), opened.width, opened.height, sorted(opened.info))
                 strange = _not_rights(opened) if recipe.metadata == "copyright" else set()
         except Exception as error:
             return f"{variant.name} cannot be opened: {error!r}"
-        if found[:3] != (variant.format, variant.width, variant.height):
-            return f"{variant.name} is {found[:3]}, not {(variant.format, variant.width, variant.height)}"
+        if facts[:3] != (variant.format, variant.width, variant.height):
+            return f"{variant.name} is {facts[:3]}, not {(variant.format, variant.width, variant.height)}"
         leaks = _LEAKS - _RIGHTS if recipe.metadata == "copyright" else _LEAKS
-        if leaked := leaks.intersection(found[3]) | strange:
+        if leaked := leaks.intersection(facts[3]) | strange:
             return f"{variant.name} carries {', '.join(leaked)}"
     return ""
 
@@ -188,7 +188,7 @@ def _not_rights(opened: Image.Image) -> set[str]:
     if "xmp" not in opened.info:
         return tags
     ((description,),) = ElementTree.fromstring(opened.info["xmp"])  # noqa: S314 -- the engine wrote it
-    return tags | {one.tag for one in description if one.tag.partition("}")[2] not in _RIGHTS_IN_XMP}
+    return tags | {element.tag for element in description if element.tag.partition("}")[2] not in _RIGHTS_IN_XMP}
 
 
 def _allow_cpu(seconds: int) -> None:

@@ -125,7 +125,7 @@ def _chunk(seed_number: int, histories: int) -> Chunk:
 def harm_of(error: BaseException) -> str:
     """Which harm the broken promise did; `other` for any other error."""
     if isinstance(error, BaseExceptionGroup):
-        return next((harm for one in error.exceptions if (harm := harm_of(one)) in HARMS), "other")
+        return next((harm for part in error.exceptions if (harm := harm_of(part)) in HARMS), "other")
     return error.harm if isinstance(error, Broken) else "other"
 
 
@@ -143,8 +143,8 @@ def chunks(first_seed: int, *, seconds: float, histories: int | None, jobs: int)
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
-            for one in done:
-                yield one.result()
+            for future in done:
+                yield future.result()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

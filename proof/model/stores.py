@@ -97,10 +97,10 @@ class WatchedImages(FakeImages):
 
     def _watch(self, old: Image, new: Image) -> None:
         _check_stored(old, new)
-        told = event_of(old, new)
-        if told is not None:
+        event = event_of(old, new)
+        if event is not None:
             again = {event.event_id: event.type for event in events_of(new)}
-            must(again.get(told.event_id) is told.type, "lost", "what a write tells can be told again from the row")
+            must(again.get(event.event_id) is event.type, "lost", "what a write tells can be told again from the row")
         must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
         must(old.deleted_at in (None, new.deleted_at), "lost", "a tombstone stays as it was first written")
         if new.run != old.run:
@@ -137,11 +137,11 @@ class WatchedImages(FakeImages):
 def _check_stored(old: Image | None, new: Image) -> None:
     """What is stored changes by what the write's event says, and by nothing else: so the sum of all events is what all
     rows store. An event that is told again says the same, or nothing."""
-    told = event_of(old, new)
-    change = NOTHING if told is None else Stored.read(told.data.get("stored"))
+    event = event_of(old, new)
+    change = NOTHING if event is None else Stored.read(event.data.get("stored"))
     must(change == stored_by(new) - stored_by(old), "differing", "what is stored changes by what its event says")
     for again in events_of(new):
-        if told is not None and again.event_id == told.event_id:
+        if event is not None and again.event_id == event.event_id:
             said = Stored.read(again.data.get("stored"))
             must(said in (change, NOTHING), "differing", "an event that is told again says the same of what is stored")
 
@@ -276,7 +276,9 @@ class ModelDeadLetters(FakeDeadLetters):
     """Those that SQS made when the one dead letter of their run was already kept."""
 
     def take(self, queue: str, limit: int) -> Taken:
-        self.hidden = {one for one in self.hidden if self.taken_at[one] + HIDDEN_MILLISECONDS > self.now}
+        self.hidden = {
+            message_id for message_id in self.hidden if self.taken_at[message_id] + HIDDEN_MILLISECONDS > self.now
+        }
         taken = super().take(queue, limit)
         self.taken_at |= {dead_letter.message_id: self.now for dead_letter in taken.dead_letters}
         return taken

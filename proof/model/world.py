@@ -330,10 +330,10 @@ class Model:
 
     def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
         """Two interleaved sweeps: AWS may invoke a schedule's function more than once, also concurrently."""
-        one = self._start("sweep", "sweeper", self._sweep, stops_at=stops_at or Call(store="images", number=0))
-        other = self._start("sweep", "sweeper", self._sweep, fault=fault, stops_at=Call(store="images", number=0))
+        first = self._start("sweep", "sweeper", self._sweep, stops_at=stops_at or Call(store="images", number=0))
+        second = self._start("sweep", "sweeper", self._sweep, fault=fault, stops_at=Call(store="images", number=0))
         for turn, calls in enumerate([*turns, None, None]):
-            process = (other, one)[turn % 2]
+            process = (second, first)[turn % 2]
             if not process.is_over:
                 process.go_on(calls)
         self._end_processes()
@@ -357,7 +357,7 @@ class Model:
         # Before somebody's image in the due index, if there is one.
         shards = {due_shard_of(image_id) for image_id in list(self.images.rows)[-1:]} or set(DUE_SHARD_NAMES)
         ids = (f"{8**25 + each:026o}" for each in count(1000 * number))
-        image_id = next(one for one in ids if due_shard_of(one) in shards)
+        image_id = next(image_id for image_id in ids if due_shard_of(image_id) in shards)
         accepted = accepted_image(image_id=image_id, tenant_id=tenant, lane=lane, now=self.now)
         image = replace(accepted, due_at=number, waiting_since=number)
         self.images.plant(image)
@@ -528,9 +528,9 @@ class Model:
                 must(row.waiting_since is not None, "stuck", "whatever is unfinished is measured")
             if row.variants or (row.status is Status.DONE and not row.is_deleted):
                 self._check_outputs(row)
-            told = [attempt.number for attempt in row.attempts if attempt.run == row.run]
+            numbers = [attempt.number for attempt in row.attempts if attempt.run == row.run]
             must(
-                row.is_deleted or told == list(range(1, row.attempt + 1)),
+                row.is_deleted or numbers == list(range(1, row.attempt + 1)),
                 "lost",
                 "a row describes every attempt of its run",
             )
@@ -678,13 +678,13 @@ class Model:
         return self.images.rows[image_id].tenant_id == tenant
 
     def _dead_letters(self) -> dict[tuple[str, int], list[DeadLetter]]:
-        found: dict[tuple[str, int], list[DeadLetter]] = {}
+        by_run: dict[tuple[str, int], list[DeadLetter]] = {}
         for dead_letter in self.dead_letters.all():
             if read_rejected_message(dead_letter.body) is not None:
                 continue  # about no image
             message = read_message(dead_letter.body)
-            found.setdefault((message.image_id, message.run), []).append(dead_letter)
-        return found
+            by_run.setdefault((message.image_id, message.run), []).append(dead_letter)
+        return by_run
 
     # ── Wiring ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

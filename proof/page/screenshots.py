@@ -41,17 +41,17 @@ DETAILS = (
 
 def photos(folder: Path) -> list[Path]:
     """Details of the photo, as files that a person might have."""
-    found = []
-    with Image.open(PHOTO) as whole:
-        whole.draft("RGB", (2300, 1800))
-        photo = whole.convert("RGB")
+    files = []
+    with Image.open(PHOTO) as photograph:
+        photograph.draft("RGB", (2300, 1800))
+        photo = photograph.convert("RGB")
     for number, (left, top, width, height) in enumerate(DETAILS, start=1):
         part = (left, top, left + width, top + height)
         box = [edge * side // 100 for edge, side in zip(part, photo.size * 2, strict=True)]
         file = folder / f"seeding-{number:02d}.jpg"
         photo.crop((box[0], box[1], box[2], box[3])).save(file, "JPEG", quality=88)
-        found.append(file)
-    return found
+        files.append(file)
+    return files
 
 
 def take(page: Page, name: str) -> Path:

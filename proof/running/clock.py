@@ -53,7 +53,7 @@ class TimeTravel:
             self._ahead_seconds += seconds
 
     def _running(self) -> int:
-        return len([one for one in self.stack.executions() if one["status"] == "RUNNING"])
+        return len([execution for execution in self.stack.executions() if execution["status"] == "RUNNING"])
 
     def _wait(self, is_so: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS

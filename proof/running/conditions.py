@@ -103,8 +103,8 @@ class Conditions:
 
 def configuration(stack: Stack, function: str) -> dict[str, Any]:
     """The settings of a function's configuration that a proof changes."""
-    found = stack.client("lambda").get_function_configuration(FunctionName=stack.physical_id(function))
-    return {name: found[name] for name in ("Handler", "Timeout", "Environment")}
+    settings = stack.client("lambda").get_function_configuration(FunctionName=stack.physical_id(function))
+    return {name: settings[name] for name in ("Handler", "Timeout", "Environment")}
 
 
 def configure(stack: Stack, function: str, configuration: dict[str, Any]) -> None:

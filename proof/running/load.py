@@ -49,8 +49,8 @@ def marked_photo(mark: str) -> Photo:
 
 def truncated_photo() -> Photo:
     """A photo whose second half is missing: decoding refuses it, the API accepts it."""
-    whole = _jpeg(640, 480)
-    return Photo(name="truncated", body=whole[: len(whole) // 2])
+    body = _jpeg(640, 480)
+    return Photo(name="truncated", body=body[: len(body) // 2])
 
 
 def _jpeg(width: int, height: int, comment: bytes = b"") -> bytes:

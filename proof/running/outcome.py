@@ -96,7 +96,9 @@ def outcome_of(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Pr
     lost, doubled, stuck, differing = [], [], [], []
     worked = [rows[answer.image_id] for answer in answers if answer.image_id in rows]
     lost += [
-        f"{one.image_id} was accepted and has no row" for one in answers if one.is_accepted and one.image_id not in rows
+        f"{answer.image_id} was accepted and has no row"
+        for answer in answers
+        if answer.is_accepted and answer.image_id not in rows
     ]
     for answer in answers:
         row = rows.get(answer.image_id)

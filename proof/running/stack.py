@@ -143,7 +143,7 @@ class Stack(LocalStack):
         """The executions that hold batches, or held them."""
         pages = self.client("stepfunctions").get_paginator("list_executions")
         arn = self.output("HoldBatchStateMachineArn")
-        return [one for page in pages.paginate(stateMachineArn=arn) for one in page["executions"]]
+        return [execution for page in pages.paginate(stateMachineArn=arn) for execution in page["executions"]]
 
     def failed_tasks(self, execution_arn: str) -> int:
         """How often a task of an execution failed, whether it was retried or not."""

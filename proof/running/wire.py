@@ -64,15 +64,15 @@ class Wire:
 
     def faults(self) -> Counter[str]:
         """How often each disturbance has struck so far, such as `s3 reset`."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         with _open(f"{self.url}/_microburst/metrics") as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith("microburst_faults_total{"):
                     labels, _, count = line.partition("{")[2].rpartition("} ")
                     named = dict(label.split("=", 1) for label in labels.split(","))
                     kind = f"{json.loads(named['service'])} {json.loads(named['action'])}"
-                    found[kind] += int(count)
-        return found
+                    counts[kind] += int(count)
+        return counts
 
     def requests(self) -> int:
         """How many requests have passed so far."""

@@ -121,8 +121,8 @@ def _strike(
     for future in as_completed(running):
         name, faults = running[future]
         findings, seconds = future.result()
-        told = (faults, len(findings.points), findings.struck, len(findings.violations), round(seconds))
-        print(f"{name:<36}" + "".join(f"{value:>12,}" for value in told), flush=True)
+        cells = (faults, len(findings.points), findings.struck, len(findings.violations), round(seconds))
+        print(f"{name:<36}" + "".join(f"{value:>12,}" for value in cells), flush=True)
         for violation in findings.violations[:_SHOWN]:
             print(f'{violation}\n    Repeat: --replay "{violation.replay}"', flush=True)
         yield name, faults, findings
@@ -150,8 +150,8 @@ def _replay(description: str) -> int:
     name, _, strikes = description.rpartition(": ")
     modes = {str(mode): mode for mode in MODES}
     struck = {}
-    for one in strikes.split("; "):
-        mode, _, number = one.partition(" at ")
+    for fault in strikes.split("; "):
+        mode, _, number = fault.partition(" at ")
         struck[int(number)] = modes[mode]
     model, violation = play_struck(name, struck)
     print("\n".join(model.story))
@@ -173,12 +173,12 @@ def invent(first_seed: int, *, seconds: float, jobs: int) -> tuple[Counter[str],
                 running.add(pool.submit(_chunk, first_seed + number))
                 number += 1
             done, running = wait(running, return_when=FIRST_COMPLETED)
-            for one in done:
-                seed, happened, harm, told = one.result()
+            for future in done:
+                seed, happened, harm, story = future.result()
                 counts += happened
                 if harm is not None:
                     harms[harm] += 1
-                    print(f"{told}\nRepeat: python -m proof.webhooks --seed {seed} --seconds 0", flush=True)
+                    print(f"{story}\nRepeat: python -m proof.webhooks --seed {seed} --seconds 0", flush=True)
     return counts, harms
 
 

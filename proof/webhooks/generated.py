@@ -234,14 +234,14 @@ class Histories(RuleBasedStateMachine):
 
     def _do(self, step: Step, options: ProcessOptions) -> None:
         model = self.model
-        told = model.events.visible()
+        visible = model.events.visible()
         sent = sorted(model.queue.visible(), key=lambda message: not model.is_at(message.content.delivery_id))
         endpoints = model.endpoints.all()
         match step:
-            case ("hear", which, count) if told:
+            case ("hear", which, count) if visible:
                 self._happens("hear")
-                which %= len(told)
-                model.hear(*told[which : which + count], **options)
+                which %= len(visible)
+                model.hear(*visible[which : which + count], **options)
             case ("deliver", which) if sent:
                 self._happens("deliver")
                 model.deliver(sent[which % len(sent)], **options)

@@ -40,7 +40,7 @@ class WatchedEndpoints(FakeEndpoints):
     clock: Clock = lambda: 0
 
     def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
-        old = self.there(before.tenant_id, before.endpoint_id)
+        old = self.lookup(before.tenant_id, before.endpoint_id)
         new = super().change(before, after)
         if old is not None and new != old:
             self._watch(old, new)
@@ -63,7 +63,7 @@ class WatchedEndpoints(FakeEndpoints):
             if old.rests_until is not None:
                 of_anybody = old.probe is None and old.rests_until <= now
                 called = {flight.delivery_id for flight in in_flight(old, now=now) if flight.claimed_by is None}
-                may_try = of_anybody or all(one <= (old.probe or "") for one in begun - called)
+                may_try = of_anybody or all(probe_id <= (old.probe or "") for probe_id in begun - called)
                 must(may_try, "doubled", "one delivery tries an endpoint that rests: the oldest, and what is called")
         if old.rests_until is None and new.rests_until is not None:
             # Those whose first attempts fail now are tried again soon: five seconds, minutes, half an hour later.
@@ -97,12 +97,12 @@ class WatchedDeliveries(FakeDeliveries):
     """When each row's `due_at` was written, by endpoint and delivery."""
 
     def create(self, delivery: Delivery) -> Delivery:
-        there = super().create(delivery)
-        if there is delivery:
+        stored = super().create(delivery)
+        if stored is delivery:
             self.index(delivery)
-        same = there.event_id == delivery.event_id and without_details(there.body) == without_details(delivery.body)
+        same = stored.event_id == delivery.event_id and without_details(stored.body) == without_details(delivery.body)
         must(same, "differing", "an event that comes again finds its own delivery")
-        return there
+        return stored
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
         old = self.rows.get(before.endpoint_id, {}).get(before.delivery_id)
@@ -115,7 +115,9 @@ class WatchedDeliveries(FakeDeliveries):
     def take_place(self, endpoint_id: str, flight: InFlight, *, now: Milliseconds, most: int) -> Place:
         place = super().take_place(endpoint_id, flight, now=now, most=most)
         of_endpoint = [runway for (whose, _), runway in self.runways.items() if whose == endpoint_id]
-        flying = [one.delivery_id for runway in of_endpoint for one in runway.values() if one.until > self.clock()]
+        flying = [
+            flight.delivery_id for runway in of_endpoint for flight in runway.values() if flight.until > self.clock()
+        ]
         most_there = RUNWAYS * RUNWAY_PLACES + MAX_FLIGHTS
         must(len(flying) <= most_there, "doubled", "no more are on runways than have places, and those that claim")
         must(len(flying) == len(set(flying)), "doubled", "a delivery is on one runway once")
@@ -133,7 +135,9 @@ class WatchedDeliveries(FakeDeliveries):
             delivery_id: next((due_at for at, due_at in reversed(history) if at <= seen), None)
             for delivery_id, history in self.written.get(endpoint_id, {}).items()
         }
-        return sorted(DueDelivery(due_at, one) for one, due_at in shown.items() if due_at is not None)[:limit]
+        return sorted(DueDelivery(due_at, delivery_id) for delivery_id, due_at in shown.items() if due_at is not None)[
+            :limit
+        ]
 
     def postpone(self, endpoint_id: str, due: DueDelivery, until: Milliseconds) -> None:
         super().postpone(endpoint_id, due, until)
@@ -250,7 +254,9 @@ class ModelReceiver:
         if self.answer.is_success:
             earlier = self.taken.setdefault(key, [])
             # A request that was lost from sight may arrive after the one that was sent because of it.
-            excused = self.surroundings.is_landing or all(one.is_struck for one in earlier) or self.is_resent(key[1])
+            excused = (
+                self.surroundings.is_landing or all(request.is_struck for request in earlier) or self.is_resent(key[1])
+            )
             must(excused, "doubled", "nothing is sent twice unless a fault befell the one that sent it first")
             earlier.append(sender)
         return self.answer

@@ -122,7 +122,7 @@ class Model:
     now: int = WebhooksWorld().now
     stopped: list[Process] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
-    told: dict[str, list[str]] = field(default_factory=dict)
+    wanted_by: dict[str, list[str]] = field(default_factory=dict)
     """The ids of the endpoints that must get each event, by the event's id."""
 
     heard: set[str] = field(default_factory=set)
@@ -203,14 +203,14 @@ class Model:
 
     def tell(self, number: int, kind: EventType = EventType.DONE, *, copies: int = 1, **stated: Any) -> None:
         """An event is put into its queue so often; whoever wants it now must get it."""
-        one = event(number, kind, **stated)
-        if one.subject not in self.images.rows:
-            row = accepted_image(now=self.now, image_id=one.subject, tenant_id=TENANT)
-            self.images.rows[one.subject] = replace(row, status=Status.DONE, waiting_since=None, due_at=None)
-        wanting = [row.endpoint_id for row in self.endpoints.all() if matches(row.events, one.type)]
-        self.told.setdefault(one.event_id, wanting)
+        published = event(number, kind, **stated)
+        if published.subject not in self.images.rows:
+            row = accepted_image(now=self.now, image_id=published.subject, tenant_id=TENANT)
+            self.images.rows[published.subject] = replace(row, status=Status.DONE, waiting_since=None, due_at=None)
+        wanting = [row.endpoint_id for row in self.endpoints.all() if matches(row.events, published.type)]
+        self.wanted_by.setdefault(published.event_id, wanting)
         for _ in range(copies):
-            self.events.send(one)
+            self.events.send(published)
 
     def delete(self, number: int) -> None:
         """The image of that number is deleted, and an event tells it."""
@@ -259,10 +259,10 @@ class Model:
     def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
         """Two interleaved sweeps: AWS may invoke a schedule's function more than once, also concurrently."""
         first_call = Call(store="endpoints", number=0)
-        one = self.start("sweep", self._sweep, stops_at=stops_at or first_call)
-        other = self.start("sweep", self._sweep, fault=fault, stops_at=first_call)
+        first = self.start("sweep", self._sweep, stops_at=stops_at or first_call)
+        second = self.start("sweep", self._sweep, fault=fault, stops_at=first_call)
         for turn, calls in enumerate([*turns, None, None]):
-            process = (other, one)[turn % 2]
+            process = (second, first)[turn % 2]
             if not process.is_over:
                 process.go_on(calls)
         self._end_processes()
@@ -288,7 +288,7 @@ class Model:
                 try:
                     self._ask(what, endpoint_id)
                 except UnknownWebhook:
-                    gone = self.endpoints.there(TENANT, endpoint_id) is None
+                    gone = self.endpoints.lookup(TENANT, endpoint_id) is None
                     must(gone, "lost", "an endpoint is unknown only after its owner has removed it")
                 except Rejected as refusal:
                     codes = ("too_many_secrets", "webhook_disabled")
@@ -314,7 +314,7 @@ class Model:
             case "recover":
                 recover_webhook(ports, TENANT, endpoint_id, since=0)
             case "ping":
-                self.told[ping_webhook(ports, TENANT, endpoint_id).event_id] = [endpoint_id]
+                self.wanted_by[ping_webhook(ports, TENANT, endpoint_id).event_id] = [endpoint_id]
             case "resend":
                 for delivery_id in sorted(self.deliveries.rows.get(endpoint_id, {}))[:1]:
                     self.resent.add(delivery_id)
@@ -334,7 +334,7 @@ class Model:
         rows = claimed or on_runway
         must(len(rows) == 1, "doubled", "only what a worker has claimed is sent")
         row = rows[0]
-        endpoint = self.endpoints.there(row.tenant_id, row.endpoint_id)
+        endpoint = self.endpoints.lookup(row.tenant_id, row.endpoint_id)
         held = bool(on_runway) != row.is_leased(now=self.now)
         must(held, "doubled", "nothing is sent but by who holds its lease, or its place on a runway")
         # On a runway, the row may lose its details after it was read.
@@ -479,13 +479,13 @@ class Model:
 
     def go_on(self, process: Process | None = None, calls: int | None = None) -> None:
         """The process continues, or each that is paused."""
-        for one in list(self.stopped) if process is None else [process]:
-            if not one.is_over:
+        for paused in list(self.stopped) if process is None else [process]:
+            if not paused.is_over:
                 first = len(self.surroundings.calls)
-                one.go_on(calls)
+                paused.go_on(calls)
                 more = self.surroundings.calls[first:]
-                told = ", ".join(f"{number} {call}" for number, call in enumerate(more, first))
-                self.story.append(f"              {one.name} goes on: {told}")
+                calls_made = ", ".join(f"{number} {call}" for number, call in enumerate(more, first))
+                self.story.append(f"              {paused.name} goes on: {calls_made}")
         self._end_processes()
 
     def kill(self, process: Process) -> None:
@@ -505,18 +505,24 @@ class Model:
     def check(self) -> None:
         """What holds at every moment."""
         rows: list[Any] = [*self.endpoints.all(), *self.deliveries.all()]
-        for one in rows:
-            row_id = f"{one.endpoint_id}/{one.delivery_id}" if isinstance(one, Delivery) else one.endpoint_id
-            kept = self.newer.get(row_id, one)
-            must(replace(one, due_at=kept.due_at) == kept, "lost", "what a newer version has written stays as it is")
+        for checked in rows:
+            row_id = (
+                f"{checked.endpoint_id}/{checked.delivery_id}" if isinstance(checked, Delivery) else checked.endpoint_id
+            )
+            kept = self.newer.get(row_id, checked)
+            must(
+                replace(checked, due_at=kept.due_at) == kept, "lost", "what a newer version has written stays as it is"
+            )
         for row in self.deliveries.all():
-            endpoint = self.endpoints.there(row.tenant_id, row.endpoint_id)
-            is_promised = row.event_id in self.heard or (row.event_id in self.told and row.event_id.startswith("ping"))
+            endpoint = self.endpoints.lookup(row.tenant_id, row.endpoint_id)
+            is_promised = row.event_id in self.heard or (
+                row.event_id in self.wanted_by and row.event_id.startswith("ping")
+            )
             if endpoint is not None and endpoint.is_enabled and row.due_at is not None and is_promised:
                 must(endpoint.due_at is not None, "stuck", "somebody looks at an endpoint that something waits for")
         for event_id in self.heard:
-            for endpoint_id in self.told[event_id]:
-                if self.endpoints.there(TENANT, endpoint_id) is not None:
+            for endpoint_id in self.wanted_by[event_id]:
+                if self.endpoints.lookup(TENANT, endpoint_id) is not None:
                     noted = {row.event_id for row in self.deliveries.rows.get(endpoint_id, {}).values()}
                     must(event_id in noted, "lost", "every event that was heard has its delivery")
 
@@ -551,7 +557,7 @@ class Model:
         return [
             row
             for row in self.deliveries.all()
-            if self.endpoints.there(row.tenant_id, row.endpoint_id) is not None
+            if self.endpoints.lookup(row.tenant_id, row.endpoint_id) is not None
             and not {row.endpoint_id, f"{row.endpoint_id}/{row.delivery_id}"} & self.newer.keys()
         ]
 
@@ -589,7 +595,7 @@ class Model:
 
     def _promised(self) -> list[Any]:
         """The deliveries that must be made: not those of a ping whose sender has heard of an error."""
-        return [row for row in self._reachable() if row.event_id in self.told]
+        return [row for row in self._reachable() if row.event_id in self.wanted_by]
 
     def _seen(self, endpoint: Endpoint) -> Endpoint:
         return as_seen(at_one_host(endpoint, self.endpoints.of_tenant(endpoint.tenant_id)))
@@ -604,13 +610,17 @@ class Model:
     def _check_at_rest(self) -> None:
         for row in self._promised():
             must(row.status is DeliveryStatus.DELIVERED, "stuck", f"whatever can be delivered is delivered: {row}")
-        for event_id, endpoint_ids in self.told.items():
+        for event_id, endpoint_ids in self.wanted_by.items():
             for endpoint_id in endpoint_ids:
                 endpoint = self.endpoints.get(TENANT, endpoint_id)
                 if endpoint is not None:
                     taken = self.receiver.taken.get((endpoint.url, event_id))
                     must(bool(taken), "lost", f"every event reaches whoever has asked for it: {event_id}")
-                    noted = [one for one in self.deliveries.rows[endpoint_id].values() if one.event_id == event_id]
+                    noted = [
+                        delivery
+                        for delivery in self.deliveries.rows[endpoint_id].values()
+                        if delivery.event_id == event_id
+                    ]
                     must(len(noted) == 1, "doubled", "an event has one delivery at an endpoint")
                     self.counts["ended: delivered"] += 1
                     self.counts["sent again"] += len(taken or ()) - 1

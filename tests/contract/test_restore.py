@@ -489,7 +489,7 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
     assert len(scene.images.known([row.image_id for row in rows])) == puts
     said = scene.restore(copy)
     assert (said["rows"]["there"], said["rows"]["restored"], said["rows"]["gone"]) == (puts, 5 - puts, 1)
-    assert scene.stack.audited.told[-1] == ("restore", State.DONE.value)
+    assert scene.stack.audited.actions[-1] == ("restore", State.DONE.value)
     for row in rows[1:]:
         assert scene.images.get(row.image_id) == replace(row, version=row.version + 1)
     tombstone = scene.images.get(rows[0].image_id)

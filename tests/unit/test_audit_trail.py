@@ -26,7 +26,7 @@ def test_an_action_is_announced_with_what_it_is_about_before_it_changes_anything
         assert (line.actor, line.stack, line.entry.state) == (ACTOR, "shop", State.BEGUN)
         assert (dict(line.entry.about), list(line.entry.targets)) == ({"tenant_id": "acme"}, ["k1"])
         audited.add("k1", "revoked")
-    assert log.told == [("revoke_key", "begun"), ("revoke_key", "done")]
+    assert log.actions == [("revoke_key", "begun"), ("revoke_key", "done")]
     assert len({line.entry.action_id for line in log.lines}) == 1
     assert dict(log.lines[-1].entry.counts) == {"revoked": 1}
 
@@ -44,7 +44,7 @@ def test_an_action_whose_end_cannot_be_written_is_done_and_the_operator_is_told(
     log, missed = FakeAudit(down_from=2), list[str]()
     with trail_of(log, missed=missed).action("create_key") as audited:
         audited.add("k1", "created")
-    assert log.told == [("create_key", "begun")]
+    assert log.actions == [("create_key", "begun")]
     assert len(missed) == 1 and "What was done is done." in missed[0]
 
 
@@ -86,7 +86,7 @@ def test_an_action_that_may_change_nothing_is_announced_once_at_its_first_change
         for number in range(3):
             audited.begin(f"i{number}")
             audited.add(f"i{number}", "replayed")
-    assert log.told == [("replay", "begun"), ("replay", "done")]
+    assert log.actions == [("replay", "begun"), ("replay", "done")]
     assert list(log.lines[0].entry.targets) == ["i0"]
     assert list(log.lines[1].entry.targets) == ["i0", "i1", "i2"]
 

@@ -256,7 +256,7 @@ READING = {
 def test_it_is_in_the_audit_log_once_with_its_end(name: str) -> None:
     world, (action, work) = Operated(), OPERATIONS[name]
     work(world)
-    assert world.log.told == [(action, "begun"), (action, "done")]
+    assert world.log.actions == [(action, "begun"), (action, "done")]
     assert len({line.entry.action_id for line in world.log.lines}) == 1
 
 

@@ -719,7 +719,7 @@ def test_an_unreadable_webhook_is_left_out_of_the_list_and_keeps_its_place(
     assert len({place_of(one) for one in (bad, good, made)}) == 3
     assert api("PATCH", f"/webhooks/{good}", {"url": f"{URL}4"}).status == 200
     assert api.refusal("DELETE", f"/webhooks/{bad}") == (503, "unavailable")
-    assert api.world.endpoints.there(TENANT, bad) is not None
+    assert api.world.endpoints.lookup(TENANT, bad) is not None
 
 
 @pytest.mark.guards("unreadable-endpoint-hourly-look")

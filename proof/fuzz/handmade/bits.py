@@ -16,10 +16,10 @@ class BitWriter:
         self._held |= value << self._count
         self._count += bits
         if self._count >= 8:
-            whole = self._count // 8
-            self._out += (self._held & (1 << 8 * whole) - 1).to_bytes(whole, "little")
-            self._held >>= 8 * whole
-            self._count -= 8 * whole
+            byte_count = self._count // 8
+            self._out += (self._held & (1 << 8 * byte_count) - 1).to_bytes(byte_count, "little")
+            self._held >>= 8 * byte_count
+            self._count -= 8 * byte_count
 
     def done(self) -> bytes:
         """Everything so far, padded with zeros to a whole byte."""

@@ -68,12 +68,12 @@ def _as_phones_write_it() -> bytes:
         isobmff.box(b"irot", b"\x01"),
         isobmff.full_box(b"auxC", b"urn:com:apple:photo:2020:aux:hdrgainmap\0"),
     ]
-    whole, alone = [(0, len(coded))], range(1, len(own) + 1)
+    extents, alone = [(0, len(coded))], range(1, len(own) + 1)
     exif = bytes(4) + b"MM\0*" + bytes(20)
 
     def picture(*more: int, **references: list[int]) -> isobmff.Item:
         named = {name.encode(): of for name, of in references.items()}
-        return isobmff.Item(kind=b"hvc1", extents=whole, references=named, associations=[*alone, *more])
+        return isobmff.Item(kind=b"hvc1", extents=extents, references=named, associations=[*alone, *more])
 
     items = [
         isobmff.Item(

@@ -37,7 +37,7 @@ def boxes(body: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple
 
 def find(body: bytes, name: bytes) -> tuple[int, int]:
     """The offset of the first box of that name, and its length."""
-    return next((at, size) for found, at, size in boxes(body) if found == name)
+    return next((at, size) for kind, at, size in boxes(body) if kind == name)
 
 
 def with_bytes(body: bytes, name: bytes, offset: int, data: bytes) -> bytes:

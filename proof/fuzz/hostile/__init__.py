@@ -29,10 +29,10 @@ __all__ = ["DEVELOPED", "Case", "hostile_cases"]
 @functools.cache
 def hostile_cases() -> Mapping[str, Case]:
     """The whole set, by name. The files themselves are generated on demand."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for module in (impostors, jpegs, pngs, webps, gifs, containers, profiles, directories, owners, animations):
         for case in module.cases():
-            if case.name in found:
+            if case.name in cases:
                 raise ValueError(f"two hostile files are called {case.name}")
-            found[case.name] = case
-    return MappingProxyType(found)
+            cases[case.name] = case
+    return MappingProxyType(cases)

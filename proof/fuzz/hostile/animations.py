@@ -88,9 +88,9 @@ def _pngs() -> Iterator[Case]:
         for chunk in (b"tRNS", b"PLTE"):
             shared = functools.partial(_shared, png.header(8, 8, colour=colour), png.palette(colour), chunk)
             yield case(f"{name}{chunk.decode()}-for-1000-of-type-{colour}", shared, *DAMAGED)
-    whole = png.png(header, _counted(2), first, idat, _control(1, 64, 48), _data(2, 64, 48))
-    yield case(f"{name}no-end", whole[:-12], DEVELOPED)
-    yield case(f"{name}cut", whole[:-20], "truncated")
+    body = png.png(header, _counted(2), first, idat, _control(1, 64, 48), _data(2, 64, 48))
+    yield case(f"{name}no-end", body[:-12], DEVELOPED)
+    yield case(f"{name}cut", body[:-20], "truncated")
     yield case(f"{name}operations", png.png(header, _counted(2), first, idat, *odd_numbers), DEVELOPED)
 
 
@@ -143,8 +143,8 @@ def _webps() -> Iterator[Case]:
         yield case(f"{name}lacks-{missing}", described[:-missing], outcome)
     yield case(f"{name}lacks-a-frame", webp.animation(64, 48, small * 2)[: -len(small)], "truncated")
     yield case(f"{name}200", webp.animation(64, 48, small * 200), DEVELOPED)
-    whole = webp.animation_frame(webp.solid(*_4K, transforms=True), width=_4K[0], height=_4K[1])
-    yield case(f"{name}4k", webp.animation(*_4K, whole, whole), DEVELOPED)
+    frame = webp.animation_frame(webp.solid(*_4K, transforms=True), width=_4K[0], height=_4K[1])
+    yield case(f"{name}4k", webp.animation(*_4K, frame, frame), DEVELOPED)
     for alpha in (False, True):
         beyond = functools.partial(_beyond, alpha=alpha)
         yield case(f"{name}beyond-1000-frames{'-of-alpha' * alpha}", beyond, *DAMAGED)
@@ -181,7 +181,7 @@ def _beyond(*, alpha: bool) -> bytes:
         still.putalpha(100)
     body = saved(still, "WEBP", quality=50)
     *alphas, last = [(name, body[at : at + length]) for name, at, length in webp.chunks(body) if name != b"VP8X"]
-    coded = b"".join(webp.chunk(*one) for one in alphas) + webp.chunk(*last, length=11_900_000)
+    coded = b"".join(webp.chunk(*chunk) for chunk in alphas) + webp.chunk(*last, length=11_900_000)
     frame = webp.animation_frame(coded, width=16, height=16)
     return webp.animation(16, 16, frame * 1000, webp.chunk(b"JUNK", bytes(12_000_000)))
 

@@ -106,8 +106,8 @@ class _Kind:
 
     def picture(self, extents: Sequence[tuple[int, int]] | None = None, **options: Any) -> isobmff.Item:
         """The item of the picture, with its bytes in the right place unless `extents` says otherwise."""
-        whole = [(0, len(self.coded))]
-        return isobmff.Item(kind=self.coding, extents=whole if extents is None else extents, **options)
+        all_bytes = [(0, len(self.coded))]
+        return isobmff.Item(kind=self.coding, extents=all_bytes if extents is None else extents, **options)
 
     def assembled(
         self, *items: isobmff.Item, more: Sequence[bytes] = (), content: bytes = b"", idat: bytes = b""
@@ -178,8 +178,8 @@ def _piled(kind: _Kind, length: int, content: int) -> bytes:
 def _items(kind: _Kind) -> Iterator[Case]:
     """What an item refers to, and what it is assembled from."""
     for reference in ("dimg", "thmb", "auxl", "cdsc", "prem", "base"):
-        there, back = (kind.picture(references={reference.encode(): [number]}) for number in (2, 1))
-        yield case(f"{kind.name}-circle-{reference}", kind.assembled(there, back), *_ANY)
+        first, back = (kind.picture(references={reference.encode(): [number]}) for number in (2, 1))
+        yield case(f"{kind.name}-circle-{reference}", kind.assembled(first, back), *_ANY)
         loop = kind.picture(references={reference.encode(): [1] * 1000})
         yield case(f"{kind.name}-loop-{reference}", kind.assembled(loop), *_ANY)
     yield case(f"{kind.name}-3000-items", kind.assembled(*[kind.picture()] * 3000), *_ANY)

@@ -110,8 +110,8 @@ def _deep() -> Iterator[Case]:
     yield case("gif-20000-frames", gif.gif(64, 48, tiny * 20_000), DEVELOPED)
     yield case("gif-1000-large-frames", _many_large_frames, *ends, *TOO_LARGE, heavy=True)
     yield case("gif-100000-extensions", gif.gif(64, 48, gif.comment(b"") * 100_000, gif.frame(64, 48)), *FLOODED)
-    whole = gif.gif(64, 48, gif.frame(64, 48))
-    head, frame = whole[:19], whole[19:]
+    body = gif.gif(64, 48, gif.frame(64, 48))
+    head, frame = body[:19], body[19:]
     pieces = {"frames": tiny, "extensions": b"!\xfe\x00", "controls": gif.control()}
     for name, piece in pieces.items():
         flood = flooded(head, piece, frame)

@@ -124,7 +124,7 @@ def test_with_yes_it_is_set_back_and_the_audit_log_says_by_whom(run: Run, stack:
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("Changed 1 setting of shop") and "not set back" not in result.stdout
     assert stack.variables[WORKER] == RIGHT_BUCKET
-    assert stack.log.told == [("repair", "begun"), ("repair", "done")]
+    assert stack.log.actions == [("repair", "begun"), ("repair", "done")]
     assert stack.log.lines[0].entry.targets == (f"{WORKER}.Environment.Variables.ORIGINALS_BUCKET",)
     again = run("doctor", "--repair", "--yes")
     assert again.exit_code == 0 and again.stdout.startswith("Nothing of shop that can be set back was changed")

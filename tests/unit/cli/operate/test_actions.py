@@ -123,7 +123,7 @@ def test_a_webhook_is_enabled_and_what_it_missed_is_sent_again(fresh: FakeStack)
     assert fresh.endpoints.get(**_ids(row)).is_enabled and fresh.endpoints.get(**_ids(row)).recovery is None
     act(fresh, "recover_webhook", since="2h", **named)
     assert fresh.endpoints.get(**_ids(row)).recovery.since == fresh.clock() - 2 * 3_600_000
-    assert fresh.audit_log.told == [
+    assert fresh.audit_log.actions == [
         ("enable_webhook", "begun"),
         ("enable_webhook", "done"),
         ("recover_webhook", "begun"),
@@ -139,9 +139,9 @@ def test_what_is_done_is_in_the_audit_log_and_what_would_be_is_not(fresh: FakeSt
     failed = fresh.world.give_up(1)
     act(fresh, "replay", cause="KeyError", dry_run=True)
     act(fresh, "drop", dry_run=True, force=True)
-    assert fresh.audit_log.told == []
+    assert fresh.audit_log.actions == []
     act(fresh, "replay", cause="KeyError")
-    assert fresh.audit_log.told == [("replay", "begun"), ("replay", "done")]
+    assert fresh.audit_log.actions == [("replay", "begun"), ("replay", "done")]
     begun, done = (line.entry for line in fresh.audit_log.lines)
     assert (dict(begun.about), list(begun.targets)) == ({"queue": "slow", "cause": "KeyError"}, [failed])
     assert (dict(done.counts), list(done.targets)) == ({"replayed": 1}, [failed])
