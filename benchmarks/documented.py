@@ -39,21 +39,21 @@ class Figure:
 
     def place(self, page: str) -> tuple[int, int]:
         """Where the page has it. Raises LookupError if that is not once."""
-        found = [*re.finditer(self.pattern, page)]
-        if len(found) != 1:
-            raise LookupError(f"docs/benchmarks.md has {self.pattern} {len(found)} times, and should have it once")
-        return found[0].span(1)
+        matches = [*re.finditer(self.pattern, page)]
+        if len(matches) != 1:
+            raise LookupError(f"docs/benchmarks.md has {self.pattern} {len(matches)} times, and should have it once")
+        return matches[0].span(1)
 
 
 def stale(program: str, rows: Rows, *, short: bool) -> list[str]:
     """What the page says otherwise than the rows, of the short form or of the usual one; a sentence for each."""
-    page, found = PAGE.read_text(), []
+    page, stale_figures = PAGE.read_text(), []
     for figure in FIGURES[program]:
         if figure.lasts or not short:
             begin, end = figure.place(page)
             if page[begin:end] != (now := figure.text(rows)):
-                found.append(f"{page[begin:end]} is {now} now, in {figure.pattern}")
-    return found
+                stale_figures.append(f"{page[begin:end]} is {now} now, in {figure.pattern}")
+    return stale_figures
 
 
 def refreshed(page: str, program: str, rows: Rows, *, short: bool) -> str:
@@ -65,14 +65,14 @@ def refreshed(page: str, program: str, rows: Rows, *, short: bool) -> str:
     return page
 
 
-def one(rows: Rows, **wanted: object) -> Mapping[str, Any]:
+def row_with(rows: Rows, **wanted: object) -> Mapping[str, Any]:
     """The row with these values."""
     (row,) = [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
     return row
 
 
 def _number(name: str, form: str, **wanted: object) -> Callable[[Rows], str]:
-    return lambda rows: format(one(rows, **wanted)[name], form)
+    return lambda rows: format(row_with(rows, **wanted)[name], form)
 
 
 # ── Each program's ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,11 +85,13 @@ _PARTS = {
 
 
 def _part(way: str, operations: Sequence[str]) -> Callable[[Rows], str]:
-    return lambda rows: f"{sum(one(rows, of='POST /images', way=way).get(name, 0) for name in operations):.2f}"
+    return lambda rows: f"{sum(row_with(rows, of='POST /images', way=way).get(name, 0) for name in operations):.2f}"
 
 
 def _image(way: str) -> Callable[[Rows], str]:
-    return lambda rows: f"{sum(one(rows, of=name, way=way)['calls'] for name in ('POST /images', 'transcode')):.2f}"
+    return lambda rows: (
+        f"{sum(row_with(rows, of=name, way=way)['calls'] for name in ('POST /images', 'transcode')):.2f}"
+    )
 
 
 def _calls() -> Iterator[Figure]:
@@ -152,7 +154,7 @@ def _delay() -> Iterator[Figure]:
 
 
 def _dollars_of(load: str, images: int, form: str) -> Callable[[Rows], str]:
-    return lambda rows: format(one(rows, load=load, images=images)["dollars"] * 1_000_000 / images, form)
+    return lambda rows: format(row_with(rows, load=load, images=images)["dollars"] * 1_000_000 / images, form)
 
 
 def _attention() -> Iterator[Figure]:
@@ -212,7 +214,7 @@ def _webhooks() -> Iterator[Figure]:
         yield Figure(pattern=pattern, text=_together(part), lasts=part == "sample")
     yield Figure(
         pattern=r"\(([\d.]+) of it writes of rows\)",
-        text=lambda rows: f"{one(rows, part='neighbours', bad=True)['dollars']['DynamoDB write units']:.2f}",
+        text=lambda rows: f"{row_with(rows, part='neighbours', bad=True)['dollars']['DynamoDB write units']:.2f}",
     )
     for rate in (1.0, 10.0, 30.0, 100.0, 400.0):
         row, of, lasts = rf"\n\| {rate:.0f} \| ", {"part": "fan-out", "per_second": rate}, rate == 100.0
@@ -221,16 +223,16 @@ def _webhooks() -> Iterator[Figure]:
 
 
 def _slowest_seconds(of: Mapping[str, Any]) -> Callable[[Rows], str]:
-    return lambda rows: f"{one(rows, **of)['all_p99'] / 1000:.2f}"
+    return lambda rows: f"{row_with(rows, **of)['all_p99'] / 1000:.2f}"
 
 
 def _together(part: str) -> Callable[[Rows], str]:
-    return lambda rows: f"{sum(one(rows, part=part, bad=True)['dollars'].values()):.2f}"
+    return lambda rows: f"{sum(row_with(rows, part=part, bad=True)['dollars'].values()):.2f}"
 
 
 def _batches(of: Mapping[str, Any]) -> Callable[[Rows], str]:
     return lambda rows: ", ".join(
-        f"{float(f'{one(rows, **of)["batch"][name]:.2g}'):g}" for name in ("publish_events", "webhooks", "usage")
+        f"{float(f'{row_with(rows, **of)["batch"][name]:.2g}'):g}" for name in ("publish_events", "webhooks", "usage")
     )
 
 
@@ -276,7 +278,7 @@ def _sweeper() -> Iterator[Figure]:
 
 def _idle_dollars(of: Mapping[str, Any], *, with_function: bool) -> Callable[[Rows], str]:
     def text(rows: Rows) -> str:
-        dollars = one(rows, part="idle", **of)["dollars"]
+        dollars = row_with(rows, part="idle", **of)["dollars"]
         return f"{sum(of_unit for unit, of_unit in dollars.items() if with_function or 'GB-' not in unit):.2f}"
 
     return text
@@ -304,12 +306,12 @@ def _costs() -> Iterator[Figure]:
 
 
 def _of_formula(name: str) -> Callable[[Rows], str]:
-    return lambda rows: f"{one(rows, part='formula')['lines'][name]:.2f}"
+    return lambda rows: f"{row_with(rows, part='formula')['lines'][name]:.2f}"
 
 
 def _of_way(way: str, month: int, images: str) -> Callable[[Rows], str]:
     def text(rows: Rows) -> str:
-        dollars = one(rows, part="comparison", way=way, month=month)["dollars"][images]
+        dollars = row_with(rows, part="comparison", way=way, month=month)["dollars"][images]
         return f"{dollars:,.0f}" if dollars >= 100 else f"{dollars:.2f}"
 
     return text

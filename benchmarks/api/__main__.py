@@ -130,11 +130,11 @@ def measured(stack: Stack, size: int, requests: int, *, tree: Path = ROOT) -> li
 def in_turns(stack: Stack, size: int, requests: int, trees: Mapping[str, Path]) -> dict[str, list[dict[str, Any]]]:
     """The requests of each tree; several trees take turns."""
     turns = TURNS if len(trees) > 1 else 1
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
+    measurements: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
     for _ in range(turns):
         for name, tree in trees.items():
-            found[name] += measured(stack, size, requests // turns, tree=tree)
-    return found
+            measurements[name] += measured(stack, size, requests // turns, tree=tree)
+    return measurements
 
 
 def own_work(rows: Sequence[Mapping[str, Any]]) -> float:
@@ -193,8 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     give(PROJECT)
     trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
     with stack_of(STATE) as stack, lanes_paused(stack):
-        found = {size: in_turns(stack, size, options.requests, trees) for size in SIZES}
-    rows = [summary(size, found[size]["now"]) for size in SIZES]
+        measurements = {size: in_turns(stack, size, options.requests, trees) for size in SIZES}
+    rows = [summary(size, measurements[size]["now"]) for size in SIZES]
     show(rows)
     refused = sum(count for row in rows for status, count in row["statuses"].items() if status != "202")
     goals = [
@@ -210,9 +210,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Goal(name="uploads that were not accepted", value=refused, limit=0, at_least=False),
     ]
     if options.base:
-        ratios = {size: own_work(found[size]["now"]) / own_work(found[size]["base"]) for size in SIZES}
-        told = ", ".join(f"{size:,} bytes {ratio:.3f}" for size, ratio in ratios.items())
-        print(f"our own time, of the earlier commit's: {told}")
+        ratios = {size: own_work(measurements[size]["now"]) / own_work(measurements[size]["base"]) for size in SIZES}
+        listed = ", ".join(f"{size:,} bytes {ratio:.3f}" for size, ratio in ratios.items())
+        print(f"our own time, of the earlier commit's: {listed}")
         name = "our own time, of the earlier commit's, median over the sizes"
         goals.append(Goal(name=name, value=median(ratios.values()), limit=MOST_OF_BASE, at_least=False))
     write_report("api", seed=None, rows=rows, goals=goals, folder=FOLDER)

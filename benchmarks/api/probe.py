@@ -121,9 +121,9 @@ def main() -> int:
     app = load(sys.argv[1])
     for number, text in enumerate(job["events"]):
         time.sleep(REST_SECONDS)
-        found = handle(app.handler, text)
+        answer = handle(app.handler, text)
         if number >= job["warm"]:
-            print(json.dumps(found), file=out, flush=True)
+            print(json.dumps(answer), file=out, flush=True)
     return 0
 
 

@@ -68,10 +68,10 @@ def kept(photo: Photo, spec: VariantSpec, size: tuple[int, int]) -> float:
     placement = place(spec, *size)
     inside = 1.0
     corners = (placement.left, placement.top)
-    for corner, length, whole, begin, end in zip(
+    for corner, length, full_length, begin, end in zip(
         corners, placement.size, placement.scaled, photo.box[:2], photo.box[2:], strict=True
     ):
-        first, last = max(begin, corner / whole), min(end, (corner + length) / whole)
+        first, last = max(begin, corner / full_length), min(end, (corner + length) / full_length)
         inside *= max(0.0, last - first) / (end - begin)
     return inside
 
@@ -84,8 +84,8 @@ def measured(photo: Photo) -> dict[str, Any]:
     if point is None:
         raise RuntimeError(f"{photo.name} has no point")
     row: dict[str, Any] = {"photo": photo.name, "x": point.x, "y": point.y}
-    for shape, middle, found in zip(SHAPES, recipe_of("centre").variants, _at(point), strict=True):
-        row[shape] = {"centre": kept(photo, middle, size), "attention": kept(photo, found, size)}
+    for shape, middle, variant in zip(SHAPES, recipe_of("centre").variants, _at(point), strict=True):
+        row[shape] = {"centre": kept(photo, middle, size), "attention": kept(photo, variant, size)}
     return row
 
 
@@ -115,12 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{'crop':<6}{'by':<12}{'mean':>8}{'median':>8}{'worst':>8}{'better':>8}{'worse':>8}")
     goals = []
     for shape in SHAPES:
-        middle, found = summary(rows, shape, "centre"), summary(rows, shape, "attention")
+        middle, attended = summary(rows, shape, "centre"), summary(rows, shape, "attention")
         gains = [row[shape]["attention"] - row[shape]["centre"] for row in rows]
         better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-        for kind, told, counts in (("centre", middle, ""), ("attention", found, f"{better:>8}{worse:>8}")):
-            print(f"{shape:<6}{kind:<12}{told['mean']:>8.4f}{told['median']:>8.4f}{told['worst']:>8.4f}{counts}")
-        gain = found["mean"] - middle["mean"]
+        for kind, figures, counts in (("centre", middle, ""), ("attention", attended, f"{better:>8}{worse:>8}")):
+            print(
+                f"{shape:<6}{kind:<12}{figures['mean']:>8.4f}{figures['median']:>8.4f}{figures['worst']:>8.4f}{counts}"
+            )
+        gain = attended["mean"] - middle["mean"]
         name = f"what attention keeps more than the middle, {shape}, in points"
         goals.append(Goal(name=name, value=round(100 * gain, 2), limit=0.01, at_least=True))
     write_report("attention", seed=None, rows=rows, goals=goals, folder=REPORTS)

@@ -66,8 +66,8 @@ def small_photographs() -> Iterator[tuple[str, bytes]]:
 def sets_of_photographs() -> dict[str, list[tuple[str, bytes]]]:
     """Both sets; in the short form a small photograph stands for each."""
     if IS_SHORT:
-        one, another, *_ = small_photographs()
-        return {"calibrated": [one], "others": [another]}
+        calibrated, another, *_ = small_photographs()
+        return {"calibrated": [calibrated], "others": [another]}
     return {"calibrated": list(photographs()), "others": list(small_photographs())}
 
 
@@ -94,21 +94,21 @@ def same_scores(reference: bytes, file_format: OutputFormat) -> list[float]:
     """For each of CALIBRATED, the quality with the score of that JPEG; infinite if there is none."""
     scores = [score(reference, encoded(reference, file_format, quality)) for quality in _LADDER]
     wanted = [score(reference, encoded(reference, "jpeg", quality)) for quality in CALIBRATED]
-    return [float(np.interp(one, np.maximum.accumulate(scores), _LADDER, right=math.inf)) for one in wanted]
+    return [float(np.interp(score, np.maximum.accumulate(scores), _LADDER, right=math.inf)) for score in wanted]
 
 
 def calibrate() -> None:
     """Prints the table."""
-    found: dict[OutputFormat, list[list[float]]] = {"webp": [], "avif": []}
+    qualities_by_format: dict[OutputFormat, list[list[float]]] = {"webp": [], "avif": []}
     for name, reference in photographs():
-        for file_format, rows in found.items():
+        for file_format, rows in qualities_by_format.items():
             rows.append(same_scores(reference, file_format))
-            told = " ".join(f"{quality:6.1f}" for quality in rows[-1])
-            print(f"{name:<20}{file_format:<6}{told}", file=sys.stderr, flush=True)
+            columns = " ".join(f"{quality:6.1f}" for quality in rows[-1])
+            print(f"{name:<20}{file_format:<6}{columns}", file=sys.stderr, flush=True)
     for index, quality in enumerate(CALIBRATED):
-        medians = {name: median(row[index] for row in rows) for name, rows in found.items()}
-        told = ", ".join(f'"{name}": {one:.0f}' for name, one in medians.items())
-        print(f"    {quality}: {{{told}}},")
+        medians = {name: median(row[index] for row in rows) for name, rows in qualities_by_format.items()}
+        columns = ", ".join(f'"{name}": {quality:.0f}' for name, quality in medians.items())
+        print(f"    {quality}: {{{columns}}},")
 
 
 def developed(reference: bytes, file_format: str, quality: int) -> tuple[Rendered, float]:
@@ -158,7 +158,8 @@ def print_line(rows: Sequence[dict[str, Any]]) -> None:
     shares = [f"{100 * saved(rows, name):.1f}%" for name in FORMATS]
     won = Counter(row["best_format"] for row in rows)
     print(
-        f"{rows[0]['quality']:>9}{''.join(f'{one:>9.1f}' for one in figures)}{''.join(f'{one:>9}' for one in shares)}"
+        f"{rows[0]['quality']:>9}{''.join(f'{figure:>9.1f}' for figure in figures)}"
+        f"{''.join(f'{share:>9}' for share in shares)}"
         f"{median(row['seconds']['best'] for row in rows):>9.2f}"
         f"   {', '.join(f'{name} {times}' for name, times in won.most_common())}"
     )

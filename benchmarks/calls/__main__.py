@@ -50,11 +50,14 @@ _RUNS = "runs"
 
 def counted(stack: Stack, logs: str) -> Counter[str]:
     """How often the function ran until now, and all of its calls by operation."""
-    found: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     for line in stack.log_lines(logs):
         if line.get("message") == "timing":
-            found.update({_RUNS: 1} | {operation: told["count"] for operation, told in line["aws_calls"].items()})
-    return found
+            calls.update(
+                {_RUNS: 1}
+                | {operation: operation_calls["count"] for operation, operation_calls in line["aws_calls"].items()}
+            )
+    return calls
 
 
 def row(name: str, calls: Counter[str], *, runs: int) -> dict[str, Any]:
@@ -107,15 +110,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 # An invocation of the worker may have several images.
                 runs = options.images if name == "transcode" else calls[_RUNS]
                 rows.append({"way": way} | row(name, calls, runs=runs))
-    for one in rows:
-        told = ", ".join(f"{operation} {count:g}" for operation, count in list(one.items())[4:])
+    for counted_row in rows:
+        listed = ", ".join(f"{operation} {count:g}" for operation, count in list(counted_row.items())[4:])
         print(
-            f"{one['way']:<18}{one['of']:<16}{one['calls']:>7.2f} calls"
-            f"{one['dollars_a_million']:>9.2f} $ a million   {told}"
+            f"{counted_row['way']:<18}{counted_row['of']:<16}{counted_row['calls']:>7.2f} calls"
+            f"{counted_row['dollars_a_million']:>9.2f} $ a million   {listed}"
         )
     goals = []
     for way in ways:
-        image = sum(one["calls"] for one in rows if one["way"] == way and one["of"] in ("POST /images", "transcode"))
+        image = sum(row["calls"] for row in rows if row["way"] == way and row["of"] in ("POST /images", "transcode"))
         print(f"an accepted and developed image, {way}: {image:.2f} calls")
         name = f"calls for an accepted and developed image, {way}"
         goals.append(Goal(name=name, value=round(image, 2), limit=MOST_CALLS[way], at_least=False))

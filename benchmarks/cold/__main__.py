@@ -237,10 +237,10 @@ def show(rows: Sequence[dict[str, Any]], usual: float) -> None:
     print(f"\n{'median, ms':<28}{'base':>8}{'now':>8}{'ratio':>8}")
     for row in rows:
         base = row.get("base_ms")
-        told = f"{'-':>8}{row['now_ms']:>8.0f}{'-':>8}"
+        figures = f"{'-':>8}{row['now_ms']:>8.0f}{'-':>8}"
         if base is not None:
-            told = f"{base:>8.0f}{row['now_ms']:>8.0f}{row['now_ms'] / base:>8.2f}"
-        print(f"{row['function']:<28}{told}")
+            figures = f"{base:>8.0f}{row['now_ms']:>8.0f}{row['now_ms'] / base:>8.2f}"
+        print(f"{row['function']:<28}{figures}")
 
 
 if __name__ == "__main__":

@@ -64,12 +64,12 @@ def _settled(stack: Stack, events: int) -> Mapping[str, Logged]:
     deadline = time.monotonic() + EVENTS_SECONDS
     before: Mapping[str, Logged] = {}
     while True:
-        found = {name: logged(stack.log_messages(group)) for name, group in FUNCTIONS.items()}
-        if found == before and found["publish_events"].lines["event published"] >= events:
-            return found
+        logs = {name: logged(stack.log_messages(group)) for name, group in FUNCTIONS.items()}
+        if logs == before and logs["publish_events"].lines["event published"] >= events:
+            return logs
         if time.monotonic() > deadline:
             raise RuntimeError("the last events were not published in time")
-        before = found
+        before = logs
         time.sleep(by_form(short=1.0, usual=3.0))
 
 
@@ -77,7 +77,7 @@ def of_image(images: int) -> Iterator[dict[str, Any]]:
     """What one image takes, as it is counted, beside what `capacity` says."""
     logs, calls = of_stack(images)
     played = sample(images=by_form(short=2, usual=50), seed=_SEED, day="usual")
-    found = {
+    counted_values = {
         "write units of an upload": played.upload_writes,
         "write units of a worker": sum(played.writes.values()) - played.upload_writes,
         "S3 PUTs": calls["s3:PutObject"] / images,
@@ -88,9 +88,9 @@ def of_image(images: int) -> Iterator[dict[str, Any]]:
         "log KB of a look": logs["read_image"].sampled / max(1, logs["read_image"].runs),
     }
     says = stated()
-    for name, value in found.items():
+    for name, value in counted_values.items():
         yield {"part": "image", "of": name, "counted": round(value, 3), "capacity": round(says[name], 3)}
-    metrics = set[tuple[str, ...]]().union(*(one.metrics for one in logs.values()))
+    metrics = set[tuple[str, ...]]().union(*(log.metrics for log in logs.values()))
     yield {
         "part": "image",
         "of": "metrics",
@@ -120,8 +120,8 @@ def comparison() -> Iterator[dict[str, Any]]:
     """Each way's bill of each load, views included."""
     for name, dollars in WAYS.items():
         for month in MONTHS:
-            found = {str(images): round(dollars(Load(images=images, month=month, kept=Kept())), 2) for images in LOADS}
-            yield {"part": "comparison", "way": name, "month": month, "dollars": found}
+            costs = {str(images): round(dollars(Load(images=images, month=month, kept=Kept())), 2) for images in LOADS}
+            yield {"part": "comparison", "way": name, "month": month, "dollars": costs}
 
 
 def formula() -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Logged:
 
 def logged(messages: Iterable[str]) -> Logged:
     """Reads the log of a stack that logs every invocation. What a process writes once, as it begins, does not count."""
-    found = Logged()
+    summed = Logged()
     for message in messages:
         if not message.startswith("{"):
             continue
@@ -53,22 +53,22 @@ def logged(messages: Iterable[str]) -> Logged:
         if "_aws" in line:
             names = {
                 (*(line[dimension] for dimension in dimensions), metric["Name"])
-                for one in line["_aws"]["CloudWatchMetrics"]
-                for dimensions in one["Dimensions"]
-                for metric in one["Metrics"]
+                for directive in line["_aws"]["CloudWatchMetrics"]
+                for dimensions in directive["Dimensions"]
+                for metric in directive["Metrics"]
             }
-            found.metrics |= names
-            found.sampled += 0 if any(name[-1] == "ColdStart" for name in names) else kilobytes
+            summed.metrics |= names
+            summed.sampled += 0 if any(name[-1] == "ColdStart" for name in names) else kilobytes
         elif str(line.get("type", "")).startswith("platform."):
-            found.more += kilobytes
+            summed.more += kilobytes
         elif line.get("message") == "timing":
-            found.runs += 1
-            found.sampled += TIMING_SHARE * kilobytes
-            found.more += (1 - TIMING_SHARE) * kilobytes
+            summed.runs += 1
+            summed.sampled += TIMING_SHARE * kilobytes
+            summed.more += (1 - TIMING_SHARE) * kilobytes
         elif "service" in line:
-            found.sampled += kilobytes
-            found.lines[line["message"]] += 1
-    return found
+            summed.sampled += kilobytes
+            summed.lines[line["message"]] += 1
+    return summed
 
 
 def difference(before: Logged, after: Logged) -> Logged:

@@ -111,13 +111,13 @@ def _print_requests(rows: Sequence[Mapping[str, Any]]) -> None:
     print("\nA million images, beside their own message:")
     for row in rows:
         if row["images"] == 1_000_000:
-            told = ", ".join(
+            requests = ", ".join(
                 f"{row[name.replace(' ', '_')]:,} {name}"
                 for name in ("objects", "executions", "Step Functions transitions", "held again", "SQS requests")
                 if name.replace(" ", "_") in row
             )
-            whole = f"${row['dollars']:.2f}, with their own messages ${row['dollars_with_own_messages']:.2f}"
-            print(f"  {row['load']} (played with {row['played']:,}): {told}; {whole}")
+            price = f"${row['dollars']:.2f}, with their own messages ${row['dollars_with_own_messages']:.2f}"
+            print(f"  {row['load']} (played with {row['played']:,}): {requests}; {price}")
 
 
 def _print_costs(costs: Mapping[tuple[str, int], float]) -> None:
@@ -131,8 +131,8 @@ def _print_costs(costs: Mapping[tuple[str, int], float]) -> None:
                 dollars = cost(way.requests(load.seconds)) * 1_000_000 - own_message(1_000_000)
                 figures.append(None if way.limit(size, load.days * 24 * 3600) else dollars)
             best = min((figure, name) for figure, name in zip(figures, names, strict=True) if figure is not None)[1]
-            told = "".join(f"{'-' if figure is None else f'{figure:.2f}':>25}" for figure in figures)
-            print(f"{load.name:22}{size:>13,}{told}  {best}")
+            columns = "".join(f"{'-' if figure is None else f'{figure:.2f}':>25}" for figure in figures)
+            print(f"{load.name:22}{size:>13,}{columns}  {best}")
 
 
 if __name__ == "__main__":

@@ -64,4 +64,4 @@ def measure(*, images: int) -> Throughput:
 def _seconds_of(stack: Stack, log_group: str) -> float:
     """The total time of a function's invocations, including initialisation."""
     durations = (_DURATION.search(message) for message in stack.log_messages(log_group))
-    return sum(float(found[1] or found[2]) for found in durations if found) / 1000
+    return sum(float(match[1] or match[2]) for match in durations if match) / 1000

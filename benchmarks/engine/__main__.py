@@ -172,7 +172,7 @@ def beside_earlier(wanted: argparse.Namespace, originals: Sequence[Source]) -> N
 
 def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine], missing: str) -> None:
     """Everything: times, quality, memory, goals, the report and the chart."""
-    findings = found(wanted, originals, engines)
+    findings = measured(wanted, originals, engines)
     for cell in findings.cells:
         if not is_photo(cell):
             print(table.of_cell(cell, findings))
@@ -207,7 +207,7 @@ def is_judged(cell: Cell, engine: Engine) -> bool:
     return not is_photo(cell) or (cell.job != J3 and engine in (DARKROOM, SHARP_CASCADE))
 
 
-def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine]) -> Findings:
+def measured(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine]) -> Findings:
     """The measurements; only the times are sensitive to the machine's other work."""
     cells = cells_of(originals)
     plan = plan_of(cells, engines)

@@ -64,7 +64,7 @@ def of_findings(findings: Findings, jobs: Sequence[str]) -> str:
     """The chart of the named jobs on the set."""
     panels = [_panel_of(job, findings) for job in jobs]
     photos = len({cell.source.name for cell in findings.cells if cell.source.is_in_set})
-    known = {library: version for found in findings.versions.values() for library, version in found.items()}
+    known = {library: version for versions in findings.versions.values() for library, version in versions.items()}
     libraries = ", ".join(f"{title} {known[name]}" for name, title in _LIBRARIES.items() if name in known)
     return drawn(
         panels,

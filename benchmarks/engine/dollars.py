@@ -47,7 +47,7 @@ def dollars_of(cpu_ms: float, stored_bytes: float, bytes_per_view: float) -> Dol
 
 def of_set(findings: Findings, job: str) -> Mapping[Engine, Dollars]:
     """Darkroom's and its rival's, on average over the set."""
-    found = {}
+    dollars = {}
     cells = cells_in_set(findings.cells, job)
     for engine in (DARKROOM, SHARP_CASCADE):
         judged = [
@@ -55,9 +55,9 @@ def of_set(findings: Findings, job: str) -> Mapping[Engine, Dollars]:
         ]
         if judged:
             sizes = [[variant.size for variant in variants.values()] for variants in judged]
-            found[engine] = dollars_of(
+            dollars[engine] = dollars_of(
                 statistics.mean(statistics.median(findings.timed.cpu_ms[cell.name, engine.name]) for cell in cells),
                 statistics.mean(map(sum, sizes)),
                 statistics.mean(map(statistics.mean, sizes)),
             )
-    return found
+    return dollars

@@ -52,7 +52,7 @@ class Encoding:
 
     def of_job(self, job: Job) -> list[str]:
         """The settings of all formats of a job."""
-        return [self.of(variant_format) for variant_format in dict.fromkeys(one.format for one in job.variants)]
+        return [self.of(variant_format) for variant_format in dict.fromkeys(variant.format for variant in job.variants)]
 
 
 ENCODING = Encoding()

@@ -69,12 +69,12 @@ def references_of(source: Source, job: Job) -> References:
         for variant in job.variants
     }
     # The same pixels as a PNG, which has no shrink-on-load, go through the product's own code at the requested quality.
-    whole = io.BytesIO()
+    png = io.BytesIO()
     stored.info = {}
-    stored.save(whole, "PNG", compress_level=1, icc_profile=profile, exif=exif)
+    stored.save(png, "PNG", compress_level=1, icc_profile=profile, exif=exif)
     request = request_of(job, "")
     unbounded = Limits(max_bytes=2**31, max_pixels=2**31, max_decoder_bytes=2**40)
-    developed = develop(whole.getvalue(), recipe_of(request["variants"], request["encoding"]), limits=unbounded)
+    developed = develop(png.getvalue(), recipe_of(request["variants"], request["encoding"]), limits=unbounded)
     bodies = {rendered.name: rendered.body for rendered in developed.variants}
     return References(
         pictures=pictures, full_decodes={name: _judged(bodies[name], pictures[name], name) for name in bodies}
@@ -104,8 +104,8 @@ def _judged(body: bytes, reference: Image.Image, what: str, *, may_round: bool =
     return Judged(score=ssimulacra2(reference, opened), size=len(body), kind=kind_of(opened, body))
 
 
-def _differs_by_a_pixel(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return all(abs(a - b) <= 1 for a, b in zip(one, other, strict=True))
+def _differs_by_a_pixel(left: tuple[int, int], right: tuple[int, int]) -> bool:
+    return all(abs(a - b) <= 1 for a, b in zip(left, right, strict=True))
 
 
 def ssimulacra2(reference: Image.Image, picture: Image.Image) -> float:

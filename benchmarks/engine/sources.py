@@ -83,12 +83,12 @@ def fifty_megapixels() -> Source:
 
 def sources_in(folder: Path) -> tuple[Source, ...]:
     """A folder's photos as further sources, unchanged."""
-    found = []
+    sources = []
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in (".jpg", ".jpeg", ".png", ".webp"):
             continue
         width, height = _upright_size(path)
-        found.append(
+        sources.append(
             Source(
                 name=path.stem,
                 short_title=f"{path.name}, {width * height / 1e6:.0f} MP",
@@ -100,7 +100,7 @@ def sources_in(folder: Path) -> tuple[Source, ...]:
                 is_in_set=True,
             )
         )
-    return tuple(found)
+    return tuple(sources)
 
 
 def _jobs_of(path: Path) -> tuple[Job, ...]:

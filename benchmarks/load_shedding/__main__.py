@@ -65,12 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         have_two_workers_a_lane(stack, slow_sla_seconds=options.sla_seconds if is_shortened else None)
         # The neighbours come first: they need lanes with no backlog, and leave them so.
         if "neighbours" in parts:
-            found, held = neighbours.measure(stack, options.quiet_seconds)
-            rows, goals = rows + found, goals + held
+            rows_of_part, held = neighbours.measure(stack, options.quiet_seconds)
+            rows, goals = rows + rows_of_part, goals + held
         if "burst" in parts:
             plan = burst.Burst(seconds=options.burst_seconds, runs=options.runs, sla_seconds=options.sla_seconds)
-            found, held = burst.measure(stack, plan)
-            rows, goals = rows + found, goals + held
+            rows_of_part, held = burst.measure(stack, plan)
+            rows, goals = rows + rows_of_part, goals + held
     for row in rows:
         print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     write_report("load_shedding", seed=None, rows=rows, goals=goals, folder=FOLDER)

@@ -88,13 +88,15 @@ def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: i
         burst_began = time.monotonic()
         answers += crowd.upload_at(per_second=rate, seconds=burst.seconds)
         burst_seconds = time.monotonic() - burst_began
-    print(f"  answered {_told(answers)} to the free tenant, {_told(patrons_answers)} to the paying one", flush=True)
+    print(
+        f"  answered {_counted(answers)} to the free tenant, {_counted(patrons_answers)} to the paying one", flush=True
+    )
     started = time.monotonic()
     patience_seconds = 3 * burst.sla_seconds + 120
     crowds = settled_rows(stack, "crowd", since=began, patience_seconds=patience_seconds)
     patrons = settled_rows(stack, "patron", since=began, patience_seconds=patience_seconds)
     print(f"  all was done {time.monotonic() - started:.0f} s after the burst", flush=True)
-    told, took = waits(answers, crowds)
+    waited, took = waits(answers, crowds)
     free_shed = shed(answers)
     patrons_then = _during(patrons_answers, free_shed)
     return {
@@ -107,17 +109,17 @@ def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: i
         "uploads_per_second": round(rate, 1),
         "burst_seconds": round(burst_seconds, 1),
         "uploads_before": before,
-        "answers": _told(answers),
-        "patrons_answers": _told(patrons_answers),
-        "unexpected": sum(one.status not in EXPECTED for one in (*answers, *patrons_answers)),
+        "answers": _counted(answers),
+        "patrons_answers": _counted(patrons_answers),
+        "unexpected": sum(answer.status not in EXPECTED for answer in (*answers, *patrons_answers)),
         "shed": len(free_shed),
         "lost": len(unkept(accepted(answers), crowds)) + len(unkept(accepted(patrons_answers), patrons)),
         "late": late(crowds, burst.sla_seconds) + late(patrons, FAST.sla_seconds),
         "longest_seconds": round(max(lateness(crowds)), 1),
         "patrons_longest_seconds": round(max(lateness(patrons)), 1),
-        "retry_after_median_seconds": told,
+        "retry_after_median_seconds": waited,
         "backlog_took_median_seconds": round(took, 1),
-        "retry_after_ratio": round(told / took, 3) if took else float("nan"),
+        "retry_after_ratio": round(waited / took, 3) if took else float("nan"),
         "patrons_while_shed": len(patrons_then),
         "patrons_refused_while_shed": len(patrons_then) - len(accepted(patrons_then)),
     }
@@ -131,29 +133,33 @@ def fill(crowd: Client, rate: float, *, most: float) -> list[Answer]:
     return answers
 
 
-def _told(answers: Sequence[Answer]) -> dict[str, int]:
-    return dict(Counter(f"{one.status} {one.code}".strip() for one in answers))
+def _counted(answers: Sequence[Answer]) -> dict[str, int]:
+    return dict(Counter(f"{answer.status} {answer.code}".strip() for answer in answers))
 
 
 def waits(answers: Sequence[Answer], rows: Mapping[str, Image]) -> tuple[float, float]:
     """In seconds: the median wait that refused uploads were told, and the median time that the backlog they met really
     took, until the last image that had been accepted before was done."""
-    told, took = [], []
-    for one in shed(answers):
+    stated, took = [], []
+    for answer in shed(answers):
         before = [
             row.completed_at
             for row in rows.values()
-            if row.created_at <= one.answered_at and row.completed_at is not None
+            if row.created_at <= answer.answered_at and row.completed_at is not None
         ]
         if before:
-            told.append(one.retry_after_seconds or 0)
-            took.append((max(before) - one.answered_at) / 1000)
-    return (median(told), median(took)) if told else (float("nan"), float("nan"))
+            stated.append(answer.retry_after_seconds or 0)
+            took.append((max(before) - answer.answered_at) / 1000)
+    return (median(stated), median(took)) if stated else (float("nan"), float("nan"))
 
 
 def unkept(answers: Sequence[Answer], rows: Mapping[str, Image]) -> list[str]:
     """The images that were accepted and are not done."""
-    return [one.image_id for one in answers if one.image_id not in rows or rows[one.image_id].status is not Status.DONE]
+    return [
+        answer.image_id
+        for answer in answers
+        if answer.image_id not in rows or rows[answer.image_id].status is not Status.DONE
+    ]
 
 
 def lateness(rows: Mapping[str, Image]) -> list[float]:
@@ -171,7 +177,7 @@ def _during(patrons: Sequence[Answer], free_shed: Sequence[Answer]) -> list[Answ
     if not free_shed:
         return []
     first, last = free_shed[0].answered_at, free_shed[-1].answered_at
-    return [one for one in patrons if first <= one.answered_at <= last]
+    return [answer for answer in patrons if first <= answer.answered_at <= last]
 
 
 def goals_of(rows: Sequence[Mapping[str, Any]], drain: float) -> list[Goal]:

@@ -86,7 +86,7 @@ class Client:
                 while not over.wait(max(0.0, began + len(sent) / per_second - time.monotonic())):
                     sent.append(pool.submit(self.upload))
                 pool.shutdown(cancel_futures=True)  # uploads still waiting for a connection are not sent
-            answers.extend(one.result() for one in sent if not one.cancelled())
+            answers.extend(future.result() for future in sent if not future.cancelled())
 
         thread = threading.Thread(target=go_on)
         thread.start()

@@ -98,7 +98,10 @@ def _stretch(
             answers = upload_in_turns(list(quiet.values()), quiet_per_second, seconds)
     took_seconds = (now() - began) / 1000
     rows = _settle(stack, list(quiet), since=began)
-    waits = [((rows[one.image_id].completed_at or one.answered_at) - one.sent_at) / 1000 for one in accepted(answers)]
+    waits = [
+        ((rows[answer.image_id].completed_at or answer.answered_at) - answer.sent_at) / 1000
+        for answer in accepted(answers)
+    ]
     return {
         "in_company": noisy is not None,
         "seconds": round(took_seconds, 1),
@@ -108,7 +111,7 @@ def _stretch(
         "quiet_p99_seconds": round(p99(waits), 3),
         "noisy_sent": len(noise),
         "noisy_accepted": len(accepted(noise)),
-        "noisy_answers": dict(Counter(f"{one.status} {one.code}".strip() for one in noise)),
+        "noisy_answers": dict(Counter(f"{answer.status} {answer.code}".strip() for answer in noise)),
     }, waits
 
 

@@ -88,11 +88,11 @@ def busy_seconds(process: int) -> float:
             continue
         parents[int(entry.name)] = int(fields[1])
         taken[int(entry.name)] = int(fields[11]) + int(fields[12])
-    family, found = {process}, {process}
-    while found:
-        found = {child for child, parent in parents.items() if parent in family} - family
-        family |= found
-    return sum(taken.get(one, 0) for one in family) / os.sysconf("SC_CLK_TCK")
+    family, children = {process}, {process}
+    while children:
+        children = {child for child, parent in parents.items() if parent in family} - family
+        family |= children
+    return sum(taken.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
 
 
 def first_minute(tree: Path, state: Path, small: bytes) -> dict[str, float]:
@@ -106,11 +106,11 @@ def first_minute(tree: Path, state: Path, small: bytes) -> dict[str, float]:
 
 def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.Namespace) -> dict[str, float]:
     """Everything that is measured on one stack, from its start on."""
-    found = {}
+    figures = {}
     with started(tree, state) as stack:
         key = unlimited_key(stack, "many")
         for kind in ("cold", "warm"):
-            found[f"{kind}_rate"] = rate(
+            figures[f"{kind}_rate"] = rate(
                 stack.api_url, small, count=options.photos, concurrency=CONCURRENCY, api_key=key
             )
         client = Client(stack.api_url, api_key=key)
@@ -119,14 +119,14 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
             sent = client.send(small)
             posts.append(sent.answered_after * 1000)
             done.append(client.done_after(sent, look_seconds=0.02) * 1000)
-        found |= {"post": median(posts), "done": median(done)}
+        figures |= {"post": median(posts), "done": median(done)}
         time.sleep(REST_SECONDS)
         process = supervisor(State(folder=stack.state))
         if process is None:
             raise RuntimeError("The local stack has stopped.")
         before, began = busy_seconds(process), time.perf_counter()
         time.sleep(IDLE_SECONDS)
-        found["idle"] = (busy_seconds(process) - before) / (time.perf_counter() - began)
+        figures["idle"] = (busy_seconds(process) - before) / (time.perf_counter() - began)
         rounds = [
             (
                 rate(stack.api_url, large, count=options.large, concurrency=CONCURRENCY, api_key=key),
@@ -134,9 +134,9 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
             )
             for _ in range(LARGE_ROUNDS)
         ]
-        found["large_rate"], found["engine_rate"] = (median(rates) for rates in zip(*rounds, strict=True))
-        found["large_share"] = median(photos / alone for photos, alone in rounds)
-    return found
+        figures["large_rate"], figures["engine_rate"] = (median(rates) for rates in zip(*rounds, strict=True))
+        figures["large_share"] = median(photos / alone for photos, alone in rounds)
+    return figures
 
 
 def engine_rate(large: bytes, count: int) -> float:
@@ -147,7 +147,7 @@ def engine_rate(large: bytes, count: int) -> float:
     file.write_bytes(large)
     command = [sys.executable, "-m", "benchmarks.local.engine_rate", str(file), str(max(1, count // cores))]
     running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(cores)]
-    seconds = [float(line) for one in running for line in one.communicate()[0].split()[1:]]
+    seconds = [float(line) for runner in running for line in runner.communicate()[0].split()[1:]]
     return cores * len(seconds) / sum(seconds)
 
 
@@ -173,7 +173,7 @@ def show(rows: dict[str, dict[str, float]]) -> None:
     """The table."""
     print(f"{'':<40}" + "".join(f"{name:>10}" for name in rows))
     for name, title in FIGURES.items():
-        print(f"{title:<40}" + "".join(f"{found[name]:>10.3f}" for found in rows.values()))
+        print(f"{title:<40}" + "".join(f"{figures[name]:>10.3f}" for figures in rows.values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -199,8 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name}: photos", file=sys.stderr, flush=True)
         rows[name] |= work(tree, STATE / name, small, large, options)
     show(rows)
-    told: list[dict[str, Any]] = [{"build": name, **found} for name, found in rows.items()]
-    write_report("local", seed=None, rows=told, goals=goals_of(rows), folder=FOLDER)
+    report_rows: list[dict[str, Any]] = [{"build": name, **figures} for name, figures in rows.items()]
+    write_report("local", seed=None, rows=report_rows, goals=goals_of(rows), folder=FOLDER)
     return 0
 
 

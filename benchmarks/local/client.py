@@ -82,8 +82,8 @@ def rate(api_url: str, photo: bytes, *, count: int, concurrency: int, api_key: s
     shares: Sequence[int] = [len(range(first, count, concurrency)) for first in range(concurrency)]
     began = time.time()
     with ThreadPoolExecutor(concurrency) as senders:
-        sent = [one for some in senders.map(send_some, shares) for one in some]
+        sent = [image_id for some in senders.map(send_some, shares) for image_id in some]
     client = Client(api_url, api_key=api_key)
     # One after the other, and seldom: looking takes the processors from the workers.
-    ends = [client.done(one, look_seconds=0.5)["completed_at"] for one in sent]
+    ends = [client.done(image_id, look_seconds=0.5)["completed_at"] for image_id in sent]
     return count / (max(map(datetime.fromisoformat, ends)).timestamp() - began)

@@ -169,11 +169,11 @@ def delivery_of(original: Path, lane: str, recipe: str | None = None) -> str:
 
 def photos(folder: Path) -> dict[str, Path]:
     """A real photo at several sizes."""
-    found = {}
+    paths = {}
     for title, size in SIZES_OF_PHOTOS.items():
-        found[title] = folder / f"{size[0]}.jpg"
-        found[title].write_bytes(photo(*size))
-    return found if IS_SHORT else {**found, "16 MP": PHOTO}
+        paths[title] = folder / f"{size[0]}.jpg"
+        paths[title].write_bytes(photo(*size))
+    return paths if IS_SHORT else {**paths, "16 MP": PHOTO}
 
 
 def progressive(folder: Path) -> Path:
@@ -206,7 +206,7 @@ def curve(
                 for megabytes in sizes if number % 2 == 0 else reversed(sizes):
                     with limited(transcoder.id, share_of(megabytes)):
                         ran[lane, megabytes, title].append(transcoder.run(delivery))
-    quickest = {cell: min(those, key=lambda one: one.milliseconds) for cell, those in ran.items()}
+    quickest = {cell: min(those, key=lambda run: run.milliseconds) for cell, those in ran.items()}
     points = [
         Point(
             lane=lane,
@@ -222,10 +222,10 @@ def curve(
             "lane": lane,
             "memory_mb": megabytes,
             "photo": title,
-            "milliseconds": round(one.milliseconds, 1),
-            "cpu_milliseconds": round(one.cpu_milliseconds, 1),
+            "milliseconds": round(quickest_run.milliseconds, 1),
+            "cpu_milliseconds": round(quickest_run.cpu_milliseconds, 1),
         }
-        for (lane, megabytes, title), one in quickest.items()
+        for (lane, megabytes, title), quickest_run in quickest.items()
     ]
     return points, rows
 
@@ -238,12 +238,12 @@ def peaks(originals: dict[str, Path], folder: Path) -> dict[str, float]:
         "a progressive JPEG of 50 MP": [delivery_of(progressive(folder), lane)],
         "noise, by the costliest recipe": [delivery_of(noise(folder), lane, COSTLIEST)],
     }
-    found = {}
+    peaks_by_title = {}
     for title, deliveries in asked.items():
         say(f"memory: {title}")
         with function() as transcoder:
-            found[title] = max(transcoder.run(delivery).peak_mb for delivery in deliveries)
-    return found
+            peaks_by_title[title] = max(transcoder.run(delivery).peak_mb for delivery in deliveries)
+    return peaks_by_title
 
 
 def around_the_engine(photo: Path, base: str | None) -> list[dict[str, Any]]:
@@ -287,10 +287,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"The dollars include {options.waiting:g} ms for each image of waiting for AWS; the milliseconds do not.")
     for title, megabytes in held.items():
         print(f"{title:<32}{megabytes:>6.0f} MB at the peak")
-    for one in own:
+    for row in own:
         print(
-            f"the worker's own code for a photo of 640 pixels, {one['build']}: {one['around_ms']:.1f} ms of CPU, "
-            f"{one['share']:.2f} of the engine's {one['engine_ms']:.1f}"
+            f"the worker's own code for a photo of 640 pixels, {row['build']}: {row['around_ms']:.1f} ms of CPU, "
+            f"{row['share']:.2f} of the engine's {row['engine_ms']:.1f}"
         )
     summaries = [
         {

@@ -31,13 +31,13 @@ def rounds_of(
 ) -> dict[str, Rounds]:
     """Rounds of each tree, taking turns: the milliseconds of the handler and of the engine. The first two of each warm
     it up and are left out."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in trees}
+    timings: dict[str, list[tuple[float, float]]] = {name: [] for name in trees}
     with ExitStack() as stack:
         ask = {name: stack.enter_context(_worker(tree, environment, delivery)) for name, tree in trees.items()}
         for number in range(count + 2):
             for name in ask if number % 2 else reversed(ask):
-                found[name].append(ask[name]())
-    return {name: those[2:] for name, those in found.items()}
+                timings[name].append(ask[name]())
+    return {name: those[2:] for name, those in timings.items()}
 
 
 def summary(build: str, rounds: Rounds) -> dict[str, Any]:

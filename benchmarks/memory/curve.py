@@ -73,16 +73,16 @@ def fastest(points: Sequence[Point]) -> Point:
 
 def goals_of(points: Sequence[Point], *, deployed: int, peak_mb: float) -> list[Goal]:
     """The deployed size holds the most demanding image, and is nearly as cheap and nearly as fast as any that does."""
-    found = {f"the most demanding image's memory, of the deployed {deployed} MB": (peak_mb / deployed, FULLEST)}
+    ratios = {f"the most demanding image's memory, of the deployed {deployed} MB": (peak_mb / deployed, FULLEST)}
     for lane, of_lane in by_lane(points).items():
         (chosen,) = [point for point in of_lane if point.megabytes == deployed]
         fit = fitting(of_lane, peak_mb) or of_lane
-        found |= {
+        ratios |= {
             f"{lane} lane, dollars, of the cheapest size's": (chosen.dollars / cheapest(fit).dollars, DEAREST),
             f"{lane} lane, milliseconds, of the fastest size's": (chosen.total / fastest(fit).total, SLOWEST),
         }
     return [
-        Goal(name=name, value=round(value, 3), limit=limit, at_least=False) for name, (value, limit) in found.items()
+        Goal(name=name, value=round(value, 3), limit=limit, at_least=False) for name, (value, limit) in ratios.items()
     ]
 
 
@@ -92,10 +92,10 @@ def table(points: Sequence[Point], *, deployed: int, peak_mb: float) -> list[str
     for lane, of_lane in by_lane(points).items():
         fit = fitting(of_lane, peak_mb)
         for point in of_lane:
-            told = ["deployed"] * (point.megabytes == deployed) + ["too small"] * (point not in fit)
+            remarks = ["deployed"] * (point.megabytes == deployed) + ["too small"] * (point not in fit)
             lines.append(
                 f"{lane:<8}{point.megabytes:>6}{share_of(point.megabytes):>7.2f}{point.median:>11.0f}"
-                f"{point.worst:>10.0f}{point.dollars:>13.2f}  {', '.join(told)}".rstrip()
+                f"{point.worst:>10.0f}{point.dollars:>13.2f}  {', '.join(remarks)}".rstrip()
             )
         if fit:
             lines.append(f"{lane:<8}cheapest: {cheapest(fit).megabytes} MB; fastest: {fastest(fit).megabytes} MB")

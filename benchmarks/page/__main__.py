@@ -87,28 +87,28 @@ def first_load(browser: Browser, stack: Stack, account: Account) -> dict[str, fl
     )
     # The icon is listed a second time where the browser took it from its cache.
     own = [entry for entry in entries if urlsplit(entry["name"]).path.startswith("/app/") and entry["transferSize"]]
-    found = {
+    figures = {
         "interactive": page.evaluate("() => window.interactiveAt"),
         "requests": len(own),
         "kilobytes": sum(entry["encodedBodySize"] for entry in own) / 1000,
         "kilobytes_with_headers": sum(entry["transferSize"] for entry in own) / 1000,
     }
     context.close()
-    return found
+    return figures
 
 
 def photos(folder: Path, count: int) -> list[Path]:
     """Photos of 2 megapixels, each another detail of a real one."""
-    found = []
-    with Image.open(PHOTO) as whole:
+    bodies = []
+    with Image.open(PHOTO) as photograph:
         for number in range(count):
             file = folder / f"photo-{number}.jpg"
-            left = number * (whole.width - 1632) // max(1, count)
+            left = number * (photograph.width - 1632) // max(1, count)
             body = io.BytesIO()
-            whole.crop((left, 400, left + 1632, 400 + 1224)).save(body, "JPEG", quality=85)
+            photograph.crop((left, 400, left + 1632, 400 + 1224)).save(body, "JPEG", quality=85)
             file.write_bytes(body.getvalue())
-            found.append(file)
-    return found
+            bodies.append(file)
+    return bodies
 
 
 def picture_waits(browser: Browser, stack: Stack, account: Account, count: int) -> list[float]:
@@ -139,8 +139,8 @@ def completed_at(stack: Stack, account: Account, url: str) -> float:
         trust_env=False,
         timeout=60,
     )
-    (found,) = [one for one in listed.raise_for_status().json()["images"] if one["id"] in url]
-    return datetime.fromisoformat(found["completed_at"]).timestamp()
+    (image,) = [image for image in listed.raise_for_status().json()["images"] if image["id"] in url]
+    return datetime.fromisoformat(image["completed_at"]).timestamp()
 
 
 def scroll(browser: Browser, stack: Stack, account: Account, count: int) -> dict[str, float]:

@@ -151,7 +151,9 @@ def logged(stack: Stack) -> tuple[Counter[str], float, float]:
     for line in stack.log_lines("ReadImageLogs"):
         kilobytes += len(json.dumps(line)) / 1000
         if line.get("message") == "timing":
-            calls.update({operation: told["count"] for operation, told in line["aws_calls"].items()})
+            calls.update(
+                {operation: operation_calls["count"] for operation, operation_calls in line["aws_calls"].items()}
+            )
             milliseconds += line["milliseconds"]
     return calls, milliseconds, kilobytes
 
@@ -212,10 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = []
         for way in ways(images[0].image_id):
             rows.append(hour_of(stack, readers, way, row_units=row_units, seconds=options.seconds))
-            told = rows[-1]
+            last = rows[-1]
             print(
-                f"{told['way']:<16}{told['served_per_hour']:>9,} served{told['refused_per_hour']:>9,} refused"
-                f"{told['read_units_each']:>7,} read units each{told['dollars_per_hour']:>9.4f} $ an hour",
+                f"{last['way']:<16}{last['served_per_hour']:>9,} served{last['refused_per_hour']:>9,} refused"
+                f"{last['read_units_each']:>7,} read units each{last['dollars_per_hour']:>9.4f} $ an hour",
                 flush=True,
             )
     worst = max(row["dollars_per_hour"] for row in rows)

@@ -55,17 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--day", choices=DAYS, default="usual", help="the latencies of AWS (usual)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    one = sample(images=IMAGES, seed=options.seed, day=options.day)
-    seconds = {lane: round(one.seconds(lane), 3) for lane in one.workers}
+    day = sample(images=IMAGES, seed=options.seed, day=options.day)
+    seconds = {lane: round(day.seconds(lane), 3) for lane in day.workers}
     rows: list[dict[str, Any]] = [
-        {"part": "sample", "day": options.day, "seconds": seconds, "calls": one.calls, "writes": one.writes}
+        {"part": "sample", "day": options.day, "seconds": seconds, "calls": day.calls, "writes": day.writes}
     ]
-    print(f"an image takes a worker {seconds} seconds and the images table {one.writes['images']:g} write units\n")
+    print(f"an image takes a worker {seconds} seconds and the images table {day.writes['images']:g} write units\n")
     print(f"{'load':<40}{'stack':<16}{'uploads':>10}{'accepted':>10}{'late':>7}{'longest, s':>16}  Retry-After")
     played = []
     for load in loads.loads(hour_seconds=HOUR_SECONDS, rates=RATES, bursts=BURSTS):
         began = time.monotonic()
-        played.append(loads.play(load, one, seed=options.seed))
+        played.append(loads.play(load, day, seed=options.seed))
         _print_load(played[-1], time.monotonic() - began)
     bad = sample(images=IMAGES, seed=options.seed, day="bad")
     slow_days = []
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load = loads.Load(name=f"{name}, on a bad day", phase=phase)
         slow_days.append(loads.play(load, bad, seed=options.seed))
         _print_load(slow_days[-1], 0.0)
-    saturated = saturation.measure(SATURATING, one, seconds=SATURATING_SECONDS, seed=options.seed)
+    saturated = saturation.measure(SATURATING, day, seconds=SATURATING_SECONDS, seed=options.seed)
     print(f"\n{'a second':>8}  {'stack':<9}{'by arithmetic':<62}by simulation")
     for row in saturated:
         _print_saturation(row)
@@ -82,17 +82,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     late = sum(sum(row["late"].values()) for row in slow_days)
     goals.append(Goal(name="images of bursts that were late on a bad day", value=late, limit=0, at_least=False))
     for name, measure in OTHERS.items():
-        found, held = measure(options.seed)
-        rows += [{"part": name, **row} for row in found]
+        rows_of_part, held = measure(options.seed)
+        rows += [{"part": name, **row} for row in rows_of_part]
         goals += held
     write_report("scale", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
     return 1 if any(row["lost"] for row in (*played, *slow_days)) else 0
 
 
 def _print_load(row: Mapping[str, Any], seconds: float) -> None:
-    told = row["retry_after"]
-    ratio = f"{told['median']:.2f} ({told['p5']:.2f} to {told['p95']:.2f})" if "median" in told else "-"
-    longest = " / ".join(f"{one:g}" for one in row["longest_seconds"].values())
+    retry_after = row["retry_after"]
+    ratio = (
+        f"{retry_after['median']:.2f} ({retry_after['p5']:.2f} to {retry_after['p95']:.2f})"
+        if "median" in retry_after
+        else "-"
+    )
+    longest = " / ".join(f"{seconds:g}" for seconds in row["longest_seconds"].values())
     print(
         f"{row['load']:<40}{row['stack']:<16}{row['uploads']:>10,}{row['answers'].get('accepted', 0):>10,}"
         f"{sum(row['late'].values()):>7,}{longest:>16}  {ratio}  [{seconds:.0f} s]",

@@ -241,9 +241,9 @@ class Flow:
 
     def resolve(self, source: Source) -> None:
         """Refusals whose backlog is done now are compared with what they were told."""
-        told = self._open[source.lane.name]
-        while told and told[0][2] <= source.done:
-            at, seconds, _ = told.popleft()
+        open_refusals = self._open[source.lane.name]
+        while open_refusals and open_refusals[0][2] <= source.done:
+            at, seconds, _ = open_refusals.popleft()
             self.refusals[source.lane.name].append((seconds, (self.time.elapsed() - at) / 1000))
 
     def _shedder(self) -> LoadShedder:

@@ -91,7 +91,7 @@ def sized(rate: float, sample: Sample, *, pollers: bool = False, is_new: bool = 
     except TooMuch:
         workers, more = dict.fromkeys(LANES, MAX_WORKERS), {"UploadsPerSecond": "10000", "UploadsAtOnce": "5000"}
     writes, puts = (ROW_WRITES * rate / UTILISATION, VARIANTS * rate / UTILISATION**2)
-    whole = Deployed(
+    deployed = Deployed(
         service=lanes_with({name: max(MIN_WORKERS, count) for name, count in workers.items()}),
         pollers={
             FAST.name: rush(messages=workers[FAST.name], within_seconds=1, each_seconds=1).pollers if pollers else 0
@@ -101,8 +101,10 @@ def sized(rate: float, sample: Sample, *, pollers: bool = False, is_new: bool = 
         quotas=Quotas(concurrency=max(1000, 2 * sum(workers.values()))),
     )
     if is_new:
-        return whole
-    return replace(whole, table_writes=max(whole.table_writes, writes), object_puts=max(whole.object_puts, puts))
+        return deployed
+    return replace(
+        deployed, table_writes=max(deployed.table_writes, writes), object_puts=max(deployed.object_puts, puts)
+    )
 
 
 def play(load: Load, sample: Sample, *, seed: int) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def play(load: Load, sample: Sample, *, seed: int) -> dict[str, Any]:
     usual = Phase(per_second=USUAL, seconds=USUAL_SECONDS)
     flow = Flow(deployed, sample, [usual, load.phase], seed=seed)
     flow.run(patience_seconds=PATIENCE_SECONDS)
-    ratios = [said / took for told in flow.refusals.values() for said, took in told if took > 0]
+    ratios = [said / took for refusals in flow.refusals.values() for said, took in refusals if took > 0]
     answers = {name: count for name, count in flow.outcomes.items() if name not in ("uploads", "read for")}
     return {
         "part": "load",
@@ -149,8 +151,8 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
     """Nothing is lost anywhere; nothing is late, and `Retry-After` is right, where the account and its tables are not
     new."""
     known = [row for row in rows if not row["is_new"]]
-    told = [row["retry_after"] for row in known if "median" in row["retry_after"]]
-    apart = max((abs(one["median"] - 1) for one in told), default=0.0)
+    retries = [row["retry_after"] for row in known if "median" in row["retry_after"]]
+    apart = max((abs(retry["median"] - 1) for retry in retries), default=0.0)
     return [
         Goal(name="accepted images that were lost", value=sum(row["lost"] for row in rows), limit=0, at_least=False),
         Goal(
@@ -162,7 +164,7 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
         Goal(name="Retry-After, apart from what the backlog took", value=apart, limit=WITHIN, at_least=False),
         Goal(
             name="refusals whose Retry-After was within a fifth",
-            value=min((one["near"] for one in told), default=1.0),
+            value=min((retry["near"] for retry in retries), default=1.0),
             limit=0.9,
             at_least=True,
         ),

@@ -39,7 +39,7 @@ def _in_a_usual_account(deployed: Deployed) -> Deployed:
 def _row(rate: float, stack: str, deployed: Deployed, sample: Sample, *, seconds: float, seed: int) -> dict[str, Any]:
     mean = sum(sample.seconds(lane) for lane in LANES) / len(LANES)
     workers = {name: lane.concurrency for name, lane in deployed.service.items()}
-    found = limits(Demand(per_second=rate, seconds=mean), workers, deployed.uploads_per_second, deployed.quotas)
+    limiting = limits(Demand(per_second=rate, seconds=mean), workers, deployed.uploads_per_second, deployed.quotas)
     flow = Flow(deployed, sample, [Phase(per_second=rate, seconds=seconds)], seed=seed)
     flow.run(patience_seconds=0)
     bites = sorted(flow.bites.first.items(), key=lambda bite: bite[1])
@@ -49,9 +49,9 @@ def _row(rate: float, stack: str, deployed: Deployed, sample: Sample, *, seconds
         "per_second": rate,
         "stack": stack,
         "workers": workers,
-        "by_arithmetic": found[0].name if found[0].uploads_per_second < rate else None,
-        "at": round(found[0].uploads_per_second, 1),
-        "limits": {limit.name: round(limit.uploads_per_second, 1) for limit in found},
+        "by_arithmetic": limiting[0].name if limiting[0].uploads_per_second < rate else None,
+        "at": round(limiting[0].uploads_per_second, 1),
+        "limits": {limit.name: round(limit.uploads_per_second, 1) for limit in limiting},
         "by_simulation": steady[0][0] if steady else None,
         "after_seconds": round(steady[0][1] / 1000, 1) if steady else None,
         "bites": {name: round(at / 1000, 1) for name, at in bites},

@@ -51,7 +51,7 @@ class Tables:
         self._time, self._latency, self._chance = time, latency, chance
 
     def transact_write_items(self, TransactItems: Sequence[dict[str, Any]]) -> None:  # noqa: N803
-        keys = [_key_of(one) for one in TransactItems]
+        keys = [_key_of(item) for item in TransactItems]
         if len(keys) != len(set(keys)) or len(keys) > MOST_ITEMS:
             raise ValueError("DynamoDB refuses such a transaction")
         self.transactions += 1
@@ -60,13 +60,13 @@ class Tables:
         if any(met):
             self.conflicts += 1
             self._time.pause(self._latency.draw(self._chance))
-            raise _cancelled("TransactionConflict" if one else "None" for one in met)
+            raise _cancelled("TransactionConflict" if conflict else "None" for conflict in met)
         self._held |= set(keys)
         self._time.pause(TRIPS * self._latency.draw(self._chance, items=len(keys)))
         self._held -= set(keys)
-        there = [key[0] in self.marks for key in keys]
-        if any(there):
-            raise _cancelled("ConditionalCheckFailed" if one else "None" for one in there)
+        existing = [key[0] in self.marks for key in keys]
+        if any(existing):
+            raise _cancelled("ConditionalCheckFailed" if exists else "None" for exists in existing)
         for key, item in zip(keys, TransactItems, strict=True):
             if "Put" in item:
                 self.marks.add(key[0])

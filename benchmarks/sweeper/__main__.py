@@ -46,7 +46,9 @@ def play(seeds: Sequence[int]) -> list[dict[str, Any]]:
         parts += [(day, seeds[0], partial(idle, megabytes=megabytes)) for day in DAYS]
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
         played = [processes.submit(part, day=day, seed=seed) for day, seed, part in parts]
-        return [{"day": day, "seed": seed} | one.result() for (day, seed, _), one in zip(parts, played, strict=True)]
+        return [
+            {"day": day, "seed": seed} | future.result() for (day, seed, _), future in zip(parts, played, strict=True)
+        ]
 
 
 def goals_of(rows: Rows) -> list[Goal]:
@@ -55,7 +57,7 @@ def goals_of(rows: Rows) -> list[Goal]:
     def most(part: str, figure: str, day: str) -> float:
         return max(float(row[figure]) for row in rows if (row["part"], row["day"]) == (part, day))
 
-    found = []
+    goals = []
     for day in DAYS:
         for name, value, limit in (
             (
@@ -73,14 +75,14 @@ def goals_of(rows: Rows) -> list[Goal]:
             ("calls of a sweep with nothing to do", most("idle", "calls_each", day), IDLE_CALLS),
             ("dollars of the calls of an idle month", dollars_of(_idle(rows, day), of_calls=True), IDLE_DOLLARS),
         ):
-            found.append(Goal(name=f"a {day} day: {name}", value=value, limit=limit, at_least=False))
-    return found
+            goals.append(Goal(name=f"a {day} day: {name}", value=value, limit=limit, at_least=False))
+    return goals
 
 
 def dollars_of(row: Mapping[str, Any], *, of_calls: bool = False) -> float:
     """All of a row's dollars, or those of its calls alone, without the function's own time."""
     dollars: Mapping[str, float] = row["dollars"]
-    return round(sum(one for unit, one in dollars.items() if not (of_calls and unit.startswith("Lambda"))), 3)
+    return round(sum(cost for unit, cost in dollars.items() if not (of_calls and unit.startswith("Lambda"))), 3)
 
 
 def _idle(rows: Rows, day: str, megabytes: int | None = None) -> Mapping[str, Any]:
@@ -109,15 +111,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _print_days(rows: Rows) -> None:
     print(f"{'':<58}" + "".join(f"{day:>9}" for day in DAYS))
-    for told, part, figure in (
+    for label, part, figure in (
         ("behind a pile, seconds until a rescue: median", "pile", "rescued_seconds_p50"),
         ("  worst", "pile", "rescued_seconds_worst"),
         ("after an outage, minutes until all are rescued", "outage", "minutes"),
         ("1,000 deletions a minute, oldest overdue, seconds", "removals", "oldest_overdue_seconds"),
         ("  due at the end", "removals", "waiting_at_the_end"),
     ):
-        found = ([row[figure] for row in rows if (row["part"], row["day"]) == (part, day)] for day in DAYS)
-        print(f"  {told:<56}" + "".join(f"{max(values):>9,}" for values in found))
+        values_by_day = ([row[figure] for row in rows if (row["part"], row["day"]) == (part, day)] for day in DAYS)
+        print(f"  {label:<56}" + "".join(f"{max(values):>9,}" for values in values_by_day))
 
 
 def _print_memories(rows: Rows) -> None:

@@ -46,12 +46,12 @@ class Cloud:
 
     def call(self, name: str, plan: Sequence[Call]) -> None:
         """The calls of one method, which has its effect at their end."""
-        for one in plan:
+        for request in plan:
             self.calls[name] += 1
-            for unit, count in one.billed.items():
+            for unit, count in request.billed.items():
                 self.billed[unit] += count
-            latency = self.latencies[one.service].draw(self.chance, one.items)
-            self.time.pause(self.processor.take(one.processor) + latency)
+            latency = self.latencies[request.service].draw(self.chance, request.items)
+            self.time.pause(self.processor.take(request.processor) + latency)
 
 
 def _dynamodb(name: str, *, reads: float = 0, writes: float = 0, items: int = 1, more: float = 0) -> Call:

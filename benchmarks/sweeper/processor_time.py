@@ -91,7 +91,7 @@ class _Answers(BaseHTTPRequestHandler):
             "SendMessage": lambda: {"MessageId": "1", "MD5OfMessageBody": "0"},
             "SendMessageBatch": lambda: {
                 "Successful": [
-                    {"Id": one["Id"], "MessageId": "1", "MD5OfMessageBody": "0"} for one in asked["Entries"]
+                    {"Id": entry["Id"], "MessageId": "1", "MD5OfMessageBody": "0"} for entry in asked["Entries"]
                 ],
                 "Failed": [],
             },
@@ -108,10 +108,10 @@ class _Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if "versions" in self.path:
             each = "<Version><Key>originals/1</Key><VersionId>v1</VersionId><Size>1</Size></Version>"
-            told = f"<ListVersionsResult><IsTruncated>false</IsTruncated>{each}</ListVersionsResult>"
+            listing = f"<ListVersionsResult><IsTruncated>false</IsTruncated>{each}</ListVersionsResult>"
         else:
-            told = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
-        self._answer(f"{BUCKET_XML}{told}".encode(), "application/xml")
+            listing = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+        self._answer(f"{BUCKET_XML}{listing}".encode(), "application/xml")
 
     def do_DELETE(self) -> None:
         self._answer(b"", None, status=204)
@@ -158,27 +158,31 @@ def _measured() -> dict[str, float]:
     images, memory = ImagesTable(dynamodb, "images"), MemoryTable(dynamodb, "memory")
     uploads, outputs = UploadsBucket(s3, "uploads"), OutputsBucket(s3, "outputs")
     lanes = LaneQueues(sqs, {"slow": os.environ["AWS_ENDPOINT_URL"]}, MessageSigner(FakeSecret(), lambda: START))
-    one, many = image(1), [image(number).image_id for number in range(ROWS)]
-    after, message = due_now(one, now=START), message_for(one)
-    keys = [f"outputs/{one.image_id}/{number}.jpg" for number in range(KEYS)]
-    found = {
-        "images.get": _milliseconds(lambda: images.get(one.image_id)),
-        "images.change": _milliseconds(lambda: images.change(one, after)),
-        "images.postpone": _milliseconds(lambda: images.postpone(Due(START, one.image_id), START)),
+    first, many = image(1), [image(number).image_id for number in range(ROWS)]
+    after, message = due_now(first, now=START), message_for(first)
+    keys = [f"outputs/{first.image_id}/{number}.jpg" for number in range(KEYS)]
+    milliseconds = {
+        "images.get": _milliseconds(lambda: images.get(first.image_id)),
+        "images.change": _milliseconds(lambda: images.change(first, after)),
+        "images.postpone": _milliseconds(lambda: images.postpone(Due(START, first.image_id), START)),
         "BatchWriteItem": _milliseconds(lambda: memory.forget(["1"])),
         "Query": _milliseconds(lambda: images.oldest_waiting("slow", "00")),
-        "HeadObject": _milliseconds(lambda: uploads.size_bytes(one.image_id)),
-        "ListObjects": _milliseconds(lambda: outputs.keys_of(one.image_id)),
+        "HeadObject": _milliseconds(lambda: uploads.size_bytes(first.image_id)),
+        "ListObjects": _milliseconds(lambda: outputs.keys_of(first.image_id)),
         "DeleteObjects": _milliseconds(lambda: outputs.remove(keys[:1])),
         "SendMessage": _milliseconds(lambda: lanes.send(message)),
         "GetQueueAttributes": _milliseconds(lambda: lanes.backlog("slow")),
     }
-    return found | {
-        "a row that is read": _each(lambda: images.get_all(many), ROWS, found["images.get"]),
-        "an entry that is listed": _each(lambda: list(images.due("00", START, ENTRIES)), ENTRIES, found["Query"]),
-        "an item that is deleted": _each(lambda: memory.forget(keys[:25]), 25, found["BatchWriteItem"]),
-        "an object that is deleted": _each(lambda: outputs.remove(keys), KEYS, found["DeleteObjects"]),
-        "a message that is sent": _each(lambda: lanes.send_all("slow", [(message, 0)] * 10), 10, found["SendMessage"]),
+    return milliseconds | {
+        "a row that is read": _each(lambda: images.get_all(many), ROWS, milliseconds["images.get"]),
+        "an entry that is listed": _each(
+            lambda: list(images.due("00", START, ENTRIES)), ENTRIES, milliseconds["Query"]
+        ),
+        "an item that is deleted": _each(lambda: memory.forget(keys[:25]), 25, milliseconds["BatchWriteItem"]),
+        "an object that is deleted": _each(lambda: outputs.remove(keys), KEYS, milliseconds["DeleteObjects"]),
+        "a message that is sent": _each(
+            lambda: lanes.send_all("slow", [(message, 0)] * 10), 10, milliseconds["SendMessage"]
+        ),
     }
 
 

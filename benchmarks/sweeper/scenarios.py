@@ -62,11 +62,11 @@ def behind_a_pile(
     plane.sweep_every_minute()
     plane.run(minutes * 60)
     sent_at = plane.lanes.sent_at
-    waits = sorted(_seconds_since(one, sent_at.get(one.image_id, minutes * MINUTE)) for one in lost)
+    waits = sorted(_seconds_since(lost_row, sent_at.get(lost_row.image_id, minutes * MINUTE)) for lost_row in lost)
     row = {
         "part": "pile",
         "victims": victims,
-        "unrescued": sum(one.image_id not in sent_at for one in lost),
+        "unrescued": sum(lost_row.image_id not in sent_at for lost_row in lost),
         "rescued_seconds_p50": round(median(waits), 1),
         "rescued_seconds_worst": round(waits[-1], 1),
     }
@@ -113,7 +113,7 @@ def steady_removals(
     plane.images.put(removed)
     deleted = _delete_all_the_while(plane, load, per_minute=per_minute, minutes=minutes)
     plane.sweep_every_minute()
-    ids = [one.image_id for one in (*deleted, *removed)]
+    ids = [row.image_id for row in (*deleted, *removed)]
     worst, waiting = 0.0, 0
     while plane.time.elapsed() < minutes * MINUTE:
         plane.run(plane.time.elapsed() / 1000 + SWEEP_SECONDS - 1)  # just before a sweep, when most is due

@@ -72,9 +72,9 @@ def _print_neighbours(rows: Sequence[Mapping[str, Any]]) -> None:
     print(f"{'milliseconds of the 48 others':<42}{'p50':>8}{'p99':>8}{'worst':>8}")
     for row in rows:
         how = "with two that do not answer" if row["bad"] else "without them"
-        for name, told in (("all", how), ("steady", f"{how}, no bursts")):
+        for name, label in (("all", how), ("steady", f"{how}, no bursts")):
             figures = "".join(f"{row[f'{name}_{figure}']:>8,}" for figure in ("p50", "p99", "worst"))
-            print(f"  {told:<40}{figures}")
+            print(f"  {label:<40}{figures}")
     last = rows[-1]
     print(f"\nA million deliveries, without logs, at {last['per_second']:g} a second:")
     for name, dollars in last["dollars"].items():

@@ -62,7 +62,7 @@ def events(
         left -= count
         endpoint, begins = chance.choice(known[-BURSTING:]), chance.uniform(0, seconds)
         made += [event(chance, begins + chance.uniform(0, BURST_SECONDS), endpoint.tenant_id) for _ in range(count)]
-    return sorted(made, key=lambda one: one.time)
+    return sorted(made, key=lambda event: event.time)
 
 
 def event(chance: random.Random, seconds: float, tenant_id: str) -> PublishedEvent:

@@ -83,13 +83,13 @@ def asked(api_url: str, method: str, path: str, document: object = None, *, key:
     connection.close()
     if answer.status >= HTTPStatus.BAD_REQUEST:
         raise RuntimeError(f"{method} {path}: {answer.status} {text[:500]!r}")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    decoded: dict[str, Any] = json.loads(text)
+    return decoded
 
 
 def deliveries(api_url: str, webhook_id: str, *, key: str | None = None) -> list[dict[str, Any]]:
     """All deliveries of an endpoint."""
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
         page = asked(
@@ -98,10 +98,10 @@ def deliveries(api_url: str, webhook_id: str, *, key: str | None = None) -> list
             f"/webhooks/{webhook_id}/deliveries" + (f"?cursor={quote(cursor)}" if cursor else ""),
             key=key,
         )
-        found += page["deliveries"]
+        listed += page["deliveries"]
         cursor = page["next"]
         if cursor is None:
-            return found
+            return listed
 
 
 def measure(*, photos: int = PHOTOS) -> tuple[dict[str, Any], list[Goal]]:
@@ -128,12 +128,12 @@ def measure(*, photos: int = PHOTOS) -> tuple[dict[str, Any], list[Goal]]:
         noted = {webhook_id: deliveries(stack.api_url, webhook_id, key=key) for webhook_id in ids}
         dead_rests = asked(stack.api_url, "GET", f"/webhooks/{ids[-1]}", key=key)["rests_until"] is not None
     unseen = sum(
-        receivers.got[path, one["event_id"]] != 1
+        receivers.got[path, delivery["event_id"]] != 1
         for path, webhook_id in zip(living, ids, strict=False)
-        for one in noted[webhook_id]
+        for delivery in noted[webhook_id]
     )
-    statuses = Counter(one["status"] for webhook_id in ids[:-1] for one in noted[webhook_id])
-    waiting = Counter(one["status"] for one in noted[ids[-1]])
+    statuses = Counter(delivery["status"] for webhook_id in ids[:-1] for delivery in noted[webhook_id])
+    waiting = Counter(delivery["status"] for delivery in noted[ids[-1]])
     row: dict[str, Any] = {
         "part": "local",
         "deliveries": sum(map(len, noted.values())),
@@ -142,7 +142,7 @@ def measure(*, photos: int = PHOTOS) -> tuple[dict[str, Any], list[Goal]]:
         "dead_rests": dead_rests,
         "developed_seconds": round(developed, 1),
         "delivered_seconds": round(delivered, 1),
-        "attempts_at_the_dead": sum(len(one["attempts"]) for one in noted[ids[-1]]),
+        "attempts_at_the_dead": sum(len(delivery["attempts"]) for delivery in noted[ids[-1]]),
     }
     wrong = (
         unseen

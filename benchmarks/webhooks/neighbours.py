@@ -46,17 +46,17 @@ def play(*, seed: int, deliveries: int, per_second: float, with_bad: bool) -> Ru
     known = endpoints(chance)
     hole, slow_one = known[HOLE], known[SLOW]
     bad = {hole.endpoint_id: black_hole, slow_one.endpoint_id: slow}
-    others = [one for one in known if one.endpoint_id not in bad]
+    others = [endpoint for endpoint in known if endpoint.endpoint_id not in bad]
     seconds = deliveries / per_second
     coming = events(chance, known, deliveries=deliveries, seconds=seconds)
     plane = Plane(
         known if with_bad else others,
-        {one.endpoint_id: bad.get(one.endpoint_id, ordinary) for one in known},
+        {endpoint.endpoint_id: bad.get(endpoint.endpoint_id, ordinary) for endpoint in known},
         seed=seed,
     )
     plane.come(coming)
     plane.run(seconds)
-    ids = {one.endpoint_id for one in others}
+    ids = {endpoint.endpoint_id for endpoint in others}
     drained = plane.run_until_delivered(ids, most_seconds=DRAIN_SECONDS)
     row = {
         "part": "neighbours",
@@ -71,12 +71,15 @@ def play(*, seed: int, deliveries: int, per_second: float, with_bad: bool) -> Ru
     if with_bad:
         row["slow_drained_seconds"] = plane.run_until_delivered({slow_one.endpoint_id}, most_seconds=DRAIN_SECONDS)
         row["hole_waited"] = sum(
-            one[0] == hole.endpoint_id and plane.seen[one].delivered_at is None for one in plane.wanted
+            key[0] == hole.endpoint_id and plane.seen[key].delivered_at is None for key in plane.wanted
         )
         plane.behaves[hole.endpoint_id] = ordinary
         plane.change(hole, is_enabled=True)
         row["hole_drained_seconds"] = plane.run_until_delivered({hole.endpoint_id}, most_seconds=DRAIN_SECONDS)
-    every, steady = plane.latencies(ids), plane.latencies(ids - {one.endpoint_id for one in known[-BURSTING:]})
+    every, steady = (
+        plane.latencies(ids),
+        plane.latencies(ids - {endpoint.endpoint_id for endpoint in known[-BURSTING:]}),
+    )
     for name, values in (("all", every), ("steady", steady)):
         row |= {f"{name}_p50": round(median(values)), f"{name}_p99": round(percentile(values, 0.99))}
         row[f"{name}_worst"] = round(values[-1])
@@ -110,16 +113,16 @@ def measure(*, seeds: Sequence[int], deliveries: int, per_second: float) -> tupl
     ratios: dict[str, list[float]] = {"all": [], "steady": []}
     for seed in seeds:
         pair = [play(seed=seed, deliveries=deliveries, per_second=per_second, with_bad=bad) for bad in (False, True)]
-        for name, found in ratios.items():
+        for name, ratios_of_kind in ratios.items():
             without, with_bad = (float(run.row[f"{name}_p99"]) for run in pair)
-            found.append(with_bad / without)
+            ratios_of_kind.append(with_bad / without)
         runs += pair
     goals = []
-    for name, told in (("all", "the other 48"), ("steady", "the 38 without bursts")):
+    for name, label in (("all", "the other 48"), ("steady", "the 38 without bursts")):
         for kind, value in (("median", median(ratios[name])), ("worst", max(ratios[name]))):
             goals.append(
                 Goal(
-                    name=f"p99 of {told}, with two that do not answer ÷ without, {kind}",
+                    name=f"p99 of {label}, with two that do not answer ÷ without, {kind}",
                     value=round(value, 3),
                     limit=MOST_RATIO,
                     at_least=False,

@@ -81,13 +81,13 @@ def turning(*, seed: int) -> dict[str, Any]:
     chance = random.Random(seed)
     known = endpoints(chance)
     others, turner = known[:-BURSTING], known[-1]
-    plane = Plane([*others, turner], {one.endpoint_id: ordinary for one in known}, seed=seed)
+    plane = Plane([*others, turner], {endpoint.endpoint_id: ordinary for endpoint in known}, seed=seed)
     plane.behaves[turner.endpoint_id] = healthy
     seconds = 2 * TURNS_AT
     plane.come(events(chance, [turner], deliveries=round(PER_SECOND * seconds), seconds=seconds, in_bursts=0))
     coming = events(chance, others, deliveries=round(NEIGHBOURS_PER_SECOND * seconds), seconds=seconds, in_bursts=0)
     plane.come(coming)
-    ids = {one.endpoint_id for one in others}
+    ids = {endpoint.endpoint_id for endpoint in others}
     plane.run(TURNS_AT)
     before = plane.latencies(ids)
     plane.behaves[turner.endpoint_id] = black_hole
@@ -96,9 +96,9 @@ def turning(*, seed: int) -> dict[str, Any]:
     plane.run(seconds)
     drained = plane.run_until_delivered(ids, most_seconds=600)
     after = sorted(
-        (seen.delivered_at or 0) - plane.wanted[one]
-        for one, seen in plane.seen.items()
-        if one[0] in ids and plane.wanted[one] >= TURNS_AT * 1000
+        (seen.delivered_at or 0) - plane.wanted[key]
+        for key, seen in plane.seen.items()
+        if key[0] in ids and plane.wanted[key] >= TURNS_AT * 1000
     )
     plane.close()
     return {

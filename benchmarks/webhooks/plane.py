@@ -83,10 +83,12 @@ class Plane:
         self.broken: Counter[str] = Counter()
         self.wanted: dict[Delivered, float] = {}
         self.seen: defaultdict[Delivered, Seen] = defaultdict(Seen)
-        self.endpoints = FakeEndpoints({(one.tenant_id, place_of(one.endpoint_id)): one for one in endpoints})
+        self.endpoints = FakeEndpoints(
+            {(endpoint.tenant_id, place_of(endpoint.endpoint_id)): endpoint for endpoint in endpoints}
+        )
         self.deliveries = Rows(time=self.time)
         self._seed = seed
-        self._endpoint_ids = {one.url: one.endpoint_id for one in endpoints}
+        self._endpoint_ids = {endpoint.url: endpoint.endpoint_id for endpoint in endpoints}
         self._in_flight: Counter[str] = Counter()
         self.most_in_flight: Counter[str] = Counter()
         self._counted: Counter[str] = Counter()
@@ -176,8 +178,8 @@ class Plane:
         """Lets time pass until all deliveries to these endpoints have arrived, at most so long; returns how many
         seconds that took."""
         began = self.time.elapsed()
-        left = [one for one in self.wanted if one[0] in endpoint_ids]
-        while left := [one for one in left if self.seen[one].delivered_at is None]:
+        left = [key for key in self.wanted if key[0] in endpoint_ids]
+        while left := [key for key in left if self.seen[key].delivered_at is None]:
             if self.time.elapsed() - began > most_seconds * 1000:
                 self.broken["never delivered"] += len(left)
                 break
@@ -193,9 +195,9 @@ class Plane:
     def latencies(self, endpoint_ids: Container[str]) -> list[float]:
         """From the event's time to the receiver's answer, in milliseconds, of all that were delivered to these."""
         return sorted(
-            seen.delivered_at - self.wanted[one]
-            for one, seen in self.seen.items()
-            if one[0] in endpoint_ids and seen.delivered_at is not None
+            seen.delivered_at - self.wanted[key]
+            for key, seen in self.seen.items()
+            if key[0] in endpoint_ids and seen.delivered_at is not None
         )
 
     def close(self) -> None:
@@ -206,9 +208,9 @@ class Plane:
             for endpoint_id, rows in self.deliveries.rows.items()
             for row in rows.values()
         }
-        for one in self.wanted:
-            is_kept = one in rows and (rows[one].due_at is not None or rows[one].status is DeliveryStatus.FAILED)
-            self.broken["lost"] += not is_kept and self.seen[one].delivered_at is None
+        for key in self.wanted:
+            is_kept = key in rows and (rows[key].due_at is not None or rows[key].status is DeliveryStatus.FAILED)
+            self.broken["lost"] += not is_kept and self.seen[key].delivered_at is None
         self.time.close()
 
     # ── The functions ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -262,8 +264,8 @@ class Plane:
 
     def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
         """As `Receiver`."""
-        one = self._endpoint_ids[url], headers[ID_HEADER]
-        endpoint_id, event_id = one
+        key = self._endpoint_ids[url], headers[ID_HEADER]
+        endpoint_id, event_id = key
         began = self.time.elapsed()
         is_counted = self._take_off(endpoint_id, event_id)
         chance = random.Random(f"{self._seed} {endpoint_id} {event_id}")
@@ -271,7 +273,7 @@ class Plane:
         self.time.pause(milliseconds)
         self._in_flight[endpoint_id] -= 1
         self._counted[endpoint_id] -= is_counted
-        seen = self.seen[one]
+        seen = self.seen[key]
         seen.attempts.append((began, self.time.elapsed()))
         if answer.is_success:
             if endpoint_id in self._filled_since:
@@ -281,16 +283,16 @@ class Plane:
         return answer
 
     def _units_of_place(self, endpoint_id: str, flight: InFlight, **_: Any) -> Mapping[str, float]:
-        there = self.deliveries.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
-        return {"DynamoDB write units": -(-FLIGHT_BYTES * (1 + len(there)) // UNIT_BYTES)}
+        runway = self.deliveries.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
+        return {"DynamoDB write units": -(-FLIGHT_BYTES * (1 + len(runway)) // UNIT_BYTES)}
 
     def _take_off(self, endpoint_id: str, event_id: str) -> bool:
         """Whether the endpoint's row counts it: otherwise it is on a runway, and the endpoint is wide, or was when the
         delivery took its place there."""
         is_counted = not any(
-            event_id_of(delivery_id) == event_id and one.claimed_by is not None
+            event_id_of(delivery_id) == event_id and flight.claimed_by is not None
             for number in range(RUNWAYS)
-            for delivery_id, one in self.deliveries.runways.get((endpoint_id, number), {}).items()
+            for delivery_id, flight in self.deliveries.runways.get((endpoint_id, number), {}).items()
         )
         self._in_flight[endpoint_id] += 1
         self._counted[endpoint_id] += is_counted

@@ -42,7 +42,7 @@ def disabled_for_an_hour(*, seed: int) -> tuple[dict[str, Any], Mapping[str, int
     plane.change(endpoint, is_enabled=False)
     plane.run(300 + HOUR)
     waited = sum(
-        at <= plane.time.elapsed() and plane.seen[one].delivered_at is None for one, at in plane.wanted.items()
+        at <= plane.time.elapsed() and plane.seen[key].delivered_at is None for key, at in plane.wanted.items()
     )
     plane.change(endpoint, is_enabled=True)
     enabled_at = plane.time.elapsed()
@@ -83,7 +83,7 @@ def failing(*, kind: str, seed: int) -> tuple[dict[str, Any], Mapping[str, int]]
     endpoint = endpoints(chance)[-1]
     coming = sorted(
         (event(chance, chance.uniform(0, WITHIN_HOURS * HOUR), endpoint.tenant_id) for _ in range(EVENTS)),
-        key=lambda one: one.time,
+        key=lambda event: event.time,
     )
     first = coming[0].event_id
     behaves: Behaviour = {"errors": broken, "timeouts": black_hole, "one event": refusing(first)}[kind]

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import documented
 from benchmarks.calls.__main__ import priced
 from benchmarks.delay.plane import Load, Plane
-from benchmarks.documented import FIGURES, PAGE, one, refreshed, stale
+from benchmarks.documented import FIGURES, PAGE, refreshed, row_with, stale
 from benchmarks.reads.__main__ import large_image, units_of, ways
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 
@@ -37,8 +37,8 @@ def test_a_figure_that_has_changed_is_named_and_put_there(monkeypatch: pytest.Mo
         {"of": of, "way": "one after another", "calls": 1.0, "dollars_a_million": priced(of, {})}
         for of in ("POST /images", "a status", "transcode")
     ]
-    rows = [sweep, *prices, {**one(prices, of="POST /images"), "way": "eight at once"}]
-    rows.append({**one(prices, of="transcode"), "way": "eight at once"})
+    rows = [sweep, *prices, {**row_with(prices, of="POST /images"), "way": "eight at once"}]
+    rows.append({**row_with(prices, of="transcode"), "way": "eight at once"})
     named = stale("calls", rows, short=True)
     assert [sentence.split(",")[0] for sentence in named] == ["70 is 66 now", "64 is 54 now", "6.40 is 8.50 now"]
     page.write_text(refreshed(page.read_text(), "calls", rows, short=False))
