@@ -27,8 +27,8 @@ def alarm(server: EmulatorServer, **settings: Any) -> str:
 
 
 def described(server: EmulatorServer, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = server.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"][0]
-    return found
+    alarm: dict[str, Any] = server.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"][0]
+    return alarm
 
 
 def await_state(server: EmulatorServer, name: str, expected: str) -> dict[str, Any]:
@@ -42,15 +42,15 @@ def await_state(server: EmulatorServer, name: str, expected: str) -> dict[str, A
 
 def topic_with_queue(server: EmulatorServer) -> tuple[str, Queue]:
     """Create a topic, and a queue that gets what is published to it."""
-    sns, told = server.client("sns"), queue(server)
+    sns, subscriber = server.client("sns"), queue(server)
     arn: str = sns.create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
-    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=told.arn)
-    return arn, told
+    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=subscriber.arn)
+    return arn, subscriber
 
 
-def next_notification(told: Queue) -> tuple[str, dict[str, Any]]:
+def next_notification(subscriber: Queue) -> tuple[str, dict[str, Any]]:
     """Return the subject and the alarm of the next notification."""
-    message = wait_until(lambda: told.receive(limit=1), "a notification arrives")[0]
-    told.delete(message["ReceiptHandle"])
+    message = wait_until(lambda: subscriber.receive(limit=1), "a notification arrives")[0]
+    subscriber.delete(message["ReceiptHandle"])
     envelope = json.loads(message["Body"])
     return envelope["Subject"], json.loads(envelope["Message"])

@@ -14,12 +14,12 @@ class Started:
 
     def processes(self) -> dict[int, str]:
         """The command of every living process whose variables, command or folder name this folder."""
-        found = {}
+        commands = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and int(entry.name) != os.getpid():
                 with suppress(OSError):
                     command = (entry / "cmdline").read_bytes()
                     marks = [command, (entry / "environ").read_bytes(), os.fsencode((entry / "cwd").readlink())]
                     if any(os.fsencode(self.folder) in mark for mark in marks):
-                        found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
-        return found
+                        commands[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+        return commands

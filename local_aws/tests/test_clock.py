@@ -70,12 +70,12 @@ def test_the_emulator_and_a_function_that_runs_already_go_by_the_moved_clock(
     s3.create_bucket(Bucket="clock")
     for days_ahead in (0, 2, 32):
         move(file, days_ahead * DAY_SECONDS - clock.seconds_ahead(file))
-        there, left_milliseconds = invoke(emulator, name)
-        assert abs(there - time.time() - days_ahead * DAY_SECONDS) < 60
+        shown, left_milliseconds = invoke(emulator, name)
+        assert abs(shown - time.time() - days_ahead * DAY_SECONDS) < 60
         assert 0 < left_milliseconds <= 30_000
         s3.put_object(Bucket="clock", Key="now", Body=b"")
         modified = s3.head_object(Bucket="clock", Key="now")["LastModified"].timestamp()
-        assert abs(modified - there) < 60
+        assert abs(modified - shown) < 60
 
 
 def test_a_function_that_runs_while_the_clock_is_moved_keeps_the_time_that_it_has_left(
@@ -88,8 +88,8 @@ def test_a_function_that_runs_while_the_clock_is_moved_keeps_the_time_that_it_ha
         answer = pool.submit(invoke, emulator, name, 5)
         time.sleep(1)
         move(file, 600)
-        before, there, left_milliseconds = answer.result()
-    assert there - before > 600, "the clock was moved meanwhile"
+        before, after, left_milliseconds = answer.result()
+    assert after - before > 600, "the clock was moved meanwhile"
     assert 20_000 < left_milliseconds <= 25_000
 
 
@@ -215,7 +215,7 @@ def test_a_queue_without_messages_is_measured_no_more_after_six_hours_until_it_i
 
     def data(of: Queue, seconds_ahead: int = IDLE_SECONDS) -> list[dict[str, Any]]:
         moved = datetime.now(UTC) + timedelta(seconds=seconds_ahead)
-        found: list[dict[str, Any]] = emulator.client("cloudwatch").get_metric_statistics(
+        datapoints: list[dict[str, Any]] = emulator.client("cloudwatch").get_metric_statistics(
             Namespace="AWS/SQS",
             MetricName="ApproximateNumberOfMessagesVisible",
             Dimensions=[{"Name": "QueueName", "Value": of.name}],
@@ -224,7 +224,7 @@ def test_a_queue_without_messages_is_measured_no_more_after_six_hours_until_it_i
             Period=60,
             Statistics=["Maximum"],
         )["Datapoints"]
-        return found
+        return datapoints
 
     wait_until(lambda: data(empty, 0), "a new queue is measured")
     move(file, IDLE_SECONDS)

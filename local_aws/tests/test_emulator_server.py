@@ -85,9 +85,9 @@ def test_the_ready_file_names_the_ports_and_the_process(tmp_path: Path) -> None:
 
 
 def test_the_emulator_listens_on_its_two_ports_of_this_machine_alone(emulator: EmulatorServer) -> None:
-    found = listening(emulator)
-    assert {address for address, _ in found} == {"0100007F"}
-    ports = {port for _, port in found}
+    sockets = listening(emulator)
+    assert {address for address, _ in sockets} == {"0100007F"}
+    ports = {port for _, port in sockets}
     assert {urlsplit(emulator.gateway_url).port, urlsplit(emulator.front_url).port} <= ports
 
 

@@ -78,9 +78,13 @@ class Guarded:
         """What a request could have changed."""
         client = self.server.client
         return {
-            "functions": sorted(one["FunctionName"] for one in client("lambda").list_functions()["Functions"]),
-            "buckets": sorted(one["Name"] for one in client("s3").list_buckets()["Buckets"]),
-            "objects": sorted(one["Key"] for one in client("s3").list_objects_v2(Bucket=BUCKET).get("Contents", [])),
+            "functions": sorted(
+                function["FunctionName"] for function in client("lambda").list_functions()["Functions"]
+            ),
+            "buckets": sorted(bucket["Name"] for bucket in client("s3").list_buckets()["Buckets"]),
+            "objects": sorted(
+                entry["Key"] for entry in client("s3").list_objects_v2(Bucket=BUCKET).get("Contents", [])
+            ),
             "queues": client("sqs").list_queues().get("QueueUrls", []),
             "tables": client("dynamodb").list_tables()["TableNames"],
         }
@@ -326,8 +330,8 @@ def test_the_credentials_of_a_function_cannot_be_told_from_its_name(guarded: Gua
     credentials = {f"aws_{name}": value for name, value in lent.items()}
     if "AWS_SESSION_TOKEN" in ours:
         credentials["aws_session_token"] = ours["AWS_SESSION_TOKEN"]
-    its = isolated_clients(guarded.server.gateway_url, REGION, credentials)("sts")
-    assert its.get_caller_identity()["Account"] == ACCOUNT_ID
+    sts = isolated_clients(guarded.server.gateway_url, REGION, credentials)("sts")
+    assert sts.get_caller_identity()["Account"] == ACCOUNT_ID
 
 
 def form(guarded: Guarded) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def lines(server: EmulatorServer, group: str) -> list[dict[str, str]]:
 def test_gap_stock_writes_no_access_log(stock: EmulatorServer, http: httpx.Client) -> None:
     group = f"api-{uuid4().hex[:8]}"
     stock.client("logs").create_log_group(logGroupName=group)
-    with stack(stock, {name: its for name, its in logged_api(group).items() if name != "Logs"}):
+    with stack(stock, {name: value for name, value in logged_api(group).items() if name != "Logs"}):
         http.get(f"{stock.front_url}/nowhere")
         assert lines(stock, group) == []
 
@@ -70,11 +70,11 @@ def test_every_answer_is_a_line_whoever_gave_it(emulator: EmulatorServer, http: 
         for path, word in (("/images/7", "closed"), ("/images/7", "fail"), ("/nowhere", None)):
             ask(path, word)
         ask("/free", content=TOO_LARGE)
-        found = lines(emulator, group)
-    assert [each["id"] for each in found] == ids
+        logged = lines(emulator, group)
+    assert [each["id"] for each in logged] == ids
     assert good.json()["requestContext"]["requestId"] == ids[0]
     route, size = "GET /images/{id}", str(len(good.content))
-    assert found[0] == {
+    assert logged[0] == {
         "id": ids[0],
         "ip": "127.0.0.1",
         "asked": "/images/7",
@@ -85,8 +85,8 @@ def test_every_answer_is_a_line_whoever_gave_it(emulator: EmulatorServer, http: 
         "error": "-",
         "integration": "200",
     }
-    assert (found[1]["status"], found[1]["error"]) == (str(missing.status_code), "-"), "the function's own answer"
-    assert [tuple(each[name] for name in ("status", "route", "error", "asked")) for each in found[2:]] == [
+    assert (logged[1]["status"], logged[1]["error"]) == (str(missing.status_code), "-"), "the function's own answer"
+    assert [tuple(each[name] for name in ("status", "route", "error", "asked")) for each in logged[2:]] == [
         ("500", route, "Internal Server Error", "/images/7"),
         ("500", route, "Internal Server Error", "/images/7"),
         ("401", route, "Unauthorized", "-"),

@@ -153,7 +153,7 @@ def by_mail(server: EmulatorServer, topic_arn: str, **options: Any) -> str:
 
 def listed(server: EmulatorServer, topic_arn: str) -> list[str]:
     answer = server.client("sns").list_subscriptions_by_topic(TopicArn=topic_arn)
-    return [one["SubscriptionArn"] for one in answer["Subscriptions"]]
+    return [subscription["SubscriptionArn"] for subscription in answer["Subscriptions"]]
 
 
 def test_gap_stock_needs_nobody_to_confirm_a_mail(stock: EmulatorServer) -> None:
@@ -166,9 +166,9 @@ def test_a_subscription_by_mail_waits_until_it_is_confirmed(emulator: EmulatorSe
     some = topic(emulator)
     assert by_mail(emulator, some) == "pending confirmation"
     assert listed(emulator, some) == ["PendingConfirmation"]
-    assert {one["SubscriptionArn"] for one in emulator.client("sns").list_subscriptions()["Subscriptions"]} >= {
-        "PendingConfirmation"
-    }
+    assert {
+        subscription["SubscriptionArn"] for subscription in emulator.client("sns").list_subscriptions()["Subscriptions"]
+    } >= {"PendingConfirmation"}
     another = topic(emulator)
     arn = by_mail(emulator, another, ReturnSubscriptionArn=True)
     attributes = emulator.client("sns").get_subscription_attributes(SubscriptionArn=arn)["Attributes"]

@@ -40,9 +40,9 @@ def composite(server: EmulatorServer, rule: str, **settings: Any) -> str:
 
 
 def described(server: EmulatorServer, name: str) -> dict[str, Any]:
-    found = server.client("cloudwatch").describe_alarms(AlarmNames=[name], AlarmTypes=["CompositeAlarm"])
+    answer = server.client("cloudwatch").describe_alarms(AlarmNames=[name], AlarmTypes=["CompositeAlarm"])
     only: dict[str, Any]
-    [only] = found["CompositeAlarms"]
+    [only] = answer["CompositeAlarms"]
     return only
 
 
@@ -54,8 +54,8 @@ def arn(name: str) -> str:
     return f"arn:aws:cloudwatch:{REGION}:{ACCOUNT_ID}:alarm:{name}"
 
 
-def quiet(told: Queue) -> bool:
-    return told.counts() == (0, 0)
+def quiet(subscriber: Queue) -> bool:
+    return subscriber.counts() == (0, 0)
 
 
 # In a stack
@@ -95,7 +95,7 @@ def test_gap_stock_refuses_composite_alarms_in_a_stack(stock: EmulatorServer) ->
 def test_a_composite_alarm_of_a_stack_is_named_like_its_other_resources_and_watches_them(
     emulator: EmulatorServer,
 ) -> None:
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     settings = {"AlarmActions": [topic], "AlarmDescription": "Read the runbook"}
     resources = {
         "Incident": composite_alarm(OF_TWO, **settings, Tags=[{"Key": "team", "Value": "own"}]),
@@ -107,7 +107,7 @@ def test_a_composite_alarm_of_a_stack_is_named_like_its_other_resources_and_watc
         ids = physical_ids(emulator, name)
         assert re.fullmatch(rf"{name}-Incident-[0-9A-Z]{{12,13}}", ids["Incident"])
         set_state(emulator, ids["Second"], "ALARM")
-        assert next_notification(told)[1]["AlarmDescription"] == "Read the runbook"
+        assert next_notification(subscriber)[1]["AlarmDescription"] == "Read the runbook"
         assert state_of(emulator, ids["Incident"]) == state_of(emulator, ids["Above"]) == "ALARM"
         tags = emulator.client("cloudwatch").list_tags_for_resource(ResourceARN=arn(ids["Incident"]))["Tags"]
         assert {"Key": "team", "Value": "own"} in tags
@@ -126,8 +126,8 @@ def test_an_update_changes_a_composite_alarm_in_place_and_another_name_replaces_
         of_first = composite_alarm({"Fn::Sub": "ALARM(${First})"}, ActionsEnabled=False)
         update_stack(emulator, name, {"Incident": of_first, "First": alarms["First"]})
         assert physical_ids(emulator, name) == {key: before[key] for key in ("Incident", "First")}
-        found = described(emulator, before["Incident"])
-        assert (found["StateValue"], found["ActionsEnabled"]) == ("OK", False)
+        alarm = described(emulator, before["Incident"])
+        assert (alarm["StateValue"], alarm["ActionsEnabled"]) == ("OK", False)
 
         update_stack(
             emulator, name, {"Incident": composite_alarm("FALSE", AlarmName=own_name), "First": alarms["First"]}
@@ -182,7 +182,7 @@ def test_a_rule_combines_the_states_of_alarms(emulator: EmulatorServer, rule: st
 def test_an_incident_of_two_alarms_notifies_once_when_the_first_fires_and_once_when_the_last_clears(
     emulator: EmulatorServer,
 ) -> None:
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     own_topic, told_itself = topic_with_queue(emulator)
     metric = f"Level-{uuid4().hex[:8]}"
 
@@ -198,10 +198,10 @@ def test_an_incident_of_two_alarms_notifies_once_when_the_first_fires_and_once_w
     first, second = on("first"), on("second", AlarmActions=[own_topic])
     rule = f'ALARM("{first}") OR ALARM("{second}")'
     name = composite(emulator, rule, AlarmActions=[topic], OKActions=[topic])
-    assert next_notification(told)[1]["OldStateValue"] == "INSUFFICIENT_DATA"
+    assert next_notification(subscriber)[1]["OldStateValue"] == "INSUFFICIENT_DATA"
 
     put("first", 1)
-    subject, fired = next_notification(told)
+    subject, fired = next_notification(subscriber)
     assert subject == f'ALARM: "{name}" in US East (N. Virginia)'
     assert "Trigger" not in fired
     [triggering] = fired["TriggeringChildren"]
@@ -214,10 +214,10 @@ def test_an_incident_of_two_alarms_notifies_once_when_the_first_fires_and_once_w
     assert next_notification(told_itself)[1]["AlarmName"] == second
     put("first", 0)
     await_state(emulator, first, "OK")
-    assert quiet(told)
+    assert quiet(subscriber)
 
     put("second", 0)
-    cleared = next_notification(told)[1]
+    cleared = next_notification(subscriber)[1]
     assert (cleared["OldStateValue"], cleared["NewStateValue"]) == ("ALARM", "OK")
     assert [each["Arn"] for each in cleared["TriggeringChildren"]] == [arn(second), arn(first)]
     history = emulator.client("cloudwatch").describe_alarm_history(
@@ -233,29 +233,29 @@ def test_an_incident_of_two_alarms_notifies_once_when_the_first_fires_and_once_w
 def test_a_composite_alarm_whose_actions_are_disabled_changes_its_state_and_keeps_quiet(
     emulator: EmulatorServer,
 ) -> None:
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     first = child(emulator)
     name = composite(emulator, f"ALARM({first})", AlarmActions=[topic], OKActions=[topic], ActionsEnabled=False)
     set_state(emulator, first, "ALARM")
     assert state_of(emulator, name) == "ALARM"
-    assert quiet(told)
+    assert quiet(subscriber)
     emulator.client("cloudwatch").enable_alarm_actions(AlarmNames=[name])
     set_state(emulator, first, "OK")
-    assert next_notification(told)[1]["NewStateValue"] == "OK"
+    assert next_notification(subscriber)[1]["NewStateValue"] == "OK"
 
 
 def test_gap_stock_names_no_child_in_a_notification(stock: EmulatorServer) -> None:
-    topic, told = topic_with_queue(stock)
+    topic, subscriber = topic_with_queue(stock)
     name = composite(stock, "FALSE", AlarmActions=[topic])
     set_state(stock, name, "ALARM")
-    assert "TriggeringChildren" not in next_notification(told)[1]
+    assert "TriggeringChildren" not in next_notification(subscriber)[1]
 
 
 def test_a_composite_alarm_that_is_set_itself_names_no_child(emulator: EmulatorServer) -> None:
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     name = composite(emulator, "FALSE", AlarmActions=[topic])
     set_state(emulator, name, "ALARM")
-    notification = next_notification(told)[1]
+    notification = next_notification(subscriber)[1]
     assert (notification["NewStateReason"], notification["TriggeringChildren"]) == ("a test", [])
 
 
@@ -265,8 +265,8 @@ def test_a_composite_alarm_that_is_set_itself_names_no_child(emulator: EmulatorS
 def test_gap_stock_ignores_relations(stock: EmulatorServer) -> None:
     first, another = child(stock), child(stock)
     name = composite(stock, f"ALARM({first})")
-    found = stock.client("cloudwatch").describe_alarms(ChildrenOfAlarmName=name)["MetricAlarms"]
-    assert {first, another} <= {each["AlarmName"] for each in found}
+    children = stock.client("cloudwatch").describe_alarms(ChildrenOfAlarmName=name)["MetricAlarms"]
+    assert {first, another} <= {each["AlarmName"] for each in children}
 
 
 def test_composite_alarms_are_described_only_where_their_type_is_asked_for(emulator: EmulatorServer) -> None:

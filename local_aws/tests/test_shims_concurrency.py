@@ -118,13 +118,13 @@ def flood(function: Gated, clients: ThreadPoolExecutor, requests: int) -> list[F
 
 def processes_of(server: EmulatorServer) -> set[int]:
     """The processes in which an emulator runs functions: its children, without Python's own."""
-    found = set()
+    pids = set()
     for tasks in Path(f"/proc/{server.process.pid}/task").glob("*/children"):
         for pid in tasks.read_text().split():
             with suppress(FileNotFoundError, ProcessLookupError):
                 if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.add(int(pid))
-    return found
+                    pids.add(int(pid))
+    return pids
 
 
 # function_concurrency
@@ -444,7 +444,7 @@ def error_of_task(function: Gated) -> tuple[str, str]:
     machine = states.create_state_machine(name=function.name, definition=json.dumps(definition), roleArn=ROLE)
     execution = states.start_execution(stateMachineArn=machine["stateMachineArn"])["executionArn"]
     described = wait_until(
-        lambda: (found := states.describe_execution(executionArn=execution))["status"] == "FAILED" and found,
+        lambda: (answer := states.describe_execution(executionArn=execution))["status"] == "FAILED" and answer,
         "the execution has failed",
     )
     return described["error"], described["cause"]

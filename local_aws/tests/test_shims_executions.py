@@ -44,8 +44,8 @@ def created(server: EmulatorServer, definition: dict[str, Any]) -> str:
     return arn
 
 
-def start(server: EmulatorServer, arn: str, told: str) -> tuple[str, str]:
-    answer = server.client("stepfunctions").start_execution(stateMachineArn=arn, name="one", input=told)
+def start(server: EmulatorServer, arn: str, payload: str) -> tuple[str, str]:
+    answer = server.client("stepfunctions").start_execution(stateMachineArn=arn, name="one", input=payload)
     return answer["executionArn"], str(answer["startDate"])
 
 
@@ -214,7 +214,7 @@ def of_a_stack(server: EmulatorServer, definition: str) -> dict[str, Any]:
 def ended(server: EmulatorServer) -> dict[str, Any]:
     """How an execution of the stack's machine has ended."""
     machines = server.client("stepfunctions").list_state_machines()["stateMachines"]
-    (arn,) = [one["stateMachineArn"] for one in machines if one["name"].startswith(("stack-", "Machine"))]
+    (arn,) = [machine["stateMachineArn"] for machine in machines if machine["name"].startswith(("stack-", "Machine"))]
     execution, _ = start(server, arn, "{}")
     wait_until(lambda: status(server, execution) != "RUNNING", "the execution has ended")
     described: dict[str, Any] = server.client("stepfunctions").describe_execution(executionArn=execution)

@@ -71,8 +71,10 @@ def test_a_named_function_is_initialised_once_its_stack_has_created_it_and_other
         with stack(server, resources) as name:
             wait_until(lambda: initialised(folders["Named"]) == 1, "it is initialised")
             (folders["Named"] / "open").touch()
-            found = server.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId="Named")
-            physical_id = found["StackResourceDetail"]["PhysicalResourceId"]
+            described = server.client("cloudformation").describe_stack_resource(
+                StackName=name, LogicalResourceId="Named"
+            )
+            physical_id = described["StackResourceDetail"]["PhysicalResourceId"]
             server.client("lambda").invoke(FunctionName=physical_id, Payload=b"{}")
             assert initialised(folders["Named"]) == 1, "and its first invocation meets that process"
             assert initialised(folders["Other"]) == 0
@@ -132,5 +134,5 @@ def test_the_last_line_before_an_answer_is_in_its_log(emulator: EmulatorServer) 
     for number in range(50):
         client.invoke(FunctionName=name, Payload=str(number).encode())
     pages = emulator.client("logs").get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{name}")
-    told = [event["message"].strip() for page in pages for event in page["events"]]
-    assert [line for line in told if line.startswith("line")] == [f"line {number}" for number in range(50)]
+    messages = [event["message"].strip() for page in pages for event in page["events"]]
+    assert [line for line in messages if line.startswith("line")] == [f"line {number}" for number in range(50)]

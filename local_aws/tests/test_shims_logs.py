@@ -61,7 +61,7 @@ def count(server: EmulatorServer, group: str, pattern: str = ERRORS, **transform
     return namespace
 
 
-def found(server: EmulatorServer, namespace: str, name: str = "Sum", **dimensions: str) -> float:
+def sum_of(server: EmulatorServer, namespace: str, name: str = "Sum", **dimensions: str) -> float:
     return sum(statistic(server, namespace, "Found", dimensions, name))
 
 
@@ -77,8 +77,8 @@ def test_a_filter_counts_the_events_of_its_own_group_that_match(emulator: Emulat
     namespace = count(emulator, group, unit="Count")
     log(emulator, group, {"level": "ERROR"}, {"level": "INFO"}, {"record": {"status": "error"}}, "ERROR")
     log(emulator, log_group(emulator), {"level": "ERROR"})
-    assert found(emulator, namespace) == 2
-    assert found(emulator, namespace, "SampleCount") == 2
+    assert sum_of(emulator, namespace) == 2
+    assert sum_of(emulator, namespace, "SampleCount") == 2
     listed = emulator.client("cloudwatch").list_metrics(Namespace=namespace)["Metrics"]
     assert [metric["Dimensions"] for metric in listed] == [[]]
 
@@ -86,7 +86,7 @@ def test_a_filter_counts_the_events_of_its_own_group_that_match(emulator: Emulat
 def test_a_filter_emits_its_default_for_every_other_event(emulator: EmulatorServer, group: str) -> None:
     namespace = count(emulator, group, defaultValue=0)
     log(emulator, group, {"level": "ERROR"}, {"level": "INFO"}, {"level": "INFO"})
-    assert [found(emulator, namespace, name) for name in ("Sum", "SampleCount")] == [1, 3]
+    assert [sum_of(emulator, namespace, name) for name in ("Sum", "SampleCount")] == [1, 3]
 
 
 def test_a_filter_emits_a_value_of_the_event_with_its_dimensions(emulator: EmulatorServer, group: str) -> None:
@@ -94,8 +94,8 @@ def test_a_filter_emits_a_value_of_the_event_with_its_dimensions(emulator: Emula
         emulator, group, "{ $.seconds = * }", metricValue="$.seconds", dimensions={"lane": "$.lane"}, unit="Seconds"
     )
     log(emulator, group, {"seconds": 2.5, "lane": "fast"}, {"seconds": 4, "lane": "fast"}, {"seconds": 1})
-    assert found(emulator, namespace, lane="fast") == 6.5
-    assert found(emulator, namespace, "Maximum", lane="fast") == 4
+    assert sum_of(emulator, namespace, lane="fast") == 6.5
+    assert sum_of(emulator, namespace, "Maximum", lane="fast") == 4
     listed = emulator.client("cloudwatch").list_metrics(Namespace=namespace)["Metrics"]
     assert sorted(len(metric["Dimensions"]) for metric in listed) == [0, 1]
 
@@ -119,9 +119,9 @@ def test_a_filter_of_a_stack_sees_what_a_function_logs_and_goes_with_the_stack(e
     with stack(emulator, resources):
         invoke(emulator, name, {"line": "quiet"})
         invoke(emulator, name, {"line": "it goes boom"})
-        assert found(emulator, f"Own/{name}") == 3
+        assert sum_of(emulator, f"Own/{name}") == 3
     invoke(emulator, name, {"line": "boom"})
-    assert found(emulator, f"Own/{name}") == 3
+    assert sum_of(emulator, f"Own/{name}") == 3
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def query(server: EmulatorServer, text: str, *groups: str, **options: Any) -> li
     logs, now = server.client("logs"), int(time.time())
     request = {"logGroupNames": list(groups), "startTime": now - 60, "endTime": now + 60, **options}
     query_id = logs.start_query(queryString=text, **request)["queryId"]
-    found = logs.get_query_results(queryId=query_id)
-    assert found["status"] == "Complete"
-    rows = [{each["field"]: each["value"] for each in row} for row in found["results"]]
+    results = logs.get_query_results(queryId=query_id)
+    assert results["status"] == "Complete"
+    rows = [{each["field"]: each["value"] for each in row} for row in results["results"]]
     return [{name: value for name, value in row.items() if name != "@ptr"} for row in rows]
 
 
@@ -298,10 +298,10 @@ def test_a_query_that_has_ended_cannot_be_stopped(emulator: EmulatorServer, grou
 
 
 def saved(server: EmulatorServer, prefix: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = server.client("logs").describe_query_definitions(queryDefinitionNamePrefix=prefix)[
-        "queryDefinitions"
-    ]
-    return found
+    definitions: list[dict[str, Any]] = server.client("logs").describe_query_definitions(
+        queryDefinitionNamePrefix=prefix
+    )["queryDefinitions"]
+    return definitions
 
 
 def test_gap_stock_saves_no_query(stock: EmulatorServer) -> None:
@@ -318,8 +318,8 @@ def test_a_query_is_saved_changed_and_deleted(emulator: EmulatorServer) -> None:
     logs.put_query_definition(name=f"{folder}/a", queryString="limit 2", logGroupNames=["some"])
     assert [each["name"] for each in saved(emulator, folder)] == [f"{folder}/a", f"{folder}/b"]
     logs.put_query_definition(name=f"{folder}/b", queryString="limit 3", queryDefinitionId=query_id)
-    [found] = saved(emulator, f"{folder}/b")
-    assert (found["queryString"], found["queryDefinitionId"]) == ("limit 3", query_id)
+    [definition] = saved(emulator, f"{folder}/b")
+    assert (definition["queryString"], definition["queryDefinitionId"]) == ("limit 3", query_id)
     pages = [logs.describe_query_definitions(queryDefinitionNamePrefix=folder, maxResults=1)]
     pages.append(
         logs.describe_query_definitions(queryDefinitionNamePrefix=folder, maxResults=1, nextToken=pages[0]["nextToken"])

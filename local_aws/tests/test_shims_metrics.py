@@ -36,7 +36,7 @@ DEPTH = "ApproximateNumberOfMessagesVisible"
 def dimension_sets(server: EmulatorServer, namespace: str, metric: str) -> list[dict[str, str]]:
     """Return the sets of dimensions with which a metric was emitted."""
     listed = server.client("cloudwatch").list_metrics(Namespace=namespace, MetricName=metric)["Metrics"]
-    return [{each["Name"]: each["Value"] for each in found["Dimensions"]} for found in listed]
+    return [{each["Name"]: each["Value"] for each in metric["Dimensions"]} for metric in listed]
 
 
 # queue_metrics
@@ -114,8 +114,8 @@ def verdict(alarm: Rule, signs: str) -> Verdict | None:
 
 
 def state(alarm: Rule, signs: str) -> str:
-    found = verdict(alarm, signs)
-    return found.state if found else "kept"
+    decided = verdict(alarm, signs)
+    return decided.state if decided else "kept"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_every_comparison_is_strict_or_not_as_its_name_says(
     alarm = rule(comparison=comparison)
     points = [Datapoint(begins_at=0, value=value) for value in (0.5, 1.0, 1.5)]
     verdicts = [evaluate(alarm, [point, Datapoint(begins_at=-60, value=None)]) for point in points]
-    assert [found.state for found in verdicts if found] == [below, equal, above]
+    assert [decided.state for decided in verdicts if decided] == [below, equal, above]
 
 
 def test_an_unfinished_period_counts_unless_it_is_a_count_that_could_still_grow() -> None:
@@ -170,10 +170,10 @@ def test_an_unfinished_period_counts_unless_it_is_a_count_that_could_still_grow(
 
 
 def test_a_change_of_state_ends_a_period_of_a_level_but_not_of_a_count_or_of_several_periods() -> None:
-    cut, whole = [(190, 200), (180, 190), (120, 180)], [(180, 200), (120, 180), (60, 120)]
+    cut, uncut = [(190, 200), (180, 190), (120, 180)], [(180, 200), (120, 180), (60, 120)]
     assert periods(rule(), now=200, changes=[190])[:3] == cut
-    assert periods(rule(statistic="Sum"), now=200, changes=[190])[:3] == whole
-    assert periods(rule(evaluation_periods=2), now=200, changes=[190])[:3] == whole
+    assert periods(rule(statistic="Sum"), now=200, changes=[190])[:3] == uncut
+    assert periods(rule(evaluation_periods=2), now=200, changes=[190])[:3] == uncut
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ def test_a_change_of_state_ends_a_period_of_a_level_but_not_of_a_count_or_of_sev
     ],
 )
 def test_a_reason_is_worded_as_cloudwatch_words_it(changes: dict[str, Any], signs: str, reason: str) -> None:
-    found = verdict(rule(**changes), signs)
-    assert found
-    assert found.reason == f"Threshold Crossed: {reason}"
+    decided = verdict(rule(**changes), signs)
+    assert decided
+    assert decided.reason == f"Threshold Crossed: {reason}"
 
 
 def test_without_any_datapoint_the_reason_says_so() -> None:
     reasons = [verdict(rule(evaluation_periods=number), "-----") for number in (1, 2)]
-    assert [found.reason for found in reasons if found] == [
+    assert [decided.reason for decided in reasons if decided] == [
         "Insufficient Data: 1 datapoint was unknown.",
         "Insufficient Data: 2 datapoints were unknown.",
     ]
@@ -257,11 +257,11 @@ def test_an_alarm_on_dead_letters_fires_tells_its_topic_and_clears_when_they_are
 ) -> None:
     cloudwatch, sqs = emulator.client("cloudwatch"), emulator.client("sqs")
     source, dead_letters = queue_with_dead_letters(emulator)
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     name = alarm(
         emulator, **on_depth(dead_letters), AlarmActions=[topic], OKActions=[topic], AlarmDescription="Read the runbook"
     )
-    assert next_notification(told)[1]["OldStateValue"] == "INSUFFICIENT_DATA"
+    assert next_notification(subscriber)[1]["OldStateValue"] == "INSUFFICIENT_DATA"
 
     dead_letter(source)
     fired = await_state(emulator, name, "ALARM")
@@ -269,7 +269,7 @@ def test_an_alarm_on_dead_letters_fires_tells_its_topic_and_clears_when_they_are
     assert fired["StateReason"].endswith(")] was greater than the threshold (0.0).")
     reason_data = json.loads(fired["StateReasonData"])
     assert (reason_data["recentDatapoints"], reason_data["statistic"], reason_data["period"]) == ([1.0], "Maximum", 60)
-    subject, notification = next_notification(told)
+    subject, notification = next_notification(subscriber)
     assert subject == f'ALARM: "{name}" in US East (N. Virginia)'
     assert datetime.strptime(notification.pop("StateChangeTime"), "%Y-%m-%dT%H:%M:%S.%f%z")
     assert datetime.strptime(notification.pop("AlarmConfigurationUpdatedTimestamp"), "%Y-%m-%dT%H:%M:%S.%f%z")
@@ -303,7 +303,7 @@ def test_an_alarm_on_dead_letters_fires_tells_its_topic_and_clears_when_they_are
 
     sqs.start_message_move_task(SourceArn=dead_letters.arn)
     await_state(emulator, name, "OK")
-    subject, notification = next_notification(told)
+    subject, notification = next_notification(subscriber)
     assert subject == f'OK: "{name}" in US East (N. Virginia)'
     assert (notification["OldStateValue"], notification["NewStateValue"]) == ("ALARM", "OK")
     history = cloudwatch.describe_alarm_history(AlarmName=name, ScanBy="TimestampAscending")["AlarmHistoryItems"]
@@ -320,13 +320,13 @@ def test_an_alarm_hears_of_its_own_queue_only_and_keeps_quiet_where_its_actions_
     emulator: EmulatorServer,
 ) -> None:
     full, empty = queue(emulator), queue(emulator)
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     of_full = alarm(emulator, **on_depth(full), AlarmActions=[topic], ActionsEnabled=False)
     of_empty = alarm(emulator, **on_depth(empty))
     full.send("one")
     await_state(emulator, of_full, "ALARM")
     assert await_state(emulator, of_empty, "OK")
-    assert told.counts() == (0, 0)
+    assert subscriber.counts() == (0, 0)
 
 
 # metric_math
@@ -337,10 +337,10 @@ def on_sum(*queues: Queue, expression: str = "q0 + q1") -> dict[str, Any]:
     metrics = [
         {
             "Id": f"q{number}",
-            "MetricStat": {"Metric": on_depth(one), "Period": 60, "Stat": "Maximum"},
+            "MetricStat": {"Metric": on_depth(watched), "Period": 60, "Stat": "Maximum"},
             "ReturnData": False,
         }
-        for number, one in enumerate(queues)
+        for number, watched in enumerate(queues)
     ]
     return {
         "Metrics": [*metrics, {"Id": "all", "Expression": expression, "ReturnData": True}],
@@ -364,7 +364,7 @@ def test_gap_stock_refuses_an_alarm_on_a_calculation_in_a_stack(stock: EmulatorS
 def test_an_alarm_of_a_stack_watches_the_sum_of_two_queues_of_which_one_is_not_measured(
     emulator: EmulatorServer,
 ) -> None:
-    topic, told = topic_with_queue(emulator)
+    topic, subscriber = topic_with_queue(emulator)
     some = queue(emulator)
     gone = replace(some, name="never-made")
     settings = on_sum(gone, some)
@@ -377,7 +377,7 @@ def test_an_alarm_of_a_stack_watches_the_sum_of_two_queues_of_which_one_is_not_m
         assert "1 out of the last 3 datapoints [1.0 (" in fired["StateReason"]
         assert fired["Metrics"] == settings["Metrics"]
         assert not {"MetricName", "Namespace", "Statistic", "Period"} & fired.keys(), "as CloudWatch describes it"
-        trigger = next_notification(told)[1]["Trigger"]
+        trigger = next_notification(subscriber)[1]["Trigger"]
         assert (trigger["Metrics"], trigger["Period"]) == (settings["Metrics"], 60)
 
 
@@ -465,8 +465,8 @@ def test_metrics_that_a_function_logs_are_emitted_with_each_set_of_dimensions(
     namespace = emit([["service"], ["service", "lane"]], units, service="example", lane="fast", Age=7, Sizes=[1, 2, 6])
     sets = [{"service": "example"}, {"service": "example", "lane": "fast"}]
     for metric in units:
-        found = dimension_sets(emulator, namespace, metric)
-        assert sorted(found, key=len) == sets
+        logged = dimension_sets(emulator, namespace, metric)
+        assert sorted(logged, key=len) == sets
     assert statistic(emulator, namespace, "Age", sets[1], "Maximum") == [7]
     of_sizes = [
         statistic(emulator, namespace, "Sizes", sets[0], name) for name in ("SampleCount", "Sum", "Minimum", "Maximum")

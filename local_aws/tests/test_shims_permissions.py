@@ -329,7 +329,7 @@ def test_gap_stock_asks_for_another_permission_where_a_version_is_removed(stock:
 
 
 def test_a_version_is_removed_by_the_permission_for_versions(emulator: EmulatorServer) -> None:
-    assert [one["Key"] for one in remove_version(emulator)["Deleted"]] == ["one"]
+    assert [deleted["Key"] for deleted in remove_version(emulator)["Deleted"]] == ["one"]
 
 
 def stream(server: EmulatorServer) -> None:
@@ -565,10 +565,10 @@ def notified(server: EmulatorServer, *services: str) -> None:
     """Make S3 notify an encrypted queue, whose own policy allows it."""
     sqs, arn = client(server, "sqs"), key(server, *services)
     url = sqs.create_queue(QueueName=f"queue-{uuid4().hex[:8]}", Attributes={"KmsMasterKeyId": arn})["QueueUrl"]
-    told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    queue_arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     allowed = {**allow("sqs:SendMessage"), "Principal": {"Service": "s3.amazonaws.com"}}
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": document(allowed)})
-    configuration = {"QueueArn": told, "Events": ["s3:ObjectCreated:*"]}
+    configuration = {"QueueArn": queue_arn, "Events": ["s3:ObjectCreated:*"]}
     client(server, "s3").put_bucket_notification_configuration(
         Bucket=bucket(server), NotificationConfiguration={"QueueConfigurations": [configuration]}
     )
@@ -620,8 +620,8 @@ def with_key(arn: str) -> dict[str, Any]:
 
 def keys_of(server: EmulatorServer, name: str) -> list[str | None]:
     """The keys of the stack's bucket and of its table."""
-    found = client(server, "cloudformation").describe_stack_resources(StackName=name)["StackResources"]
-    physical = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found}
+    resources = client(server, "cloudformation").describe_stack_resources(StackName=name)["StackResources"]
+    physical = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
     encryption = client(server, "s3").get_bucket_encryption(Bucket=physical["Bucket"])
     (rule,) = encryption["ServerSideEncryptionConfiguration"]["Rules"]
     table = client(server, "dynamodb").describe_table(TableName=physical["Table"])["Table"]

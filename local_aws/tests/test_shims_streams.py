@@ -644,15 +644,15 @@ def test_a_throttle_is_no_failure(emulator: EmulatorServer, tmp_path: Path) -> N
 
 
 def test_what_is_discarded_may_be_published_to_a_topic(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, failing, told = table(emulator), reader(emulator, tmp_path, raises_at=["a"]), queue(emulator)
+    changes, failing, subscriber = table(emulator), reader(emulator, tmp_path, raises_at=["a"]), queue(emulator)
     sns = emulator.client("sns")
     topic_arn = sns.create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
     raw = {"RawMessageDelivery": "true"}
-    sns.subscribe(TopicArn=topic_arn, Protocol="sqs", Endpoint=told.arn, Attributes=raw)
+    sns.subscribe(TopicArn=topic_arn, Protocol="sqs", Endpoint=subscriber.arn, Attributes=raw)
     changes.put("a")
     destination = {"DestinationConfig": {"OnFailure": {"Destination": topic_arn}}}
     failing.read(changes, MaximumRetryAttempts=0, **destination)
-    assert discarded(told)["DDBStreamBatchInfo"]["batchSize"] == 1
+    assert discarded(subscriber)["DDBStreamBatchInfo"]["batchSize"] == 1
 
 
 # stream_mappings: how old records are

@@ -108,9 +108,14 @@ def test_a_failed_initialisation_is_reported_for_itself_and_for_its_invocation(
 ) -> None:
     name = logging_function(emulator, source)
     invoke(emulator, name)
-    found = [each for each in objects(emulator, name) if "type" in each]
-    assert [each["type"].removeprefix("platform.") for each in found] == ["initStart", "initReport", "start", "report"]
-    for report in (found[1], found[3]):
+    records = [each for each in objects(emulator, name) if "type" in each]
+    assert [each["type"].removeprefix("platform.") for each in records] == [
+        "initStart",
+        "initReport",
+        "start",
+        "report",
+    ]
+    for report in (records[1], records[3]):
         assert (report["record"]["status"], report["record"]["errorType"]) == ("error", error_type)
     assert [each["level"] for each in objects(emulator, name) if "errorMessage" in each] == ["ERROR"]
 

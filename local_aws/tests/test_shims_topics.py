@@ -49,8 +49,8 @@ def delete(subscriber: Queue) -> None:
 
 def received(subscriber: Queue) -> dict[str, Any]:
     (message,) = wait_until(lambda: subscriber.receive(limit=1), "a message arrives")
-    found: dict[str, Any] = message
-    return found
+    body: dict[str, Any] = message
+    return body
 
 
 # subscription_dead_letters

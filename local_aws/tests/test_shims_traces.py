@@ -138,9 +138,9 @@ def test_what_a_queue_invokes_has_a_trace_of_its_own_and_is_told_that_of_the_mes
         sqs.send_message(QueueUrl=some.url, MessageBody="alone")
     emulator.client("lambda").create_event_source_mapping(EventSourceArn=some.arn, FunctionName=name, BatchSize=1)
     wait_until(lambda: some.counts() == (0, 0), "the message is processed")
-    told = json.loads(file.read_text())
-    assert told["sent in"] == TRACE
-    assert told["own"].startswith("Root=1-") and told["own"].partition(";")[0] != TRACE.partition(";")[0]
+    traces = json.loads(file.read_text())
+    assert traces["sent in"] == TRACE
+    assert traces["own"].startswith("Root=1-") and traces["own"].partition(";")[0] != TRACE.partition(";")[0]
 
 
 TRACED = """
@@ -171,9 +171,9 @@ def test_gap_stock_answers_a_request_in_another_trace(stock: EmulatorServer, htt
     api.create_route(ApiId=api_id, RouteKey="$default", Target=f"integrations/{integration['IntegrationId']}")
     api.create_stage(ApiId=api_id, StageName="$default", AutoDeploy=True)
     url = f"{stock.gateway_url}/_aws/execute-api/{api_id}/$default/"
-    told = ask(http, url, **{"X-Amzn-Trace-Id": TRACE})
-    assert told["event"] == TRACE
-    assert told["own"].partition(";")[0] != TRACE.partition(";")[0]
+    answer = ask(http, url, **{"X-Amzn-Trace-Id": TRACE})
+    assert answer["event"] == TRACE
+    assert answer["own"].partition(";")[0] != TRACE.partition(";")[0]
 
 
 def test_a_request_is_answered_in_the_trace_of_its_event(emulator: EmulatorServer, http: httpx.Client) -> None:
