@@ -36,8 +36,8 @@ def _closed_components(access: Access) -> dict[str, Any]:
 
 def misfits(value: Any, schema: Mapping[str, Any], access: Access = "anonymous") -> list[str]:
     """What in the value violates the schema."""
-    whole = {**schema, "components": _closed_components(access)}
-    validator = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+    closed_schema = {**schema, "components": _closed_components(access)}
+    validator = jsonschema_rs.Draft202012Validator(closed_schema, validate_formats=True)
     return [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(value)]
 
 
@@ -45,10 +45,10 @@ def resolved(node: Mapping[str, Any], access: Access = "anonymous") -> Any:
     """The target of a reference to a component, or the node itself."""
     if "$ref" not in node:
         return node
-    found: Any = described(access)
+    part: Any = described(access)
     for step in node["$ref"].removeprefix("#/").split("/"):
-        found = found[step]
-    return found
+        part = part[step]
+    return part
 
 
 def operation_of(method: str, path: str, access: Access = "anonymous") -> dict[str, Any] | None:

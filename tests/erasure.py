@@ -50,7 +50,7 @@ def marks_of(photo: bytes, image: Image, outputs: Mapping[str, bytes]) -> Marks:
     return marks
 
 
-def found(marks: Marks, client: Callable[[str], Any]) -> list[str]:
+def traces(marks: Marks, client: Callable[[str], Any]) -> list[str]:
     """Where the account has any of the marks, in words."""
     return sorted(
         f"{where} has {name}"

@@ -48,7 +48,7 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received, written
 from tests.contract.test_handlers import Functions, document, functions
 from tests.contract.test_webhooks import delivery, endpoint
-from tests.erasure import Marks, found, marks_of, unlike_any_other
+from tests.erasure import Marks, marks_of, traces, unlike_any_other
 
 __all__ = ("functions",)
 
@@ -176,15 +176,15 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
 ) -> None:
     image_id = STORIES[story](functions)
     marks = _marks(functions, image_id)
-    before = found(marks, CLIENT)
+    before = traces(marks, CLIENT)
     assert before, "before the deletion the marks are found"
     assert call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))["statusCode"] == 204
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
-    assert found(marks, CLIENT) == []
+    assert traces(marks, CLIENT) == []
     new = endpoint(7, tenant_id="default", url="https://new.example.com/")
     OperatedStack(functions.aws).endpoints.create(new)
     tell(functions)  # of the deletion, and of everything before once more
-    assert found(marks, CLIENT) == []
+    assert traces(marks, CLIENT) == []
     never_logged = {name: mark for name, mark in marks.items() if not name.startswith("what ")}
     logged = log.getvalue().encode()
     assert image_id.encode() in logged
@@ -245,7 +245,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         monkeypatch.setattr(erasing, name, 0)
     erasing.erase(cast(Stack, stack), ["acme-73f1"], as_json=False)
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
-    assert found(marks, CLIENT) == [f"the table {aws.images_table} has its name, as a key or in it"]
+    assert traces(marks, CLIENT) == [f"the table {aws.images_table} has its name, as a key or in it"]
     tombstone = functions.row(ours)
     assert (tombstone.tenant_id, told_by(tombstone)) == ("acme-73f1", set())
     assert functions.row(theirs).status is Status.DONE
@@ -304,7 +304,7 @@ def test_the_scan_finds_every_kind_of_mark(functions: Functions) -> None:
 
 
 def _places(functions: Functions, name: str, image_id: str) -> set[str]:
-    told = "\n".join(found(_marks(functions, image_id), CLIENT))
+    told = "\n".join(traces(_marks(functions, image_id), CLIENT))
     aws = functions.aws
     tables = {
         "ImagesTable": aws.images_table,

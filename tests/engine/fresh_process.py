@@ -26,14 +26,16 @@ def digests(sources: dict[str, bytes], recipe: Recipe, job: dict[str, Any]) -> d
         develop([*sources.values()][-1], recipe.model_copy(update={"variants": recipe.variants[:1]}))
     turned = job["first_variant"]
     recipe = recipe.model_copy(update={"variants": recipe.variants[turned:] + recipe.variants[:turned]})
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
 
     def run(name: str) -> None:
         developed = develop(sources[name], recipe, overlay_of=lambda _: sources["drawing"])
-        found.update({f"{name} {one.name}": hashlib.sha256(one.body).hexdigest() for one in developed.variants})
-        found[f"{name} placeholder"] = repr(developed.placeholder)
+        hashes.update(
+            {f"{name} {variant.name}": hashlib.sha256(variant.body).hexdigest() for variant in developed.variants}
+        )
+        hashes[f"{name} placeholder"] = repr(developed.placeholder)
         if developed.attention is not None:
-            found[f"{name} attention"] = repr(developed.attention)
+            hashes[f"{name} attention"] = repr(developed.attention)
 
     threads = [threading.Thread(target=run, args=(name,)) for name in sources]
     for thread in threads:
@@ -42,7 +44,7 @@ def digests(sources: dict[str, bytes], recipe: Recipe, job: dict[str, Any]) -> d
             thread.join()
     for thread in threads:
         thread.join()
-    return found
+    return hashes
 
 
 def main() -> None:
@@ -58,11 +60,11 @@ def main() -> None:
             os.write(sys.stdout.fileno(), line.encode())
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0, "a child died"
-    found = digests(sources, recipe, own)
+    hashes = digests(sources, recipe, own)
     first = dict([*sources.items()][:1])
     if work["alone"]:
-        found = digests(first, Recipe.model_validate(work["alone"]), {**own, "first_variant": 0}) | found
-    print(json.dumps(found))
+        hashes = digests(first, Recipe.model_validate(work["alone"]), {**own, "first_variant": 0}) | hashes
+    print(json.dumps(hashes))
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ FILES = {
     "gif": (animations.gif(SIZE, STEPS), STEPS),
     "gif-local-tables": (animations.gif(SIZE, STEPS, local=True), STEPS),
     "apng": (
-        animations.apng(SIZE, [animations.whole(SIZE, STEPS[0]), *STEPS[1:]]),
-        [animations.whole(SIZE, STEPS[0]), *STEPS[1:]],
+        animations.apng(SIZE, [animations.full_canvas(SIZE, STEPS[0]), *STEPS[1:]]),
+        [animations.full_canvas(SIZE, STEPS[0]), *STEPS[1:]],
     ),
     "apng-replacing": (
         animations.apng(SIZE, [replace(step, over=False) for step in STEPS], hidden=block(*SIZE, GOLD)),
@@ -106,8 +106,8 @@ def test_every_frame_is_what_a_browser_shows_at_its_time(name: str) -> None:
     body, steps = FILES[name]
     pictures, times = frames_of(kept(body, format="gif"))
     assert times == [step.milliseconds for step in steps]
-    for number, (found, wanted) in enumerate(zip(pictures, shown(SIZE, steps), strict=True)):
-        assert np.array_equal(found, wanted), number
+    for number, (frame, wanted) in enumerate(zip(pictures, shown(SIZE, steps), strict=True)):
+        assert np.array_equal(frame, wanted), number
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -158,18 +158,18 @@ def test_frames_are_placed_and_scaled_as_stills_are() -> None:
         Image.fromarray(canvas).save(file, "PNG")
         canvases.append(developed(file.getvalue(), *({**box, "format": "png"} for box in boxes)).variants)
     for number, variant in enumerate(moving):
-        for found, stills in zip(frames_of(variant.body)[0], canvases, strict=True):
+        for frame, stills in zip(frames_of(variant.body)[0], canvases, strict=True):
             still = stills[number]
             assert (variant.width, variant.height) == (still.width, still.height)
-            assert distance(found, frames_of(still.body)[0][0]) < 6, (number, variant.name)
+            assert distance(frame, frames_of(still.body)[0][0]) < 6, (number, variant.name)
 
 
 def test_more_colours_than_a_gif_has_are_approximated() -> None:
     across, down = np.meshgrid(np.linspace(0, 255, 80), np.linspace(0, 255, 60))
     pictures = [np.dstack([across, down, np.full_like(across, blue), np.full_like(across, 255)]) for blue in (0, 200)]
     steps = [Step(samples=picture.astype(np.uint8)) for picture in pictures]
-    found, _ = frames_of(kept(animations.apng((80, 60), steps), format="gif", width=80))
-    assert max(distance(a, step.samples) for a, step in zip(found, steps, strict=True)) < 8
+    frames, _ = frames_of(kept(animations.apng((80, 60), steps), format="gif", width=80))
+    assert max(distance(a, step.samples) for a, step in zip(frames, steps, strict=True)) < 8
 
 
 @pytest.mark.parametrize("colours", [256, 255])
@@ -180,8 +180,8 @@ def test_a_gif_keeps_every_colour_that_fits(colours: int) -> None:
     samples[..., 3] = 255 * (numbers < colours)
     samples[samples[..., 3] == 0] = 0
     steps = [Step(samples=samples, over=False), Step(samples=samples[::-1].copy(), over=False)]
-    found, _ = frames_of(kept(animations.apng((16, 16), steps), format="gif"))
-    assert all(np.array_equal(a, step.samples) for a, step in zip(found, steps, strict=True))
+    frames, _ = frames_of(kept(animations.apng((16, 16), steps), format="gif"))
+    assert all(np.array_equal(a, step.samples) for a, step in zip(frames, steps, strict=True))
 
 
 @pytest.mark.guards("animation-gif-leaving-frame-clear")
@@ -191,10 +191,10 @@ def test_decoders_clear_a_gifs_frame_that_leaves() -> None:
     blue, red, last = (Step(samples=samples, over=False) for samples in (block(*SIZE, BLUE), block(*SIZE, RED), small))
     for steps in ([red, last], [blue, red, last]):
         body = kept(animations.apng(SIZE, steps), format="gif")
-        found = pyvips.Image.gifload_buffer(body, n=-1).numpy().reshape(len(steps), *SIZE[::-1], 4)
-        assert all(np.array_equal(a, step.samples) for a, step in zip(found, steps, strict=True))
-    found, _ = frames_of(kept(animations.apng(SIZE, [red, last]), format="gif"))
-    assert [np.array_equal(a, step.samples) for a, step in zip(found, (red, last), strict=True)] == [True, True]
+        frames = pyvips.Image.gifload_buffer(body, n=-1).numpy().reshape(len(steps), *SIZE[::-1], 4)
+        assert all(np.array_equal(a, step.samples) for a, step in zip(frames, steps, strict=True))
+    frames, _ = frames_of(kept(animations.apng(SIZE, [red, last]), format="gif"))
+    assert [np.array_equal(a, step.samples) for a, step in zip(frames, (red, last), strict=True)] == [True, True]
 
 
 @pytest.mark.guards("animation-gif-transparent-index", case="3")
@@ -304,8 +304,8 @@ def repeated(body: bytes, frames: int) -> bytes:
         *_, (_, at, _) = webp.chunks(body)
         return webp.with_mended_size(body + body[at - 8 :] * more)
     start, end = body.rindex(b"fcTL") - 4, body.rindex(b"IEND") - 4
-    told = body.replace(claims(3), claims(frames))
-    return told[:end] + body[start:end] * more + body[end:]
+    lengthened = body.replace(claims(3), claims(frames))
+    return lengthened[:end] + body[start:end] * more + body[end:]
 
 
 THREE_STEPS = tuple(Step(samples=block(*SIZE, *colours)) for colours in ((RED,), (RED, BLUE), (GOLD,)))
@@ -349,8 +349,8 @@ def test_a_notice_names_the_variants_that_lost_the_animation() -> None:
     keep, first, poster = ({"animation": kind} for kind in ("keep", "first", "poster"))
     assert developed(body, first, {}).notices == (FIRST_FRAME_ONLY,)
     assert developed(body, keep, poster).notices == ()
-    told = "v1, v2: only the first frame of the animation was developed."
-    assert developed(body, keep, first, {}).notices == (told,)
+    notice = "v1, v2: only the first frame of the animation was developed."
+    assert developed(body, keep, first, {}).notices == (notice,)
 
 
 def test_a_variant_of_the_first_frame_is_the_same_beside_others() -> None:
@@ -468,9 +468,9 @@ def test_the_posters_point_is_told_whichever_variant_asks_for_one(asked: Sequenc
 def test_an_animation_is_trimmed_as_its_poster_is() -> None:
     variants = [{"name": kind, "width": 60, "animation": kind} for kind in ("keep", "poster", "first")]
     made = develop(late(animations.gif), Recipe.model_validate({"variants": variants, "trim": 10})).variants
-    assert [(one.width, one.height) for one in made] == [(10, 10)] * 3
+    assert [(variant.width, variant.height) for variant in made] == [(10, 10)] * 3
     made = develop(late(animations.gif), Recipe.model_validate({"variants": variants[::2], "trim": 10})).variants
-    assert [(one.width, one.height) for one in made] == [(60, 30)] * 2
+    assert [(variant.width, variant.height) for variant in made] == [(60, 30)] * 2
 
 
 def test_a_webp_carries_the_rights_and_a_gif_does_not() -> None:
@@ -525,9 +525,9 @@ BEHIND = {
 @pytest.mark.parametrize("name", BEHIND)
 def test_an_animation_that_lacks_only_what_is_behind_its_last_frame_is_whole(name: str) -> None:
     body, most = BEHIND[name]
-    whole = kept(body)
+    complete = kept(body)
     for missing in range(1, most + 1):
-        assert kept(body[:-missing]) == whole, missing
+        assert kept(body[:-missing]) == complete, missing
     poster = {"format": "png", "animation": "poster"}
     assert developed(body[:-most], poster).variants == developed(body, poster).variants
 
@@ -548,7 +548,7 @@ def test_a_webp_without_the_padding_of_its_last_picture_is_whole() -> None:
 @pytest.mark.parametrize("left", [1, 2])
 def test_a_webp_that_ends_between_two_frames_lacks_frames(left: int) -> None:
     body = animations.webp(SIZE, animations.forgetful(STEPS)[:3])
-    starts = [found.start() for found in re.finditer(b"ANMF", body)]
+    starts = [match.start() for match in re.finditer(b"ANMF", body)]
     for end in range(starts[left], starts[left] + 40):
         assert code_of(body[:end], KEEP) == "truncated", end
         assert developed(body[:end], {}).variants
@@ -650,11 +650,11 @@ def test_a_picture_apart_never_stands_in_for_a_frame(parts: Sequence[bytes], cod
 @pytest.mark.guards("animation-apng-cut-not-still", case="two")
 @pytest.mark.parametrize("missing", [(TWO,), (THREE,), (TWO[50:], THREE)], ids=["two", "one", "a half"])
 def test_an_apng_that_ends_before_all_claimed_frames_is_truncated(missing: Sequence[bytes]) -> None:
-    whole = png_of(claims(3), DEFAULT, ONE, TWO, THREE)
-    cut = whole[: whole.index(b"".join(missing))]
+    complete = png_of(claims(3), DEFAULT, ONE, TWO, THREE)
+    cut = complete[: complete.index(b"".join(missing))]
     assert code_of(cut, KEEP) == "truncated"
     assert code_of(cut, {"animation": "poster"}) == "truncated"
-    assert developed(cut, {}).variants == developed(whole, {}).variants
+    assert developed(cut, {}).variants == developed(complete, {}).variants
 
 
 TABLE, ALPHAS = bytes((*RED[:3], *BLUE[:3])), bytes((255, 0))
@@ -710,7 +710,7 @@ def test_no_frame_of_a_webp_has_the_rest_of_the_file_for_its_picture(alpha: bool
 
     def frames(claims: int | None) -> bytes:
         *before, last = coded
-        picture = b"".join(webp.chunk(*one) for one in before) + webp.chunk(*last, length=claims)
+        picture = b"".join(webp.chunk(*chunk) for chunk in before) + webp.chunk(*last, length=claims)
         frame = webp.animation_frame(picture, width=SIZE[0], height=SIZE[1])
         return webp.animation(*SIZE, frame * 20, webp.chunk(b"JUNK", bytes(100_000)))
 
@@ -796,6 +796,6 @@ def test_developing_twice_gives_the_same_bytes() -> None:
 def test_a_comment_does_not_follow_into_an_animation() -> None:
     body = animations.gif(SIZE, STEPS)
     secret = gif_files.comment(b"a secret")
-    told = body[: 13 + 768] + secret + body[13 + 768 :]
+    commented = body[: 13 + 768] + secret + body[13 + 768 :]
     for output in ("webp", "gif"):
-        assert kept(told, format=output) == kept(body, format=output)
+        assert kept(commented, format=output) == kept(body, format=output)

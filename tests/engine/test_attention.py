@@ -21,14 +21,14 @@ MIDDLE = FocalPoint(x=0.5, y=0.5)
 RED = (200, 40, 30)
 
 
-def found(body: bytes, *more: dict[str, Any], width: int = 90, height: int = 90, **spec: Any) -> Developed:
+def attended(body: bytes, *more: dict[str, Any], width: int = 90, height: int = 90, **spec: Any) -> Developed:
     """What is made of `body` with a crop by attention of that size."""
     crop = {"name": "crop", "width": width, "height": height, "fit": "cover", "format": "png", "gravity": "attention"}
     return develop(body, Recipe.model_validate({"variants": [{**crop, **spec}, *more]}))
 
 
 def point_of(body: bytes, *more: dict[str, Any], **spec: Any) -> FocalPoint:
-    point = found(body, *more, **spec).attention
+    point = attended(body, *more, **spec).attention
     assert point is not None
     return point
 
@@ -78,17 +78,17 @@ def reds(body: bytes) -> int:
 )
 def test_the_crop_contains_the_one_thing_that_there_is(size: tuple[int, int], centre: tuple[float, float]) -> None:
     picture = ball(size, centre)
-    whole, crop = encoded(picture), found(encoded(picture), width=180, height=180).variants[0]
+    original, crop = encoded(picture), attended(encoded(picture), width=180, height=180).variants[0]
     assert (crop.width, crop.height) == (180, 180)
-    assert reds(crop.body) == reds(whole) > 500
+    assert reds(crop.body) == reds(original) > 500
 
 
 def test_among_leaves_not_even_the_one_red_thing_stands_out_as_the_documents_show() -> None:
     body = encoded(among_leaves())
-    made = found(body, width=160, height=160)
+    made = attended(body, width=160, height=160)
     assert made.attention is not None and abs(made.attention.y - 0.5) < 0.02
     assert 0.3 < reds(made.variants[0].body) / reds(body) < 0.6
-    (crop,) = found(body, width=160, height=160, gravity=FocalPoint(x=0.5, y=0.84)).variants
+    (crop,) = attended(body, width=160, height=160, gravity=FocalPoint(x=0.5, y=0.84)).variants
     assert reds(crop.body) == reds(body), "the advice for who knows better"
 
 
@@ -115,19 +115,19 @@ def test_the_point_is_told_as_it_was_before_the_picture_was_edited(edits: dict[s
 def test_crops_are_those_around_the_point_that_is_told() -> None:
     body = encoded(ball((400, 180), (0.8, 0.3)))
     wide = {"name": "wide", "width": 200, "height": 50, "fit": "cover", "format": "png", "gravity": "attention"}
-    by_attention = found(body, wide, width=120, height=120)
+    by_attention = attended(body, wide, width=120, height=120)
     point = by_attention.attention
     assert point is not None and point.x > 0.6
-    by_point = found(body, {**wide, "gravity": point}, width=120, height=120, gravity=point)
+    by_point = attended(body, {**wide, "gravity": point}, width=120, height=120, gravity=point)
     assert by_point.variants == by_attention.variants
     assert by_point.attention is None
 
 
 def test_a_point_is_told_only_if_it_was_asked_for() -> None:
     body = encoded(ball((100, 60), (0.8, 0.3)))
-    whole = {"name": "whole", "width": 50, "format": "png"}
-    assert found(body, gravity="west").attention is None
-    assert found(body, whole).variants[1] == found(body, whole, gravity="west").variants[1]
+    spec = {"name": "whole", "width": 50, "format": "png"}
+    assert attended(body, gravity="west").attention is None
+    assert attended(body, spec).variants[1] == attended(body, spec, gravity="west").variants[1]
 
 
 @pytest.mark.guards("attention-least-base-size")
@@ -166,7 +166,7 @@ def test_the_point_is_the_same_in_all_threads() -> None:
 def test_a_crop_larger_than_the_picture_is_made_as_any_other(box: tuple[int, int], enlarge: bool) -> None:
     body = encoded(ball((30, 20), (0.8, 0.5), radius=4))
     spec: dict[str, Any] = {"width": box[0], "height": box[1], "enlarge": enlarge, "format": "webp"}
-    made, middle = found(body, **spec).variants[0], found(body, **spec, gravity="centre").variants[0]
+    made, middle = attended(body, **spec).variants[0], attended(body, **spec, gravity="centre").variants[0]
     assert (made.width, made.height) == (middle.width, middle.height)
 
 

@@ -19,7 +19,7 @@ def noise(blur: float, mode: str = "RGB", side: int = 96) -> bytes:
     return encoded(Image.frombytes(mode, (side, side), pixels).filter(ImageFilter.GaussianBlur(blur)), "PNG")
 
 
-def one(
+def encoded_as(
     original: bytes, metadata: Literal["none", "copyright"] = "none", **fields: object
 ) -> tuple[Rendered, tuple[str, ...]]:
     spec = VariantSpec.model_validate({"name": "a", "width": 96, "height": 96, **fields})
@@ -38,30 +38,30 @@ PICTURES = {
 @pytest.mark.parametrize("quality", [None, 1, 55, 86, 97])
 @pytest.mark.parametrize("picture", PICTURES)
 def test_the_smallest_of_equal_qualities_wins(picture: str, quality: int | None) -> None:
-    best, _ = one(PICTURES[picture], format="best", quality=quality)
+    best, _ = encoded_as(PICTURES[picture], format="best", quality=quality)
     qualities = equal_qualities(quality or 80, is_transparent=False)
-    files = [one(PICTURES[picture], format=name, quality=equal)[0] for name, equal in qualities.items()]
+    files = [encoded_as(PICTURES[picture], format=name, quality=equal)[0] for name, equal in qualities.items()]
     assert best == min(files, key=lambda file: len(file.body))
 
 
 @pytest.mark.guards("best-no-transparent-jpeg")
 def test_what_is_transparent_is_never_a_jpeg() -> None:
     original = noise(0, "RGBA", 8)
-    best, _ = one(original, format="best", quality=95)
+    best, _ = encoded_as(original, format="best", quality=95)
     qualities = equal_qualities(95, is_transparent=True)
     assert "jpeg" not in qualities
-    assert best in [one(original, format=name, quality=equal)[0] for name, equal in qualities.items()]
+    assert best in [encoded_as(original, format=name, quality=equal)[0] for name, equal in qualities.items()]
     with Image.open(io.BytesIO(best.body)) as shown:
         assert shown.has_transparency_data
 
 
 @pytest.mark.guards("best-smallest-under-ceiling")
 def test_only_the_smallest_is_made_to_fit_under_a_ceiling() -> None:
-    free, _ = one(PICTURES["noise"], format="best")
-    assert one(PICTURES["noise"], format="best", max_bytes=len(free.body)) == (free, ())
-    best, notices = one(PICTURES["noise"], format="best", max_bytes=len(free.body) // 2)
+    free, _ = encoded_as(PICTURES["noise"], format="best")
+    assert encoded_as(PICTURES["noise"], format="best", max_bytes=len(free.body)) == (free, ())
+    best, notices = encoded_as(PICTURES["noise"], format="best", max_bytes=len(free.body) // 2)
     quality = equal_qualities(80, is_transparent=False)[free.format]
-    alone = one(PICTURES["noise"], format=free.format, quality=quality, max_bytes=len(free.body) // 2)
+    alone = encoded_as(PICTURES["noise"], format=free.format, quality=quality, max_bytes=len(free.body) // 2)
     assert (best, notices) == alone
     assert notices and best.format == free.format
 
@@ -71,8 +71,8 @@ def test_the_rights_in_a_file_count() -> None:
     exif[0x013B] = "Zoë Müller " * 30  # Artist; a JPEG has it thrice, as EXIF, IPTC and XMP
     original = encoded(Image.new("RGB", (8, 8), "#7a8b5c"), "PNG", exif=exif)
     qualities = equal_qualities(80, is_transparent=False)
-    files = [one(original, "copyright", format=name, quality=quality)[0] for name, quality in qualities.items()]
-    assert one(original, "copyright", format="best")[0] == min(files, key=lambda file: len(file.body))
+    files = [encoded_as(original, "copyright", format=name, quality=quality)[0] for name, quality in qualities.items()]
+    assert encoded_as(original, "copyright", format="best")[0] == min(files, key=lambda file: len(file.body))
 
 
 def test_of_equal_files_the_most_widely_understood_wins() -> None:
@@ -86,9 +86,9 @@ def test_a_table_of_qualities_is_monotone_and_straight_between_its_lines() -> No
     for low, high in pairwise(ladder):
         assert all(1 <= low[name] <= high[name] <= 100 for name in low)
     assert {quality: ladder[quality - 1] for quality in EQUAL_QUALITIES} == EQUAL_QUALITIES
-    (first, here), (second, there) = [*EQUAL_QUALITIES.items()][:2]
+    (first, here), (second, following) = [*EQUAL_QUALITIES.items()][:2]
     middle = equal_qualities((first + second) // 2, is_transparent=True)
-    assert all(abs(middle[name] - (here[name] + there[name]) / 2) <= 1 for name in middle)
+    assert all(abs(middle[name] - (here[name] + following[name]) / 2) <= 1 for name in middle)
     assert equal_qualities(1, is_transparent=False) == {"jpeg": 1, **here}
     assert len(equal_qualities(HIGHEST_COMPARED, is_transparent=False)) == 3
     assert equal_qualities(HIGHEST_COMPARED + 1, is_transparent=False) == {"jpeg": HIGHEST_COMPARED + 1}

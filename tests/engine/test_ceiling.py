@@ -32,9 +32,9 @@ def test_the_highest_quality_that_fits_is_found(file_format: str) -> None:
     assert len(encoded.body) <= ceiling
     assert (encoded.width, encoded.height) == (160, 120)
     assert encoded.notice is not None and "instead of 90" in encoded.notice
-    found = int(encoded.notice.split()[1])
-    assert found >= wanted
-    assert len(encode(image, file_format, quality=found + 1, effort="fast")) > ceiling  # type: ignore[arg-type]
+    highest = int(encoded.notice.split()[1])
+    assert highest >= wanted
+    assert len(encode(image, file_format, quality=highest + 1, effort="fast")) > ceiling  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("file_format", ["jpeg", "webp", "png", "avif"])

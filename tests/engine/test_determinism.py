@@ -173,8 +173,8 @@ def test_developing_twice_in_one_process_gives_the_same_result() -> None:
 
 def test_different_pictures_and_qualities_do_differ() -> None:
     """The other tests would pass for an engine that ignored its input."""
-    one = made(photo(), Recipe.model_validate(RECIPE)).variants
+    usual = made(photo(), Recipe.model_validate(RECIPE)).variants
     other = made(drawing(), Recipe.model_validate(RECIPE)).variants
-    assert all(a.body != b.body for a, b in zip(one, other, strict=True))
+    assert all(a.body != b.body for a, b in zip(usual, other, strict=True))
     coarse = {"variants": [{**RECIPE["variants"][0], "quality": 40}]}
-    assert made(photo(), Recipe.model_validate(coarse)).variants[0].body != one[0].body
+    assert made(photo(), Recipe.model_validate(coarse)).variants[0].body != usual[0].body

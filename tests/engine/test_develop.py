@@ -35,7 +35,7 @@ CONTAINERS: frozenset[InputFormat] = frozenset({"avif", "heic"})
 ONE = Recipe(variants=(VariantSpec(name="one", width=100, height=100, format="png"),))
 
 
-def one(body: bytes, **spec: Any) -> Image.Image:
+def picture_of(body: bytes, **spec: Any) -> Image.Image:
     """The single variant that `body` is developed into."""
     return opened(develop_one(body, **spec).variants[0].body)
 
@@ -86,7 +86,7 @@ def test_every_exif_orientation_comes_out_upright(orientation: int) -> None:
     stored = upright if undo is None else upright.transpose(undo)
     exif = Image.Exif()
     exif[0x0112] = orientation
-    result = one(encoded(stored, "JPEG", quality=95, exif=exif))
+    result = picture_of(encoded(stored, "JPEG", quality=95, exif=exif))
     assert result.size == (60, 40)
     assert near(result.getpixel((5, 5)), (255, 0, 0))
     assert near(result.getpixel((55, 35)), (0, 0, 255))
@@ -100,7 +100,7 @@ def test_a_colour_profile_is_honoured() -> None:
     # A profile with swapped red and green primaries: red pixels of such a file look green.
     linear = Image.new("RGB", (20, 20), (255, 0, 0))
     swapped = swapped_primaries(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
-    assert near(one(encoded(linear, "PNG", icc_profile=swapped)).getpixel((5, 5)), (0, 255, 0), tolerance=40)
+    assert near(picture_of(encoded(linear, "PNG", icc_profile=swapped)).getpixel((5, 5)), (0, 255, 0), tolerance=40)
 
 
 def swapped_primaries(profile: bytes) -> bytes:
@@ -138,7 +138,7 @@ def test_opaque_pngs_become_jpegs(mode: str) -> None:
 
 def test_sixteen_bits_are_scaled_and_not_clipped() -> None:
     grey = Image.new("I;16", (20, 20), 0x8000)
-    assert near((one(encoded(grey, "PNG")).getpixel((5, 5)),), (128,), tolerance=2)
+    assert near((picture_of(encoded(grey, "PNG")).getpixel((5, 5)),), (128,), tolerance=2)
 
 
 def transparent(mode: str = "RGBA") -> Image.Image:
@@ -158,18 +158,18 @@ def test_what_is_transparent_stays_so_as_png(file_format: str) -> None:
 
 
 def test_transparency_is_white_where_the_format_has_none() -> None:
-    assert near(one(encoded(transparent(), "PNG"), format="jpeg").getpixel((5, 5)), (255, 255, 255))
+    assert near(picture_of(encoded(transparent(), "PNG"), format="jpeg").getpixel((5, 5)), (255, 255, 255))
 
 
 def test_webp_keeps_transparency() -> None:
-    result = one(encoded(transparent(), "PNG"), format="webp").convert("RGBA")
+    result = picture_of(encoded(transparent(), "PNG"), format="webp").convert("RGBA")
     assert result.getpixel((5, 5))[3] == 0  # type: ignore[index]
 
 
 def test_hidden_colours_do_not_bleed_into_edges() -> None:
     image = Image.new("RGBA", (200, 200), (0, 255, 0, 0))  # invisible green
     image.paste((255, 255, 255, 255), (50, 50, 150, 150))
-    small = one(encoded(image, "PNG"), width=21, height=21).convert("RGBA")
+    small = picture_of(encoded(image, "PNG"), width=21, height=21).convert("RGBA")
     for x in range(21):
         red, green, _, alpha = small.getpixel((x, 10))  # type: ignore[misc]
         assert alpha < 16 or abs(red - green) < 24
@@ -239,9 +239,9 @@ def test_a_jpeg_that_lacks_nothing_but_its_end_is_developed_and_one_that_lacks_m
     kind: str, width: int
 ) -> None:
     body = noisy_jpeg(**JPEGS[kind])
-    whole = develop_one(body, width=width, height=width)
+    complete = develop_one(body, width=width, height=width)
     for missing in (1, 2):
-        assert develop_one(body[:-missing], width=width, height=width) == whole
+        assert develop_one(body[:-missing], width=width, height=width) == complete
     for missing in (*range(4, 40), len(body) // 4, len(body) // 2):
         assert refusal(body[:-missing]) == "truncated"
 
@@ -255,7 +255,7 @@ def test_data_behind_a_jpegs_end_is_no_part_of_it_however_much_there_is() -> Non
 @pytest.mark.parametrize("junk", [b"\0", b"junk", b"\xff", b"\xff\0\xff\0", bytes(1000)], ids=repr)
 def test_junk_between_a_jpegs_markers_is_passed_over(junk: bytes) -> None:
     body = noisy_jpeg(progressive=True)
-    at = [found.start() for found in re.finditer(rb"\xff[\xdb\xc2\xc4]", body)]
+    at = [match.start() for match in re.finditer(rb"\xff[\xdb\xc2\xc4]", body)]
     spoiled = b"".join(body[begin:end] + junk for begin, end in itertools.pairwise([0, *at])) + body[at[-1] :]
     assert len(at) > 3
     assert develop_one(spoiled) == develop_one(body)
@@ -274,8 +274,8 @@ def test_fifty_megapixels_of_phones_and_cameras_are_within_the_limit(size: tuple
 @pytest.mark.parametrize(("name", "bytes_per_pixel"), [("avif-420", 12), ("heic-plain", 6)])
 def test_avif_and_heic_are_limited_by_the_memory_that_they_take(name: str, bytes_per_pixel: int) -> None:
     body = corpus()[name]
-    found = open_original(body, Limits(input_formats=CONTAINERS))
-    taken = found.width * found.height * bytes_per_pixel
+    original = open_original(body, Limits(input_formats=CONTAINERS))
+    taken = original.width * original.height * bytes_per_pixel
     open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken))
     with pytest.raises(Rejected, match=r"too many for a file of its kind\. Send a smaller version\.$"):
         open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken - 1))
@@ -405,8 +405,8 @@ def test_a_heic_whose_colours_are_premultiplied_is_developed() -> None:
     premultiplied = isobmff_files.hevc_item(SAMPLES // 2, refers=((b"prem", (2,)),))
     body = isobmff_files.container(b"heic", [premultiplied, alpha])
     (variant,) = develop(body, ONE, limits=Limits(input_formats=CONTAINERS)).variants
-    found = np.asarray(opened(variant.body).convert("RGBA"))
-    assert np.abs(found[24, 32].astype(int) - [200, 100, 50, 128]).max() <= 2
+    rgba = np.asarray(opened(variant.body).convert("RGBA"))
+    assert np.abs(rgba[24, 32].astype(int) - [200, 100, 50, 128]).max() <= 2
 
 
 @pytest.mark.guards("engine-refused-picture-released")
@@ -418,7 +418,11 @@ def test_nothing_of_a_refused_file_stays_in_memory(file_format: str) -> None:
     gc.disable()
     try:
         assert refusal_of(body[: len(body) // 2]) == "truncated"
-        left = [type(one) for one in gc.get_objects() if isinstance(one, (Original, pyvips.Source, pyvips.Image))]
+        left = [
+            type(survivor)
+            for survivor in gc.get_objects()
+            if isinstance(survivor, (Original, pyvips.Source, pyvips.Image))
+        ]
     finally:
         gc.enable()
     assert left == []
@@ -449,9 +453,9 @@ def header(width: int, height: int, **more: Any) -> ImageHeader:
         ),
     ],
 )
-def test_who_sends_too_many_pixels_is_told_what_would_help(found: ImageHeader, message: str) -> None:
+def test_who_sends_too_many_pixels_is_told_what_would_help(header: ImageHeader, message: str) -> None:
     with pytest.raises(Rejected, match=re.escape(message)):
-        check_limits(found, Limits())
+        check_limits(header, Limits())
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
@@ -548,4 +552,4 @@ def test_a_placeholder_shows_the_colour_of_every_kind_of_picture(mode: str, colo
     placeholder = develop_one(encoded(picture(300, 200, mode, colour), "PNG"), width=200).placeholder
     shown = [int(placeholder.color[at : at + 2], 16) for at in (1, 3, 5)]
     wanted = colour[:3] if len(colour) > 2 else colour[:1] * 3
-    assert all(abs(one - other) <= 2 for one, other in zip(shown, wanted, strict=True))
+    assert all(abs(level - other) <= 2 for level, other in zip(shown, wanted, strict=True))

@@ -25,7 +25,7 @@ WHOLE = {"name": "one", "width": 8192, "height": 8192, "format": "png"}
 
 
 def developed(body: bytes, *variants: dict[str, Any], **recipe: Any) -> Developed:
-    written = {"variants": [WHOLE | one for one in variants or ({},)], **recipe}
+    written = {"variants": [WHOLE | spec for spec in variants or ({},)], **recipe}
     limits = Limits(input_formats=frozenset({"jpeg", "png", "webp", "gif", "avif"}))
     return develop(body, Recipe.model_validate(written), limits=limits)
 
@@ -87,8 +87,8 @@ def test_what_differs_by_the_tolerance_is_border_and_what_differs_by_more_is_not
 ) -> None:
     samples = bordered(100, 200)
     samples[1, 9] = 100 - difference
-    found = pixels(file(samples), trim=12)
-    assert np.array_equal(found, samples[3:23, 5:35] if is_border else samples[1:23, 5:35])
+    trimmed = pixels(file(samples), trim=12)
+    assert np.array_equal(trimmed, samples[3:23, 5:35] if is_border else samples[1:23, 5:35])
 
 
 @pytest.mark.guards("edits-trim-never-empty")
@@ -152,20 +152,20 @@ def cell_means(samples: Array, down: int, across: int) -> Array:
         side, longer = divmod(length, count)
         return np.cumsum([0] + [side] * (count - longer) + [side + 1] * longer).tolist()
 
-    found = np.empty(samples.shape)
+    means = np.empty(samples.shape)
     rows, columns = edges(samples.shape[0], down), edges(samples.shape[1], across)
     for top, bottom in pairwise(rows):
         for left, right in pairwise(columns):
-            found[top:bottom, left:right] = samples[top:bottom, left:right].mean(axis=(0, 1))
-    return found
+            means[top:bottom, left:right] = samples[top:bottom, left:right].mean(axis=(0, 1))
+    return means
 
 
 def test_a_pixelated_region_is_the_means_of_its_cells_and_nothing_else_changes() -> None:
     samples = noise(200, 150)
-    found = pixels(file(samples), regions=[region(0.1, 0.2, 0.505, 0.4)])
+    edited = pixels(file(samples), regions=[region(0.1, 0.2, 0.505, 0.4)])
     expected = samples.astype(float)
     expected[30:90, 20:121] = cell_means(samples[30:90, 20:121], 60 // 13, 101 // 13)
-    assert np.abs(found - expected).max() <= 0.51
+    assert np.abs(edited - expected).max() <= 0.51
 
 
 @pytest.mark.guards("edits-regions-hidden-everywhere")
@@ -193,8 +193,8 @@ def test_no_output_shows_what_a_region_hides(effect: str, trim: int | None) -> N
 @pytest.mark.guards("edits-cell-size-bounds")
 def test_a_small_region_is_one_colour() -> None:
     samples = noise(60, 40)
-    found = pixels(file(samples), regions=[region(0.5, 0.5, 0.25, 0.25)])
-    assert np.abs(found[20:30, 30:45] - samples[20:30, 30:45].mean(axis=(0, 1))).max() <= 0.51
+    edited = pixels(file(samples), regions=[region(0.5, 0.5, 0.25, 0.25)])
+    assert np.abs(edited[20:30, 30:45] - samples[20:30, 30:45].mean(axis=(0, 1))).max() <= 0.51
 
 
 @pytest.mark.guards("edits-small-region-widened")
@@ -211,40 +211,44 @@ def test_a_region_of_few_pixels_is_widened_to_what_hides_them(
     hidden: tuple[float, float, float, float], rows: slice, columns: slice, effect: str
 ) -> None:
     samples = noise(100, 100)
-    found = pixels(file(samples), regions=[region(*hidden, effect)])
+    edited = pixels(file(samples), regions=[region(*hidden, effect)])
     part = samples[rows, columns]
-    assert (found[rows, columns] == found[rows, columns][:, :1]).all()
+    assert (edited[rows, columns] == edited[rows, columns][:, :1]).all()
     if effect == "pixelate" or len(part) == 8:  # a strip that is blurred goes smoothly from cell to cell
-        assert np.abs(found[rows, columns] - cell_means(part, max(1, len(part) // 13), 1)).max() <= 0.51
+        assert np.abs(edited[rows, columns] - cell_means(part, max(1, len(part) // 13), 1)).max() <= 0.51
     outside = np.ones((100, 100), bool)
     outside[rows, columns] = False
-    assert np.array_equal(found[outside], samples[outside])
+    assert np.array_equal(edited[outside], samples[outside])
 
 
 def test_a_picture_smaller_than_a_cell_is_one_colour() -> None:
     samples = noise(5, 30)
-    found = pixels(file(samples), regions=[region(0.5, 0.5, 0.01, 0.01)])
-    assert np.abs(found[12:20] - samples[12:20].mean(axis=(0, 1))).max() <= 0.51
+    edited = pixels(file(samples), regions=[region(0.5, 0.5, 0.01, 0.01)])
+    assert np.abs(edited[12:20] - samples[12:20].mean(axis=(0, 1))).max() <= 0.51
 
 
 def test_a_blurred_region_is_smooth_and_shows_no_more_than_its_cells_means() -> None:
     samples = noise(160, 160)
     samples[:80] //= 2
-    found = pixels(file(samples), regions=[region(0, 0, 1, 1, "blur")]).astype(float)
+    edited = pixels(file(samples), regions=[region(0, 0, 1, 1, "blur")]).astype(float)
     means = cell_means(samples, 8, 8)
     middles = slice(10, 160, 20)
-    assert np.abs(found[middles, middles] - means[middles, middles]).max() <= 3
-    assert max(np.abs(np.diff(found, axis=axis)).max() for axis in (0, 1)) < 8  # of 64 levels between two cells
+    assert np.abs(edited[middles, middles] - means[middles, middles]).max() <= 3
+    assert max(np.abs(np.diff(edited, axis=axis)).max() for axis in (0, 1)) < 8  # of 64 levels between two cells
 
 
 @pytest.mark.guards("edits-mean-without-fills")
 def test_what_is_filled_is_in_no_other_regions_means_whichever_comes_first() -> None:
-    whole, part = region(0, 0, 1, 1), region(0.3, 0.3, 0.2, 0.2, "fill")
-    one, other = noise(64, 64), noise(64, 64)
-    other[20:31, 20:31] = 255 - other[20:31, 20:31]
-    found = [pixels(file(body), regions=order) for body in (one, other) for order in ([whole, part], [part, whole])]
-    assert all(np.array_equal(found[0], another) for another in found[1:])
-    assert (found[0][19:32, 19:32] == 0).all()
+    everything, part = region(0, 0, 1, 1), region(0.3, 0.3, 0.2, 0.2, "fill")
+    first, second = noise(64, 64), noise(64, 64)
+    second[20:31, 20:31] = 255 - second[20:31, 20:31]
+    edited = [
+        pixels(file(body), regions=order)
+        for body in (first, second)
+        for order in ([everything, part], [part, everything])
+    ]
+    assert all(np.array_equal(edited[0], another) for another in edited[1:])
+    assert (edited[0][19:32, 19:32] == 0).all()
 
 
 @pytest.mark.guards("edits-region-rounded-outwards")
@@ -284,17 +288,17 @@ def test_a_photo_whose_neighbours_share_colours_hides_the_next_four_pixels_too()
 def test_a_webp_that_is_halved_to_fit_into_memory_is_edited_at_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webp, "_WHOLE_PIXELS", 1000)
     samples = np.full((64, 96, 3), 255, np.uint8)
-    found = pixels(file(samples, "WEBP", lossless=True), regions=[region(0.25, 0.25, 0.5, 0.5, "fill")], rotate=90)
-    assert found.shape == (48, 32, 3)
-    assert found[10:38, 6:26].max() == 0 and found[[0, -1]].min() == 255  # four pixels more are two here
+    edited = pixels(file(samples, "WEBP", lossless=True), regions=[region(0.25, 0.25, 0.5, 0.5, "fill")], rotate=90)
+    assert edited.shape == (48, 32, 3)
+    assert edited[10:38, 6:26].max() == 0 and edited[[0, -1]].min() == 255  # four pixels more are two here
 
 
 def test_transparent_pixels_have_no_share_in_a_cells_colour() -> None:
     samples = np.zeros((32, 32, 4), np.uint8)
     samples[::2] = (200, 100, 50, 255)
     samples[1::2] = (0, 255, 0, 0)
-    found = pixels(file(samples), regions=[region(0, 0, 1, 1)])
-    assert np.abs(found.astype(int) - (200, 100, 50, 128)).max() <= 1
+    edited = pixels(file(samples), regions=[region(0, 0, 1, 1)])
+    assert np.abs(edited.astype(int) - (200, 100, 50, 128)).max() <= 1
 
 
 def test_large_pictures_which_are_decoded_once_for_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,14 +324,14 @@ def test_a_crop_keeps_the_point_of_the_picture_wherever_edits_move_it(
     exif = Image.Exif()
     exif[0x0112] = orientation
     cover = {"width": 30, "height": 30, "fit": "cover"}
-    there = {"gravity": {"x": 95 / 120, "y": 25 / 80}}
-    found = pixels(file(stored.copy(), exif=exif), cover | there, rotate=rotate, flip=flip, trim=trim)
+    at_point = {"gravity": {"x": 95 / 120, "y": 25 / 80}}
+    placed = pixels(file(stored.copy(), exif=exif), cover | at_point, rotate=rotate, flip=flip, trim=trim)
     left = upright if trim is None else upright[10:70, 30:115]
     edited = np.rot90(left, -rotate // 90)[:: -1 if flip else 1]
     y, x = np.argwhere(edited[..., 0] == 255).mean(axis=0) + 0.5
     here = {"gravity": {"x": x / edited.shape[1], "y": y / edited.shape[0]}}
-    assert np.abs(found.astype(int) - pixels(file(edited.copy()), cover | here)).max() <= 12
-    assert found.max() > 200
+    assert np.abs(placed.astype(int) - pixels(file(edited.copy()), cover | here)).max() <= 12
+    assert placed.max() > 200
 
 
 # ── Sharpening, blurring and the colour of the edge ──────────────────────────────────────────────────────────────────
@@ -338,11 +342,11 @@ def gaussian(samples: Array, sigma: float) -> Array:
     reach = round(4 * sigma) + 1
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
     weights /= weights.sum()
-    found = samples.astype(float)
+    blurred = samples.astype(float)
     for axis in (0, 1):
-        padded = np.pad(found, [(reach, reach) if other == axis else (0, 0) for other in range(3)], mode="edge")
-        found = np.apply_along_axis(lambda row: np.convolve(row, weights, "valid"), axis, padded)
-    return found
+        padded = np.pad(blurred, [(reach, reach) if other == axis else (0, 0) for other in range(3)], mode="edge")
+        blurred = np.apply_along_axis(lambda row: np.convolve(row, weights, "valid"), axis, padded)
+    return blurred
 
 
 def smooth() -> Array:
@@ -354,16 +358,16 @@ def smooth() -> Array:
 @pytest.mark.parametrize("sigma", [0.5, 0.6, 1, 2, 5, 6, 50])
 @pytest.mark.parametrize("samples", [smooth(), noise(80, 60)], ids=["smooth", "noise"])
 def test_a_blur_is_gaussian(sigma: float, samples: Array) -> None:
-    found = pixels(file(samples), {"blur": sigma}).astype(float)
-    difference = np.abs(found - gaussian(samples, sigma))
+    blurred = pixels(file(samples), {"blur": sigma}).astype(float)
+    difference = np.abs(blurred - gaussian(samples, sigma))
     assert difference.mean() < 0.9 and difference.max() < 4  # the mask's weights are whole: up to 64 in the middle
 
 
 @pytest.mark.parametrize("sigma", [0.5, 0.6, 1, 2, 5, 10])
 def test_sharpening_adds_what_a_blur_takes_away(sigma: float) -> None:
-    found = pixels(file(smooth()), {"sharpen": sigma}).astype(float)
+    sharpened = pixels(file(smooth()), {"sharpen": sigma}).astype(float)
     expected = np.clip(2 * smooth().astype(float) - gaussian(smooth(), sigma), 0, 255)
-    difference = np.abs(found - expected)
+    difference = np.abs(sharpened - expected)
     assert difference.mean() < 0.9 and difference.max() < 4
 
 
@@ -391,9 +395,9 @@ def test_transparent_pixels_neither_darken_nor_brighten_what_is_sharpened_or_blu
     samples = np.zeros((30, 30, 4), np.uint8)
     samples[:, :15] = (180, 120, 60, 255)
     for change in ({"sharpen": 2}, {"blur": 2}):
-        found = pixels(file(samples), change).astype(int)
-        seen = found[..., 3] > 8
-        assert np.abs(found[seen][:, :3] - (180, 120, 60)).max() <= 16
+        edited = pixels(file(samples), change).astype(int)
+        seen = edited[..., 3] > 8
+        assert np.abs(edited[seen][:, :3] - (180, 120, 60)).max() <= 16
     assert np.array_equal(pixels(file(samples), {"sharpen": 2})[..., 3], samples[..., 3])
 
 
@@ -401,9 +405,9 @@ def test_the_edge_is_the_median_of_the_sides_that_meet_the_fill() -> None:
     samples = noise(40, 60)
     samples[:, [0, -1]] = (10, 200, 90)
     samples[:25, 0] = (255, 0, 0)  # something touches one side
-    found = pixels(file(samples), {"width": 60, "height": 60, "fit": "contain", "background": "edge"})
-    assert np.array_equal(found[:, 10:50], samples)
-    assert (found[:, :10] == (10, 200, 90)).all() and (found[:, 50:] == (10, 200, 90)).all()
+    edited = pixels(file(samples), {"width": 60, "height": 60, "fit": "contain", "background": "edge"})
+    assert np.array_equal(edited[:, 10:50], samples)
+    assert (edited[:, :10] == (10, 200, 90)).all() and (edited[:, 50:] == (10, 200, 90)).all()
     (grey,) = {
         *pixels(file(samples[..., :1]), {"width": 60, "height": 60, "fit": "contain", "background": "edge"})[:, 0]
     }

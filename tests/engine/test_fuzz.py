@@ -52,7 +52,7 @@ def test_mutants_of_whole_photographs_end_well_too() -> None:
     results = list(attacks(inputs, jobs=1))
     assert {result.name: (problem, result.detail) for result in results if (problem := problem_of(result))} == {}
     assert {result.outcome for result in results if not is_mutant(result.name)} == {DEVELOPED}
-    assert all(attack_named(one.name, seed=SEED).make() == one.make() for one in inputs[-2:])
+    assert all(attack_named(attack.name, seed=SEED).make() == attack.make() for attack in inputs[-2:])
 
 
 def test_an_undamaged_photograph_that_is_refused_is_a_problem() -> None:

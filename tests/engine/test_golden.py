@@ -30,7 +30,7 @@ SHRUNK = Bounds(mean=0.7, most=14, why="the decoder halves the picture first, by
 ODD = Bounds(mean=0.9, most=0, why="half of an odd side is half a pixel too much")
 
 
-def one(body: bytes, **spec: Any) -> Rendered:
+def render(body: bytes, **spec: Any) -> Rendered:
     """The single variant that `body` is developed into."""
     recipe = Recipe(variants=(VariantSpec(**{"name": "one", **spec}),))
     return develop(body, recipe, limits=EVERYTHING).variants[0]
@@ -38,7 +38,7 @@ def one(body: bytes, **spec: Any) -> Rendered:
 
 def pixels(body: bytes, **spec: Any) -> Array:
     """The same, decoded."""
-    rendered = one(body, **spec)
+    rendered = render(body, **spec)
     picture = decoded(rendered.body, rendered.format)
     assert picture.shape[:2] == (rendered.height, rendered.width)
     return picture
@@ -59,9 +59,9 @@ def full_size(name: str) -> Developed:
 def hold(got: Array, expected: Array, *bounds: Bounds) -> None:
     """Asserts that two pictures differ by no more than all bounds together."""
     mean, most = reference.apart(got, expected)
-    told = "; ".join(one.why for one in bounds)
-    assert mean <= sum(one.mean for one in bounds), f"mean {mean:.2f}, most {most:.1f}: {told}"
-    assert most <= sum(one.most for one in bounds) + 1e-6, f"mean {mean:.2f}, most {most:.1f}: {told}"
+    reasons = "; ".join(bound.why for bound in bounds)
+    assert mean <= sum(bound.mean for bound in bounds), f"mean {mean:.2f}, most {most:.1f}: {reasons}"
+    assert most <= sum(bound.most for bound in bounds) + 1e-6, f"mean {mean:.2f}, most {most:.1f}: {reasons}"
 
 
 def truth(case: Case) -> Array:
@@ -142,8 +142,8 @@ def test_an_alpha_channel_that_hides_nothing_counts_as_none() -> None:
         exact_webp(samples),
     ]
     for body in files:
-        assert one(body, width=48).format == "jpeg"
-        assert decoded(one(body, width=48, format="png").body, "png")[..., 3].min() == 255
+        assert render(body, width=48).format == "jpeg"
+        assert decoded(render(body, width=48, format="png").body, "png")[..., 3].min() == 255
 
 
 # ── CMYK without a profile: no colours are true by right, but some are wrong by any ──────────────────────────────────
@@ -445,7 +445,7 @@ def test_a_grey_picture_stands_on_a_coloured_background() -> None:
 def test_odd_sizes_fit_too(size: tuple[int, int], fit: str) -> None:
     width, height = size
     samples = levels(scenes.scene(width, height))
-    rendered = one(png_files.png(samples, png_files.RGB), width=31, height=33, fit=fit, format="png")
+    rendered = render(png_files.png(samples, png_files.RGB), width=31, height=33, fit=fit, format="png")
     box = {
         "inside": None,
         "contain": (31, 33),

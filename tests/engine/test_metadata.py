@@ -202,8 +202,8 @@ def test_the_files_that_are_tried_do_carry_secrets(source: str) -> None:
 @pytest.mark.parametrize("source", SOURCES)
 def test_metadata_changes_not_one_byte_of_what_comes_out(source: str) -> None:
     with_secrets, without = developed(source, True), developed(source, False)
-    for one, other in zip(with_secrets.variants, without.variants, strict=True):
-        assert one == other, one.name
+    for variant, other in zip(with_secrets.variants, without.variants, strict=True):
+        assert variant == other, variant.name
     assert with_secrets.placeholder == without.placeholder
     assert with_secrets.notices == without.notices
 

@@ -133,9 +133,9 @@ def test_a_picture_is_turned_by_what_its_format_says_and_by_nothing_else(name: s
     body, orientation = FILES[name]
     # A picture that is stored turned is seen as it is stored by the orientation that undoes this one.
     seen = stored(UPRIGHT, {6: 8, 8: 6}.get(orientation, orientation))
-    found = developed(body)[..., :3]
-    assert found.shape == seen.shape
-    assert np.abs(found.astype(int) - seen.astype(int)).mean() < 3
+    upright = developed(body)[..., :3]
+    assert upright.shape == seen.shape
+    assert np.abs(upright.astype(int) - seen.astype(int)).mean() < 3
 
 
 @pytest.mark.guards("engine-avif-metadata-ignored", case="avif-no EXIF")

@@ -65,12 +65,12 @@ def test_a_transparent_overlay_is_composited_over_whatever_is_there(below_channe
     logo[:2, :, 3] = 0
     expected = below.astype(float)
     expected[14:, 30:] = over(logo, below[14:, 30:], opacity)
-    found = pixels(below, logo, OWN_SIZE | {"opacity": opacity}).astype(float)
+    composited = pixels(below, logo, OWN_SIZE | {"opacity": opacity}).astype(float)
     if below_channels == 4:  # the colour of a pixel with hardly any alpha is no more exact than that alpha
-        assert np.abs(found[..., 3] - expected[..., 3]).max() <= 0.5
-        found, expected = (one[..., :3] * one[..., 3:] / 255 for one in (found, expected))
-    assert np.abs(found - expected).max() <= 1.01
-    assert np.array_equal(found[:14], expected[:14])
+        assert np.abs(composited[..., 3] - expected[..., 3]).max() <= 0.5
+        composited, expected = (layer[..., :3] * layer[..., 3:] / 255 for layer in (composited, expected))
+    assert np.abs(composited - expected).max() <= 1.01
+    assert np.array_equal(composited[:14], expected[:14])
 
 
 @pytest.mark.guards("overlays-colour-rounding")
@@ -112,9 +112,9 @@ def test_an_overlay_has_its_share_of_the_width_in_its_own_shape_and_always_fits(
 def test_a_large_overlay_is_scaled_like_a_variant_and_a_small_one_enlarged() -> None:
     below, logo = np.zeros((20, 40, 3), np.uint8), noise(400, 200, seed=2)
     (alone,) = developed(file(logo), {}, width=20, height=10).variants
-    found = pixels(below, logo, OWN_SIZE | {"scale": 0.5})
-    assert np.array_equal(found[10:, 20:], np.asarray(Image.open(io.BytesIO(alone.body))))
-    assert found[:10].max() == 0
+    composited = pixels(below, logo, OWN_SIZE | {"scale": 0.5})
+    assert np.array_equal(composited[10:, 20:], np.asarray(Image.open(io.BytesIO(alone.body))))
+    assert composited[:10].max() == 0
     white = np.full((2, 4, 3), 255, np.uint8)
     assert pixels(below, white, OWN_SIZE | {"scale": 1}).min() == 255
 
@@ -131,21 +131,21 @@ def test_later_overlays_are_over_earlier_ones_and_each_file_is_read_once() -> No
     spec = {"width": 8, "height": 8, "format": "png", "overlays": overlays}
     recipe = Recipe.model_validate({"variants": [spec | {"name": "a"}, spec | {"name": "b"}]})
     made = develop(file(np.zeros((8, 8, 3), np.uint8)), recipe, overlay_of=overlay_of)
-    found = np.asarray(Image.open(io.BytesIO(made.variants[1].body)))[..., 0]
-    assert (found[3, 7], found[4, 4], found[6, 6]) == (0, 10, 20)
+    composited = np.asarray(Image.open(io.BytesIO(made.variants[1].body)))[..., 0]
+    assert (composited[3, 7], composited[4, 4], composited[6, 6]) == (0, 10, 20)
     assert read == [LOGO, OTHER]
 
 
 def test_an_overlay_covers_the_padding_too_and_is_not_blurred() -> None:
     below, logo = np.zeros((20, 20, 3), np.uint8), noise(10, 10, seed=2)
-    found = pixels(below, logo, OWN_SIZE, fit="contain", width=40, height=20, background="#ffffff", blur=5)
-    assert np.array_equal(found[10:, 30:], logo)
+    composited = pixels(below, logo, OWN_SIZE, fit="contain", width=40, height=20, background="#ffffff", blur=5)
+    assert np.array_equal(composited[10:, 30:], logo)
 
 
 def test_a_grey_picture_takes_the_colours_of_its_overlay_and_stays_grey_under_a_grey_one() -> None:
     below, red, grey = np.full((8, 8, 1), 90, np.uint8), np.full((2, 2, 3), (255, 0, 0), np.uint8), noise(2, 2, 1)
-    found = pixels(below, red, OWN_SIZE)
-    assert (found[0, 0].tolist(), found[7, 7].tolist()) == ([90, 90, 90], [255, 0, 0])
+    composited = pixels(below, red, OWN_SIZE)
+    assert (composited[0, 0].tolist(), composited[7, 7].tolist()) == ([90, 90, 90], [255, 0, 0])
     assert np.array_equal(pixels(below, grey, OWN_SIZE)[6:, 6:], grey[..., 0])
     assert pixels(noise(8, 8), grey, OWN_SIZE)[6:, 6:].tolist() == grey.repeat(3, 2).tolist()
 
@@ -160,8 +160,8 @@ def test_an_overlay_is_turned_upright_and_converted_to_srgb() -> None:
     green = np.full((2, 2, 3), (90, 200, 90), np.uint8)
     p3 = file(green, icc_profile=SPACES["display-p3"].profile)
     (alone,) = developed(p3, {}).variants
-    found = pixels(below, p3, OWN_SIZE)
-    assert tuple(found[7, 7]) == Image.open(io.BytesIO(alone.body)).getpixel((0, 0)) != (90, 200, 90)
+    composited = pixels(below, p3, OWN_SIZE)
+    assert tuple(composited[7, 7]) == Image.open(io.BytesIO(alone.body)).getpixel((0, 0)) != (90, 200, 90)
     press = io.BytesIO()
     Image.new("CMYK", (2, 2), (0, 255, 255, 0)).save(press, "JPEG")
     red, *others = pixels(below, press.getvalue(), OWN_SIZE)[7, 7].tolist()

@@ -174,11 +174,11 @@ def xmp_of(body: bytes) -> dict[str, list[str]]:
     root = ElementTree.fromstring(opened(body).info["xmp"])
     ((description,),) = root
     assert (root.attrib, description.attrib) == ({}, {f"{RDF}about": ""})
-    found: dict[str, list[str]] = {}
-    for one in description:
-        texts = [text for text in one.itertext() if text.strip()]
-        found[one.tag.partition("}")[2]] = texts + list(one.attrib.values())
-    return found
+    texts_by_tag: dict[str, list[str]] = {}
+    for element in description:
+        texts = [text for text in element.itertext() if text.strip()]
+        texts_by_tag[element.tag.partition("}")[2]] = texts + list(element.attrib.values())
+    return texts_by_tag
 
 
 def exif_of(body: bytes) -> dict[int, str]:
@@ -186,28 +186,28 @@ def exif_of(body: bytes) -> dict[int, str]:
     block = opened(body).info["exif"].removeprefix(b"Exif\0\0")
     assert block[:8] == b"MM\0*\0\0\0\x08"
     (count,) = struct.unpack_from(">H", block, 8)
-    found, ends = {}, [10 + 12 * count + 4]
+    tags, ends = {}, [10 + 12 * count + 4]
     for index in range(count):
         tag, kind, size, at = struct.unpack_from(">HHII", block, 10 + 12 * index)
         assert kind == 2 and block[at + size - 1] == 0
-        found[tag] = block[at : at + size - 1].decode()
+        tags[tag] = block[at : at + size - 1].decode()
         ends.append(at + size + size % 2)
     assert struct.unpack_from(">I", block, 10 + 12 * count) == (0,)
     assert max(ends) == len(block)
-    return found
+    return tags
 
 
 def iptc_of(body: bytes) -> list[tuple[int, int, bytes]]:
     """Every dataset of a JPEG's IIM, next to which there is only its digest."""
     resources = opened(body).info["photoshop"]
     assert sorted(resources) == [0x0404, 0x0425]
-    iim, found, at = resources[0x0404], [], 0
+    iim, datasets, at = resources[0x0404], [], 0
     while at < len(iim):
         marker, record, number, length = struct.unpack_from(">BBBH", iim, at)
         assert marker == 0x1C
-        found.append((record, number, iim[at + 5 : at + 5 + length]))
+        datasets.append((record, number, iim[at + 5 : at + 5 + length]))
         at += 5 + length
-    return found
+    return datasets
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -260,8 +260,8 @@ def test_a_variant_with_rights_is_the_same_picture_and_has_no_other_part(source:
                 names = [name for name, _ in structure.webp_chunks(variant.body)]
                 assert names[:1] + names[-2:] == [b"VP8X", b"EXIF", b"XMP "]
                 pictures = (b"VP8 ", b"ALPH")
-                assert [one for one in structure.webp_chunks(variant.body) if one[0] in pictures] == [
-                    one for one in structure.webp_chunks(plain) if one[0] in pictures
+                assert [chunk for chunk in structure.webp_chunks(variant.body) if chunk[0] in pictures] == [
+                    chunk for chunk in structure.webp_chunks(plain) if chunk[0] in pictures
                 ]
             case "avif":
                 items = [data[8:12] for name, data in structure.avif_boxes(variant.body) if name == b"infe"]

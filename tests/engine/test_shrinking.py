@@ -17,9 +17,9 @@ from proof.fakes.pictures import encoded, jpeg, opened
 def header(width: int, height: int, file_format: str = "JPEG") -> ImageHeader:
     body = io.BytesIO()
     Image.new("RGB", (width, height), "teal").save(body, file_format)
-    found = read_header(body.getvalue())
-    assert found is not None
-    return found
+    parsed = read_header(body.getvalue())
+    assert parsed is not None
+    return parsed
 
 
 @pytest.mark.guards("engine-shrink-room")
@@ -127,7 +127,7 @@ def sampling_of(body: bytes, width: int, quality: int) -> list[tuple[int, int]]:
 @pytest.mark.guards("shrinking-colour-sampling")
 def test_a_raised_quality_does_not_double_the_resolution_of_colours() -> None:
     body = jpeg(800, 600)
-    halved, whole = 260, 700
+    halved, full = 260, 700
     for quality in (88, 89):
-        assert sampling_of(body, halved, quality) == sampling_of(body, whole, quality) == [(2, 2), (1, 1), (1, 1)]
-    assert sampling_of(body, halved, 90) == sampling_of(body, whole, 90) == [(1, 1)] * 3
+        assert sampling_of(body, halved, quality) == sampling_of(body, full, quality) == [(2, 2), (1, 1), (1, 1)]
+    assert sampling_of(body, halved, 90) == sampling_of(body, full, 90) == [(1, 1)] * 3

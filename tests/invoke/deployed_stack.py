@@ -101,7 +101,7 @@ class DeployedStack:
             ExpressionAttributeValues={":tenant": {"S": tenant_id}},
         )["Items"]
         plain = [{name: TypeDeserializer().deserialize(value) for name, value in item.items()} for item in items]
-        return {one["day"]: one for one in plain}
+        return {day["day"]: day for day in plain}
 
     def take_messages(self, output: str) -> list[str]:
         """The bodies of what waits in a queue, which removes them."""

@@ -13,9 +13,9 @@ def test_an_upload_that_has_come_becomes_an_original_and_its_work_begins(stack: 
     image_id = stack.upload(photo)
     event = sample_event("accept_upload")
     (record,) = event["Records"]
-    told = json.loads(record["body"])
-    told["Records"][0]["s3"]["object"]["key"] = f"uploads/{image_id}"
-    body = json.dumps(told)
+    notification = json.loads(record["body"])
+    notification["Records"][0]["s3"]["object"]["key"] = f"uploads/{image_id}"
+    body = json.dumps(notification)
     record |= {"body": body, "md5OfBody": hashlib.md5(body.encode()).hexdigest()}
 
     answer = stack.invoke("accept_upload", event, tmp_path)

@@ -10,9 +10,9 @@ from tests.invoke.deployed_stack import DeployedStack, sample_event
 def test_an_event_counts_once(stack: DeployedStack, tmp_path: Path) -> None:
     event = sample_event("count_usage")
     (record,) = event["Records"]
-    told = json.loads(record["body"])
-    told["data"]["tenant_id"] = "counted-once"
-    body = json.dumps(told)
+    published = json.loads(record["body"])
+    published["data"]["tenant_id"] = "counted-once"
+    body = json.dumps(published)
     record |= {"body": body, "md5OfBody": hashlib.md5(body.encode()).hexdigest()}
 
     for _ in range(2):
@@ -21,4 +21,4 @@ def test_an_event_counts_once(stack: DeployedStack, tmp_path: Path) -> None:
     usage = stack.usage("counted-once")
     stored = usage.pop("stored")
     assert (stored["stored_bytes"], stored["stored_images"]) == (928, 1)
-    assert {day: (one["images"], one["image_bytes"]) for day, one in usage.items()} == {"2026-11-21": (1, 928)}
+    assert {day: (counts["images"], counts["image_bytes"]) for day, counts in usage.items()} == {"2026-11-21": (1, 928)}

@@ -11,9 +11,9 @@ from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 def test_an_event_is_noted_once_for_an_endpoint(stack: DeployedStack, tmp_path: Path) -> None:
     event = sample_event("create_deliveries")
-    told = json.loads(event["Records"][0]["body"])
+    published = json.loads(event["Records"][0]["body"])
     endpoint = Endpoint(
-        tenant_id=told["data"]["tenant_id"],
+        tenant_id=published["data"]["tenant_id"],
         endpoint_id=endpoint_id_from(0, bytes(10)),
         url="http://127.0.0.1:9/",
         events=("*",),
@@ -26,6 +26,6 @@ def test_an_event_is_noted_once_for_an_endpoint(stack: DeployedStack, tmp_path: 
 
     (delivery,) = stack.deliveries.page(endpoint.endpoint_id, limit=10).deliveries
     assert isinstance(delivery, Delivery)
-    assert (delivery.event_id, delivery.body) == (told["id"], event["Records"][0]["body"])
+    assert (delivery.event_id, delivery.body) == (published["id"], event["Records"][0]["body"])
     stack.endpoints.remove(endpoint.tenant_id, endpoint.endpoint_id)
     stack.deliveries.remove_all(endpoint.endpoint_id)

@@ -16,7 +16,7 @@ def test_what_a_row_tells_is_published_to_its_consumers(stack: DeployedStack, tm
     answer = stack.invoke("publish_events", event, tmp_path)
 
     assert answer == {"batchItemFailures": []}
-    told = [json.loads(body) for body in stack.take_messages("UsageQueueUrl")]
-    (own,) = [one for one in told if one["subject"] == image_id]
+    events = [json.loads(body) for body in stack.take_messages("UsageQueueUrl")]
+    (own,) = [event for event in events if event["subject"] == image_id]
     assert (own["type"], own["id"]) == ("image.accepted", f"{image_id}-1")
     assert own["source"].startswith("/darkroom/")

@@ -19,7 +19,7 @@ IMAGES = 36
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """Both rehearsals, on their own stack: they move its clock."""
     local = LocalStack(state=tmp_path_factory.mktemp("chaos"))
     local.borrow_downloads()
@@ -29,20 +29,20 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
 
 @pytest.mark.parametrize("rehearsal", ["without poison", "with poison"])
 def test_nothing_is_lost_doubled_or_stuck_and_every_dead_letter_and_all_poison_is_where_it_should_be(
-    found: Found, rehearsal: str
+    results: Found, rehearsal: str
 ) -> None:
-    account = found.accounts[rehearsal]
+    account = results.accounts[rehearsal]
     assert account.broken == []
     assert account.deaths and account.pauses and account.duplicates, "it was chaos"
 
 
-def test_no_neighbour_of_poison_is_a_minute_late(found: Found) -> None:
-    assert found.comparison is not None
-    assert found.comparison.late == ()
-    assert found.comparison.compared >= IMAGES // 2
-    assert found.accounts["with poison"].poison > 100
+def test_no_neighbour_of_poison_is_a_minute_late(results: Found) -> None:
+    assert results.comparison is not None
+    assert results.comparison.late == ()
+    assert results.comparison.compared >= IMAGES // 2
+    assert results.accounts["with poison"].poison > 100
 
 
 @pytest.mark.parametrize("rehearsal", ["without poison", "with poison"])
-def test_the_sweeper_goes_on(found: Found, rehearsal: str) -> None:
-    assert found.accounts[rehearsal].longest_gap_seconds <= SWEEPS_APART_SECONDS
+def test_the_sweeper_goes_on(results: Found, rehearsal: str) -> None:
+    assert results.accounts[rehearsal].longest_gap_seconds <= SWEEPS_APART_SECONDS

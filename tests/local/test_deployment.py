@@ -77,8 +77,8 @@ def command_lines() -> list[str]:
     programs = r"\./darkroom|\.darkroom/\S+|aws|sam|make|python3?|curl|echo|export|git|keys|tenants"
     starts = rf"(?:[A-Z_]+=\S+ )*(?:{programs})(?:\s|$)"
     lines = [" ".join(line.split()) for text in code(DOCS / "deploy.md") for line in text.splitlines()]
-    found = filter(re.compile(starts).match, lines)
-    return [line for line in dict.fromkeys(found) if line not in NAMES and " | ls " not in line]
+    matching = filter(re.compile(starts).match, lines)
+    return [line for line in dict.fromkeys(matching) if line not in NAMES and " | ls " not in line]
 
 
 @dataclass(kw_only=True)
@@ -266,8 +266,10 @@ def test_each_command_line_does_what_the_page_says(machine: Machine, built: Path
 def resources_of(machine: Machine) -> dict[str, str]:
     """The physical ids of the stack's resources, and of what the account has besides."""
     pages = machine.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=STACK)
-    found = {
-        one["LogicalResourceId"]: one["PhysicalResourceId"] for page in pages for one in page["StackResourceSummaries"]
+    physical_ids = {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in pages
+        for resource in page["StackResourceSummaries"]
     }
     iam = machine.client("iam")
     iam.create_role(RoleName="of-a-person", AssumeRolePolicyDocument="{}")
@@ -275,4 +277,4 @@ def resources_of(machine: Machine) -> dict[str, str]:
     policy = iam.create_policy(PolicyName="UseOfTheKey", PolicyDocument=document)["Policy"]["Arn"]
     iam.attach_role_policy(RoleName="of-a-person", PolicyArn=policy)
     key = machine.client("kms").create_key()["KeyMetadata"]["KeyId"]
-    return found | {"policy": policy, "kms key": key}
+    return physical_ids | {"policy": policy, "kms key": key}

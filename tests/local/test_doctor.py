@@ -46,7 +46,7 @@ class Patient:
         """What doctor knows of it now."""
         return gather(self.stack)
 
-    def found(self, *, production: bool = False) -> Found:
+    def findings(self, *, production: bool = False) -> Found:
         """What is wrong with it now."""
         return findings_of(self.examined(production=production))
 
@@ -64,7 +64,7 @@ class Patient:
 
 def findings_of(results: list[CheckResult]) -> Found:
     """What is wrong by these results."""
-    return {(one.check.name, finding.subject, finding.problem) for one in results for finding in one.findings}
+    return {(result.check.name, finding.subject, finding.problem) for result in results for finding in result.findings}
 
 
 @pytest.fixture(scope="module")
@@ -84,25 +84,25 @@ def patient(stack: LocalStack) -> Patient:
         return client
 
     object.__setattr__(opened, "client", recording)
-    patient.sound = patient.found()
+    patient.sound = patient.findings()
     return patient
 
 
 def test_a_sound_stack_has_nothing_wrong(patient: Patient, stack: LocalStack) -> None:
     assert patient.sound == set()
-    told = stack.darkroom("doctor")
-    assert told.returncode == 0, told.stdout
+    ran = stack.darkroom("doctor")
+    assert ran.returncode == 0, ran.stdout
     for check in CHECKLIST:
-        assert check.question in told.stdout
+        assert check.question in ran.stdout
 
 
 def test_every_line_is_checked_or_answered_by_a_decision_that_is_named(stack: LocalStack) -> None:
     document = document_in(stack.darkroom("doctor", "--json").stdout)
     lines = {check.name for check in CHECKLIST}
     assert len(lines) == 27
-    answered = {one["name"]: one for one in document["checks"] if one["name"] in lines}
+    answered = {check["name"]: check for check in document["checks"] if check["name"] in lines}
     assert answered.keys() == lines
-    decided = {name for name, one in answered.items() if one["status"] == CheckStatus.DECIDED}
+    decided = {name for name, check in answered.items() if check["status"] == CheckStatus.DECIDED}
     assert decided | planted_lines() == lines, "a defect of each other line is planted below"
     assert all(answered[name]["decisions"] for name in decided)
 
@@ -114,7 +114,7 @@ def test_it_only_calls_what_reads(patient: Patient) -> None:
 
 
 def test_a_production_stack_must_have_more(patient: Patient) -> None:
-    more = patient.found(production=True) - patient.sound
+    more = patient.findings(production=True) - patient.sound
     assert {name for name, _, _ in more} == PRODUCTION_ONLY
 
 
@@ -293,13 +293,13 @@ def restored_alarms(patient: Patient, watch: alarms.AlarmWatch) -> Iterator[list
     cloudwatch = patient.client("cloudwatch")
     names = [alarm.name for alarm in alarms.watching(patient.facts(), watch).values()]
     assert names
-    found = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
-    before = [{name: one[name] for name in ALARM_SETTINGS if one.get(name) is not None} for one in found]
+    described = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
+    before = [{name: alarm[name] for name in ALARM_SETTINGS if alarm.get(name) is not None} for alarm in described]
     try:
         yield before
     finally:
-        for one in before:
-            cloudwatch.put_metric_alarm(**one)
+        for alarm in before:
+            cloudwatch.put_metric_alarm(**alarm)
 
 
 def without_alarm(watch: alarms.AlarmWatch) -> Plant:
@@ -308,7 +308,7 @@ def without_alarm(watch: alarms.AlarmWatch) -> Plant:
     @contextmanager
     def plant(patient: Patient) -> Iterator[None]:
         with restored_alarms(patient, watch) as before:
-            patient.client("cloudwatch").delete_alarms(AlarmNames=[one["AlarmName"] for one in before])
+            patient.client("cloudwatch").delete_alarms(AlarmNames=[alarm["AlarmName"] for alarm in before])
             yield
 
     return plant
@@ -320,8 +320,8 @@ def alarm_with(watch: alarms.AlarmWatch, **settings: Any) -> Plant:
     @contextmanager
     def plant(patient: Patient) -> Iterator[None]:
         with restored_alarms(patient, watch) as before:
-            for one in before:
-                patient.client("cloudwatch").put_metric_alarm(**{**one, **settings})
+            for alarm in before:
+                patient.client("cloudwatch").put_metric_alarm(**{**alarm, **settings})
             yield
 
     return plant
@@ -527,9 +527,9 @@ def test_a_planted_defect_is_found_and_nothing_else(patient: Patient, defect: st
     plant, reported = DEFECTS[defect]
     with plant(patient):
         results = patient.examined()
-        found = findings_of(results) - patient.sound
-        assert {name for name, _, _ in found} == reported, found
-        advised = {text for one in results for text in one.advice}
+        findings = findings_of(results) - patient.sound
+        assert {name for name, _, _ in findings} == reported, findings
+        advised = {text for result in results for text in result.advice}
         assert advised <= {REPAIR, REVERT} or defect in NOT_OF_THE_TEMPLATE, "deploying again changes nothing"
 
 
@@ -558,7 +558,10 @@ def test_a_wrong_bucket_and_all_that_was_changed_by_hand_is_found_and_set_back_a
         image_id = document_in(uploaded)["uploads"][0]["image"]["id"]
 
         def defects() -> list[str]:
-            return [one["fingerprint"] for one in document_in(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]]
+            return [
+                defect["fingerprint"]
+                for defect in document_in(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]
+            ]
 
         wait_until(defects, "an attempt has failed")
         assert {name.rpartition("/")[2] for name in defects()} == {"no-such-bucket"}
@@ -568,7 +571,7 @@ def test_a_wrong_bucket_and_all_that_was_changed_by_hand_is_found_and_set_back_a
         assert "./darkroom doctor --repair" in examined.stdout and "eploy this checkout" not in examined.stdout
         repaired = stack.darkroom("doctor", "--repair", "--yes")
         assert repaired.returncode == 0 and "Changed 11 settings" in repaired.stdout, repaired
-        assert patient.found() == patient.sound
+        assert patient.findings() == patient.sound
         wait_until(lambda: "done" in stack.darkroom("status", image_id).stdout, "the image is developed")
     (action,) = document_in(stack.darkroom("audit", "--action", "repair", "--json").stdout)["actions"]
     assert action["state"] == "done" and len(action["targets"]) == 11

@@ -50,18 +50,18 @@ def follow(section: str, copy: Path) -> None:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The files of this repository, in a repository of their own, with its environments."""
-    there = tmp_path / "repository"
+    root = tmp_path / "repository"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     for name in filter(None, names):
         if (ROOT / name).exists():
-            (there / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, there / name)
-    (there / ".darkroom").mkdir()
-    (there / ".darkroom" / "venvs").symlink_to(ROOT / ".darkroom" / "venvs")
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, root / name)
+    (root / ".darkroom").mkdir()
+    (root / ".darkroom" / "venvs").symlink_to(ROOT / ".darkroom" / "venvs")
     for command in (["init", "--quiet"], ["add", "--all"]):
-        subprocess.run(["git", *command], cwd=there, check=True)
-    return there
+        subprocess.run(["git", *command], cwd=root, check=True)
+    return root
 
 
 @pytest.mark.long

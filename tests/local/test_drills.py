@@ -56,13 +56,13 @@ class Pager:
 
     def heard(self) -> list[tuple[str, str]]:
         """The alarms and their new states, since the last time."""
-        sqs, found = self.stack.client("sqs"), list[tuple[str, str]]()
+        sqs, changes = self.stack.client("sqs"), list[tuple[str, str]]()
         while messages := sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10).get("Messages"):
             for message in messages:
-                told = json.loads(json.loads(message["Body"])["Message"])
-                found.append((told["AlarmName"], told["NewStateValue"]))
+                notification = json.loads(json.loads(message["Body"])["Message"])
+                changes.append((notification["AlarmName"], notification["NewStateValue"]))
                 sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
-        return found
+        return changes
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,8 @@ def pager(stack: LocalStack) -> Pager:
 def results(stack: LocalStack, *names: str) -> list[dict[str, Any]]:
     """What `drill all` found for these."""
     said = stack.darkroom("drill", "all", "--json", *(option for name in names for option in ("--only", name)))
-    found: list[dict[str, Any]] = document_in(said.stdout)
-    return found
+    document: list[dict[str, Any]] = document_in(said.stdout)
+    return document
 
 
 @pytest.mark.parametrize("drill", [DRILLS[name] for name in turn()], ids=turn())
@@ -279,10 +279,10 @@ def test_half_of_the_images_table_is_lost_and_comes_back_without_what_was_delete
         assert api.get(f"/images/{deleted}").status_code == 404
     for image_id in (deleted, *erased):
         assert _there(images, image_id).is_deleted
-    told = [(event["type"], event["id"]) for event in events()]
-    assert len(set(told)) == len(told)
-    accepted = {event_id for kind, event_id in told if kind == "image.accepted"}
-    assert accepted >= {f"{one}-1" for one in (*lost, late, *untouched)}
+    published = [(event["type"], event["id"]) for event in events()]
+    assert len(set(published)) == len(published)
+    accepted = {event_id for kind, event_id in published if kind == "image.accepted"}
+    assert accepted >= {f"{image_id}-1" for image_id in (*lost, late, *untouched)}
 
 
 def _there(images: ImagesTable, image_id: str) -> Image:
@@ -305,11 +305,11 @@ def heard(stack: LocalStack) -> Callable[[], list[dict[str, Any]]]:
     )
 
     def read() -> list[dict[str, Any]]:
-        found = []
+        bodies = []
         while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
             for message in messages:
-                found.append(json.loads(message["Body"]))
+                bodies.append(json.loads(message["Body"]))
                 sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        return found
+        return bodies
 
     return read

@@ -40,7 +40,7 @@ PLAN = Plan(
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """All scenarios on one stack, which nothing else uses."""
     local = LocalStack(state=tmp_path_factory.mktemp("failures"))
     local.borrow_downloads()
@@ -51,8 +51,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
             yield run_all(scenario)
 
 
-def test_killed_workers_a_disturbed_wire_and_duplicates_lose_double_and_strand_nothing(found: Found) -> None:
-    fault_injection = found.fault_injection
+def test_killed_workers_a_disturbed_wire_and_duplicates_lose_double_and_strand_nothing(results: Found) -> None:
+    fault_injection = results.fault_injection
     assert fault_injection.outcome.broken == []
     assert fault_injection.outcome.accepted == fault_injection.outcome.done == PLAN.uploads
     assert fault_injection.kills and fault_injection.faults and fault_injection.duplicates, "it was an fault_injection"
@@ -60,17 +60,19 @@ def test_killed_workers_a_disturbed_wire_and_duplicates_lose_double_and_strand_n
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_silent_store_loses_nothing_that_was_accepted_and_the_rest_is_told_when_to_come_again(
-    found: Found, store: str
+    results: Found, store: str
 ) -> None:
-    (outage,) = [outage for outage in found.outages if outage.store == store]
+    (outage,) = [outage for outage in results.outages if outage.store == store]
     assert outage.dishonest == ()
     assert outage.outcome.broken == []
     assert set(outage.statuses) == {202, 503}, "some were accepted, and some were not"
 
 
-def test_a_bug_costs_one_image_alone_which_is_explained_alarmed_of_and_replayed_once_it_is_mended(found: Found) -> None:
-    assert broken_of(found.bug) == []
-    assert found.bug.outcome.broken == []
+def test_a_bug_costs_one_image_alone_which_is_explained_alarmed_of_and_replayed_once_it_is_mended(
+    results: Found,
+) -> None:
+    assert broken_of(results.bug) == []
+    assert results.bug.outcome.broken == []
 
 
 # ── The account itself: what it would say if a promise were broken ───────────────────────────────────────────────────

@@ -52,8 +52,8 @@ def done(api: httpx.Client, image_id: str) -> dict[str, Any]:
         shown: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
         return shown if shown["status"] == "done" else None
 
-    found: dict[str, Any] = wait_until(document, f"image {image_id} is done", seconds=120)
-    return found
+    document_of_image: dict[str, Any] = wait_until(document, f"image {image_id} is done", seconds=120)
+    return document_of_image
 
 
 def refusal(answer: httpx.Response) -> tuple[int, Any]:
@@ -117,9 +117,9 @@ def test_anothers_image_is_no_different_from_none(keyed: LocalStack, acme: str) 
         image_id = owner.post("/images", params={"variants": "thumb"}, content=jpeg(64, 48)).json()["id"]
         done(owner, image_id)
         for path in PATHS:
-            told, unknown = other.get(path.format(image_id)), other.get(path.format(UNKNOWN))
-            assert told.status_code == unknown.status_code == 404
-            assert told.json() | {"correlation_id": ""} == unknown.json() | {"correlation_id": ""}
+            refused, unknown = other.get(path.format(image_id)), other.get(path.format(UNKNOWN))
+            assert refused.status_code == unknown.status_code == 404
+            assert refused.json() | {"correlation_id": ""} == unknown.json() | {"correlation_id": ""}
             assert owner.get(path.format(image_id)).status_code in (200, 307)
         assert other.patch(f"/images/{image_id}", json={"delay": "PT1H"}).json()["code"] == "unknown_image"
         assert other.delete(f"/images/{image_id}").json()["code"] == "unknown_image"
@@ -161,8 +161,8 @@ def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:
         ]
 
     def accepted() -> list[Any]:
-        found = [json.loads(line) for line in lines() if image_id in line and line.startswith("{")]
-        return [line for line in found if line["message"] == "accepted"]
+        records = [json.loads(line) for line in lines() if image_id in line and line.startswith("{")]
+        return [line for line in records if line["message"] == "accepted"]
 
     (line,) = wait_until(accepted, "the upload is logged", seconds=30)
     assert (line["tenant_id"], line["key_id"]) == ("acme", acme.split("_")[1])

@@ -64,7 +64,7 @@ def develop(stack: LocalStack) -> None:
 
 def state_of(stack: LocalStack) -> dict[str, str]:
     """What holds something: the same resources, by their physical ids."""
-    return {name: its for kind in STATE for name, its in stack.running.physical_ids(kind).items()}
+    return {name: physical_id for kind in STATE for name, physical_id in stack.running.physical_ids(kind).items()}
 
 
 def asked(stack: LocalStack, path: str, post: dict[str, str] | None = None) -> httpx.Response:

@@ -31,7 +31,7 @@ from local_aws.stacks.clients import isolated_clients, of_account, of_role
 from local_aws.tests.emulator_server import in_plain_http
 from proof.fakes.pictures import jpeg
 from repository.expand_template import resources
-from tests.erasure import found, marks_of, unlike_any_other
+from tests.erasure import marks_of, traces, unlike_any_other
 from tests.local.local_stack import LocalStack, wait_until
 from tests.unit.test_template import DELETERS, LOG_DELIVERIES
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
@@ -150,11 +150,11 @@ def _in_a_request(guarded: Guarded, api: httpx.Client, lane: str) -> None:
     assert outputs["ServerSideEncryption"] == "aws:kms"
     marks = marks_of(photo, _row(guarded, image_id), {"thumb": variant.content})
     del marks["its variant thumb"]  # others have it too
-    assert found(marks, guarded.root)
+    assert traces(marks, guarded.root)
     # It is withdrawn: the next sweeps remove whatever describes it.
     assert api.delete(f"/images/{image_id}").status_code == 204
     wait_until(lambda: _swept(guarded, image_id), "the image's objects are removed", seconds=120)
-    assert found(marks, guarded.root) == []
+    assert traces(marks, guarded.root) == []
 
 
 def _row(guarded: Guarded, image_id: str) -> Image:

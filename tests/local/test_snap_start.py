@@ -32,7 +32,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 def versions(stack: LocalStack) -> dict[str, dict[str, Any]]:
     """The one version of each of the API's functions, to which its alias leads."""
-    found = {}
+    by_function = {}
     resources = stack.client("cloudformation").describe_stack_resources(StackName="darkroom-local")["StackResources"]
     names = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
     functions = stack.client("lambda")
@@ -43,8 +43,8 @@ def versions(stack: LocalStack) -> dict[str, dict[str, Any]]:
         (version,) = [version for version in listed if version["Version"] != "$LATEST"]
         assert (alias["Name"], alias["FunctionVersion"]) == ("live", version["Version"])
         assert version["SnapStart"] == {"ApplyOn": "PublishedVersions", "OptimizationStatus": "On"}
-        found[function] = version
-    return found
+        by_function[function] = version
+    return by_function
 
 
 def get(stack: LocalStack, path: str) -> httpx.Response:
@@ -100,6 +100,6 @@ def test_the_changed_value_of_a_parameter_is_live(published: LocalStack) -> None
     cloudformation.get_waiter("stack_update_complete").wait(
         StackName="darkroom-local", WaiterConfig={"Delay": 1, "MaxAttempts": 120}
     )
-    told = {version["Environment"]["Variables"]["FAST_CONCURRENCY"] for version in versions(published).values()}
-    assert told == {"7"}
+    values = {version["Environment"]["Variables"]["FAST_CONCURRENCY"] for version in versions(published).values()}
+    assert values == {"7"}
     assert get(published, "/images").status_code == 200

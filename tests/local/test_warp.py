@@ -28,22 +28,22 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 
 @pytest.fixture(scope="module")
-def found(local: LocalStack) -> Found:
+def results(local: LocalStack) -> Found:
     return travel(Stack(state=local.state), images=IMAGES)
 
 
-def test_nothing_is_early_lost_doubled_or_stuck_though_releases_are_killed(found: Found) -> None:
-    assert found.all_broken == []
-    assert found.early == 0
-    assert found.outcome.done == IMAGES - 1, "one was cancelled"
-    assert found.interrupted >= DEATHS
+def test_nothing_is_early_lost_doubled_or_stuck_though_releases_are_killed(results: Found) -> None:
+    assert results.all_broken == []
+    assert results.early == 0
+    assert results.outcome.done == IMAGES - 1, "one was cancelled"
+    assert results.interrupted >= DEATHS
 
 
-def test_few_executions_hold_many_images(found: Found) -> None:
-    assert found.executions <= 10
+def test_few_executions_hold_many_images(results: Found) -> None:
+    assert results.executions <= 10
 
 
-def test_the_clock_tells_how_far_ahead_it_is(local: LocalStack, found: Found) -> None:
+def test_the_clock_tells_how_far_ahead_it_is(local: LocalStack, results: Found) -> None:
     said = local.darkroom("local", "warp")
     assert said.returncode == 0
     assert "2 days, 23:" in said.stdout or "3 days" in said.stdout, said.stdout

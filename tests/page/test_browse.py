@@ -144,7 +144,7 @@ def test_images_are_selected_and_deleted_together(visitor: Visitor, width: int) 
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("That is all: 3 images.")).to_be_visible()
-    assert [one["id"] for one in listed(visitor)] == kept
+    assert [image["id"] for image in listed(visitor)] == kept
     gallery(page).get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1, name="Image")).to_be_visible()
 

@@ -60,9 +60,9 @@ def variants_and_pictures() -> list[tuple[dict[str, Any], int, int]]:
 def test_the_page_places_pictures_as_the_engine_does(visitor: Visitor) -> None:
     cases = variants_and_pictures()
     shown = visitor.tab().evaluate(_PLACES, cases)
-    for (variant, width, height), found in zip(cases, shown, strict=True):
+    for (variant, width, height), placed in zip(cases, shown, strict=True):
         made = place(VariantSpec.model_validate_json(json.dumps(variant)), width, height)
-        assert found == [*made.scaled, *made.size, made.left, made.top], (variant, width, height)
+        assert placed == [*made.scaled, *made.size, made.left, made.top], (variant, width, height)
 
 
 _TURNS = """async ([edits, points, variant, size]) => {
@@ -88,10 +88,10 @@ def test_the_page_turns_the_point_that_a_crop_keeps_as_the_engine_does(visitor: 
     for flip in (None, "horizontal", "vertical", "both"):
         edits = {"rotate": rotate, "flip": flip}
         shown = tab.evaluate(_TURNS, [edits, points, variant, {"width": 70, "height": 90}])
-        for point, (x, y, *found) in zip(points, shown, strict=True):
+        for point, (x, y, *placed) in zip(points, shown, strict=True):
             assert (round(x, 6), round(y, 6)) == (point["x"], point["y"])
             recipe = Recipe.model_validate({"variants": [{**variant, "gravity": point}], **edits})
             made, left, *_ = edited(source, recipe, max_aspect=200)
             upright = (made.height, made.width) if made.orientation >= 5 else (made.width, made.height)
             expected = place(left.variants[0], *upright)
-            assert found == [*expected.scaled, expected.left, expected.top], (edits, point)
+            assert placed == [*expected.scaled, expected.left, expected.top], (edits, point)

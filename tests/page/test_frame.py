@@ -24,11 +24,11 @@ FIRST_LOAD_BYTES = 60_000
 
 def sizes(page: Page) -> dict[str, int]:
     """How many bytes each file of the page took on the wire, its headers included, by its address."""
-    found: dict[str, int] = page.evaluate(
+    transferred: dict[str, int] = page.evaluate(
         "() => Object.fromEntries([...performance.getEntriesByType('navigation'), "
         "...performance.getEntriesByType('resource')].map((entry) => [entry.name, entry.transferSize]))"
     )
-    return found
+    return transferred
 
 
 def test_the_page_asks_for_a_key_once_and_begins_with_the_upload(visitor: Visitor) -> None:
@@ -79,9 +79,9 @@ _WRITTEN = """async (sizes) => {
 def test_the_page_writes_sizes_and_limits_as_the_api_does(visitor: Visitor) -> None:
     page = visitor.tab(is_signed_in=False)
     sizes = [0, 1, 999, 1_500, 999_960, 1_485_159, 4_194_304, 25_000_000, 26_214_400, 999_960_000, 2_000_000_000]
-    told = page.evaluate(_WRITTEN, sizes)
-    assert [size for size, _ in told] == [size_in_words(size) for size in sizes]
-    assert [limit for _, limit in told] == [
+    written = page.evaluate(_WRITTEN, sizes)
+    assert [size for size, _ in written] == [size_in_words(size) for size in sizes]
+    assert [limit for _, limit in written] == [
         limit_in_words(size) if size and size % 2**20 == 0 else size_in_words(size) for size in sizes
     ]
 
@@ -138,9 +138,9 @@ def test_what_the_policy_forbids_is_blocked(visitor: Visitor) -> None:
             })"""
         )
     settle(page)
-    found, visitor.watch.findings[:] = list(visitor.watch.findings), []
-    assert not any("hostile" in each for each in found)
-    blocked = [each.split(": ")[1] for each in found if each.startswith("blocked by the policy")]
+    findings, visitor.watch.findings[:] = list(visitor.watch.findings), []
+    assert not any("hostile" in each for each in findings)
+    blocked = [each.split(": ")[1] for each in findings if each.startswith("blocked by the policy")]
     assert {"require-trusted-types-for", "img-src", "connect-src"} <= set(blocked)
     assert blocked.count("require-trusted-types-for") == 3
 

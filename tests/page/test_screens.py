@@ -61,7 +61,7 @@ def test_every_screen_is_accessible_and_fits(visitor: Visitor, width: int, dark:
         wrong[name] = wrong_with(page)
         prepare(page)
         wrong[f"{name}, then"] = wrong_with(page)
-    assert {name: found for name, found in wrong.items() if found} == {}
+    assert {name: faults for name, faults in wrong.items() if faults} == {}
 
 
 def as_it_is(page: Page) -> None:

@@ -52,7 +52,9 @@ class Issuer:
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         expected = {"code": CODE, "client_id": CLIENT, "redirect_uri": self.asked.get("redirect_uri")}
-        if challenge != self.asked.get("code_challenge") or any(form[name] != its for name, its in expected.items()):
+        if challenge != self.asked.get("code_challenge") or any(
+            form[name] != value for name, value in expected.items()
+        ):
             return 400, {"error": "invalid_grant"}
         return 200, {"access_token": self.token, "token_type": "Bearer"}
 
@@ -96,7 +98,7 @@ def served(issuer: Issuer) -> Iterator[None]:
 
 
 @contextmanager
-def told(stack: LocalStack, variables: Mapping[str, str]) -> Iterator[None]:
+def configured(stack: LocalStack, variables: Mapping[str, str]) -> Iterator[None]:
     """The page's function with these variables for the length of the block."""
     functions, name = stack.client("lambda"), stack.physical_id("ServePageFunction")
     before = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
@@ -117,7 +119,7 @@ def issuer(stack: LocalStack, visitor: Visitor) -> Iterator[Issuer]:
     issuer = Issuer(token=visitor.account.key)
     with served(issuer):
         variables = {"ACCESS": "jwt", "JWT_ISSUER": issuer.url, "JWT_AUDIENCE": "darkroom", "JWT_CLIENT_ID": CLIENT}
-        with told(stack, variables):
+        with configured(stack, variables):
             visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(issuer.url).netloc}
             yield issuer
 
@@ -191,7 +193,7 @@ def test_whose_browser_blocks_the_window_is_told_what_signing_in_here_costs(visi
 
 
 def test_with_signed_requests_the_page_says_that_it_cannot_be_used(visitor: Visitor, stack: LocalStack) -> None:
-    with told(stack, {"ACCESS": "iam"}):
+    with configured(stack, {"ACCESS": "iam"}):
         page = visitor.tab(is_signed_in=False)
         expect(page.get_by_role("heading", level=1, name="This page cannot be used here")).to_be_visible()
 

@@ -505,13 +505,13 @@ CORNERS = ["#ff0000", "#00ff00", "#0000ff", "#ffffff"]  # from the upper left to
 def corners(picture: Image.Image) -> list[str]:
     """Which of these colours a picture has in its corners."""
     width, height = picture.size
-    found = []
+    colours = []
     for y in (height // 5, height * 4 // 5):
         for x in (width // 5, width * 4 // 5):
             pixel = picture.convert("RGB").getpixel((x, y))
             assert isinstance(pixel, tuple)
-            found.append("#" + "".join("ff" if level > 127 else "00" for level in pixel))
-    return found
+            colours.append("#" + "".join("ff" if level > 127 else "00" for level in pixel))
+    return colours
 
 
 def test_a_photo_is_seen_turned_and_mirrored_as_it_will_be(visitor: Visitor) -> None:

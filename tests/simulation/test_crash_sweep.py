@@ -35,9 +35,9 @@ NOTHING_IS_READ = ("cancelled", "never uploaded", "uploaded when withdrawn", "ne
 
 def struck(history: str, *scale: str) -> None:
     """Strikes each call of the history with every fault."""
-    told = python(*("-m", "proof.crashes", "--faults", "1", "--history", history), "--jobs", "1", *scale)
-    print(told)
-    row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) +[\d,]+ +100 ", told, re.MULTILINE)
+    output = python(*("-m", "proof.crashes", "--faults", "1", "--history", history), "--jobs", "1", *scale)
+    print(output)
+    row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) +[\d,]+ +100 ", output, re.MULTILINE)
     assert row is not None, "each point, by every fault"
     points, strikes = (int(number.replace(",", "")) for number in row.groups())
     damaged = strikes - (len(Mode) - 1) * points
@@ -102,5 +102,5 @@ for history in (HISTORIES["good"], HISTORIES["cancelled"], HISTORIES["deleted"])
 
 
 def test_a_sweep_in_a_minute_when_nothing_is_due_changes_nothing() -> None:
-    told = python("-c", EVERY_MINUTE)
-    assert re.search(r"^deleted [1-9]\d* calls more", told, re.MULTILINE)
+    output = python("-c", EVERY_MINUTE)
+    assert re.search(r"^deleted [1-9]\d* calls more", output, re.MULTILINE)

@@ -174,13 +174,13 @@ def test_none_of_a_thousand_does_what_its_row_does_not_allow(kind: Callable[[Bes
         assert dict(stack.world.originals.objects) == originals
         assert len(stack.world.lanes.sent) == sent
         assert (stack.holds.objects, stack.wake_ups.wakings) == ({}, {})
-        told = {
+        explained = {
             json.loads(dead_letter.body)["message_id"]: dead_letter
             for dead_letter in stack.dead_letters.messages[queue]
         }
-        assert told.keys() == {message.message_id for message in messages}, "each has exactly one dead letter"
+        assert explained.keys() == {message.message_id for message in messages}, "each has exactly one dead letter"
         assert len(stack.dead_letters.messages[queue]) == COUNT
-        reasons = [json.loads(told[message.message_id].explanation or "")["cause"] for message in messages]
+        reasons = [json.loads(explained[message.message_id].explanation or "")["cause"] for message in messages]
         assert reasons == mistrusts
     else:
         assert set(mistrusts) == {None}, "they are ours, and the row decides"
@@ -323,9 +323,9 @@ def test_none_of_a_thousand_has_a_webhook_sent(kind: Callable[[BesiegedWebhooks]
         assert None not in mistrusts
         assert dict(stack.world.endpoints.rows) == endpoints, "no row is touched"
         assert stack.world.delivery_queue.sent == sent
-        told = {json.loads(dead_letter.body)["message_id"]: dead_letter for dead_letter in dead_letters}
+        explained = {json.loads(dead_letter.body)["message_id"]: dead_letter for dead_letter in dead_letters}
         assert len(dead_letters) == COUNT
-        reasons = [json.loads(told[message.message_id].explanation or "")["cause"] for message in messages]
+        reasons = [json.loads(explained[message.message_id].explanation or "")["cause"] for message in messages]
         assert reasons == mistrusts
     else:
         assert set(mistrusts) == {None}, "they are ours, and the row decides"
@@ -338,15 +338,15 @@ def all_of(world: WebhooksWorld) -> list[Delivery]:
 
 def test_among_a_thousand_forged_ones_every_genuine_message_has_its_webhook_sent() -> None:
     stack = BesiegedWebhooks(chance=random.Random(DELIVERY))
-    told = [event(number) for number in range(100, 110)]
+    published = [event(number) for number in range(100, 110)]
     for number in range(COUNT):
         stack.receive(forged_delivery(stack))
-        if number % (COUNT // len(told)) == 0:
-            stack.world.tell(told[number * len(told) // COUNT])
+        if number % (COUNT // len(published)) == 0:
+            stack.world.tell(published[number * len(published) // COUNT])
             for message in stack.world.take():
                 stack.receive(stack.genuine(message))
     delivered = [row.event_id for row in all_of(stack.world) if row.status is DeliveryStatus.DELIVERED]
-    assert {one.event_id for one in told} <= set(delivered)
+    assert {published_event.event_id for published_event in published} <= set(delivered)
 
 
 # ── The queues of consumers ──────────────────────────────────────────────────────────────────────────────────────────
@@ -367,14 +367,16 @@ class BesiegedConsumers:
         for tenant_id in ("acme", "umbra"):
             url = "https://good.example.com/"
             create_webhook(self.world.manage(), tenant_id, url=url, events=("*",), description=None)
-        self.told = [told(number, kind) for number in range(8) for kind in (EventType.ACCEPTED, EventType.DONE)]
-        for one in self.told:
-            self.receive(self.genuine(one))
+        self.published = [
+            event_of(number, kind) for number in range(8) for kind in (EventType.ACCEPTED, EventType.DONE)
+        ]
+        for published in self.published:
+            self.receive(self.genuine(published))
 
-    def genuine(self, one: PublishedEvent, *, queue: str = EVENTS, signer: MessageSigner = SIGNER) -> Received:
+    def genuine(self, published: PublishedEvent, *, queue: str = EVENTS, signer: MessageSigner = SIGNER) -> Received:
         self.messages += 1
-        body, message_id = body_of(one, source="/darkroom/test"), f"message-{self.messages}"
-        return received(queue, body, group=one.tenant_id, signer=signer, message_id=message_id)
+        body, message_id = body_of(published, source="/darkroom/test"), f"message-{self.messages}"
+        return received(queue, body, group=published.tenant_id, signer=signer, message_id=message_id)
 
     def receive(self, message: Received) -> VerificationFailure | None:
         """What this consumer does with the message."""
@@ -388,7 +390,7 @@ class BesiegedConsumers:
         return mistrust
 
 
-def told(number: int, kind: EventType) -> PublishedEvent:
+def event_of(number: int, kind: EventType) -> PublishedEvent:
     """An event of one of two tenants' images."""
     tenant_id, image_id = ("acme", "umbra")[number % 2], f"{number:026d}"
     details: dict[str, object] = {"bytes": 500} if kind is EventType.ACCEPTED else {"variants": []}
@@ -399,8 +401,8 @@ def told(number: int, kind: EventType) -> PublishedEvent:
 
 def forged_event(stack: BesiegedConsumers) -> Received:
     """Somebody who may send, and has no key, tells of an image that there never was, or of more than there is."""
-    invented = stack.genuine(told(stack.chance.randrange(100, 10**6), EventType.ACCEPTED))
-    genuine = stack.genuine(stack.chance.choice(stack.told))
+    invented = stack.genuine(event_of(stack.chance.randrange(100, 10**6), EventType.ACCEPTED))
+    genuine = stack.genuine(stack.chance.choice(stack.published))
     return stack.chance.choice(
         [
             replace(invented, signature=None),
@@ -417,17 +419,21 @@ def foreign_event(stack: BesiegedConsumers) -> Received:
     """What was signed for another queue of this stack, or by another stack."""
     senders = [*((SIGNER, queue) for queue in (*QUEUES, DELIVERY)), (keys_of(STRANGER), EVENTS)]
     signer, queue = stack.chance.choice(senders)
-    return stack.genuine(told(stack.chance.randrange(100, 10**6), EventType.ACCEPTED), queue=queue, signer=signer)
+    return stack.genuine(event_of(stack.chance.randrange(100, 10**6), EventType.ACCEPTED), queue=queue, signer=signer)
 
 
 def stale_event(stack: BesiegedConsumers) -> Received:
     """What was told before, and has been followed by another event of its image."""
-    return stack.genuine(stack.chance.choice([one for one in stack.told if one.type is EventType.ACCEPTED]))
+    return stack.genuine(
+        stack.chance.choice([published for published in stack.published if published.type is EventType.ACCEPTED])
+    )
 
 
 def replayed_event(stack: BesiegedConsumers) -> Received:
     """The latest of an image, once more."""
-    return stack.genuine(stack.chance.choice([one for one in stack.told if one.type is EventType.DONE]))
+    return stack.genuine(
+        stack.chance.choice([published for published in stack.published if published.type is EventType.DONE])
+    )
 
 
 @pytest.mark.parametrize("consumer", ["usage", "webhooks"])
@@ -443,7 +449,8 @@ def test_none_of_a_thousand_is_counted_or_sent(kind: Callable[[BesiegedConsumers
     if kind in (forged_event, foreign_event):
         assert None not in mistrusts
         explained = {
-            json.loads(one.body)["message_id"]: json.loads(one.explanation or "")["cause"] for one in dead_letters
+            json.loads(dead_letter.body)["message_id"]: json.loads(dead_letter.explanation or "")["cause"]
+            for dead_letter in dead_letters
         }
         assert len(dead_letters) == COUNT
         assert [explained[message.message_id] for message in messages] == mistrusts

@@ -47,8 +47,8 @@ def test_of_two_workers_at_once_one_claims(model: Model) -> None:
     image_id = submitted(model)
     (message,) = model.lanes.messages
     model.lanes.send(message.message)
-    for one in list(model.lanes.messages):
-        model.deliver(one, stops_at=CLAIM)
+    for received in list(model.lanes.messages):
+        model.deliver(received, stops_at=CLAIM)
     go_on(model)
     assert model.counts.deliveries["done"] == 1 == row(model, image_id).attempt
     model.settle()
@@ -61,8 +61,8 @@ def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
     model.images.rows[image_id] = replace(row(model, image_id), attempt=1, attempts=(earlier,))
     (message,) = model.lanes.messages
     model.lanes.send(message.message)
-    for one in list(model.lanes.messages):
-        model.deliver(one, stops_at=CLAIM_AGAIN)
+    for received in list(model.lanes.messages):
+        model.deliver(received, stops_at=CLAIM_AGAIN)
     go_on(model)
     assert (model.counts.deliveries["fenced"], model.counts.deliveries["done"]) == (1, 1)
     assert row(model, image_id).attempt == 2

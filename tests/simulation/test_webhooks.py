@@ -110,7 +110,7 @@ def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories(histories: in
 # ── Some of them, told ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told(*numbers: int, endpoints: int = 1) -> Model:
+def model_with_events(*numbers: int, endpoints: int = 1) -> Model:
     """A world that has heard of these events, whose messages nobody has received yet."""
     model = Model(counts=Counter())
     for _ in range(endpoints):
@@ -124,7 +124,7 @@ def told(*numbers: int, endpoints: int = 1) -> Model:
 
 @pytest.mark.guards("webhook-recovery-looks-again")
 def test_what_a_recovery_has_opened_is_tried_soon_though_its_index_is_behind() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.queue.messages.clear()
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     model.pass_time(3600)
@@ -151,7 +151,7 @@ def test_what_came_just_before_an_endpoint_was_enabled_is_tried_soon_though_its_
 
 
 def test_a_message_calls_no_other_again_and_again_while_the_index_is_behind() -> None:
-    model = told(*range(MAX_FLIGHTS + 4))
+    model = model_with_events(*range(MAX_FLIGHTS + 4))
     for message in model.queue.visible():
         model.deliver(message, stops_at=POST)
     model.deliveries.lag = (LAG_SECONDS - 1) * 1000
@@ -161,7 +161,7 @@ def test_a_message_calls_no_other_again_and_again_while_the_index_is_behind() ->
 
 
 def test_nobody_takes_off_while_as_many_are_on_their_way_as_may_be() -> None:
-    model = told(*range(MAX_FLIGHTS + 2))
+    model = model_with_events(*range(MAX_FLIGHTS + 2))
     for message in model.queue.visible():
         model.deliver(message, stops_at=POST)
     assert len(model.stopped) == MAX_FLIGHTS
@@ -172,7 +172,7 @@ def test_nobody_takes_off_while_as_many_are_on_their_way_as_may_be() -> None:
 
 
 def test_a_worker_that_dies_makes_room_when_its_lease_is_over_and_not_before() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.deliver(model.queue.visible()[0], stops_at=POST)
     (process,) = model.stopped
     model.kill(process)
@@ -189,7 +189,7 @@ def test_a_worker_is_dead_before_another_may_have_its_delivery() -> None:
 
 
 def test_a_receiver_that_took_it_gets_it_again_only_if_nobody_could_record_it() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.deliver(model.queue.visible()[0], fault=Fault(at=POST, mode="dies after"))
     model.settle()
     (senders,) = model.receiver.taken.values()
@@ -197,7 +197,7 @@ def test_a_receiver_that_took_it_gets_it_again_only_if_nobody_could_record_it() 
 
 
 def test_a_request_that_arrives_late_may_come_after_the_attempt_that_made_up_for_it() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.plant(attempt=MAX_ATTEMPTS - 1)
     for message in model.queue.visible():
         model.deliver(message, fault=Fault(at=POST, mode="applied late"))
@@ -213,7 +213,7 @@ def test_a_request_that_arrives_late_may_come_after_the_attempt_that_made_up_for
 
 
 def test_a_struck_sender_may_not_send_again_what_has_arrived() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.deliver(model.queue.visible()[0])
     ((url, event_id),) = model.receiver.taken
     sender = Process("struck", model.surroundings, lambda: None)
@@ -225,7 +225,7 @@ def test_a_struck_sender_may_not_send_again_what_has_arrived() -> None:
 
 
 def test_no_message_brings_an_attempt_before_its_time() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.receiver.answer = DOWN
     model.drain()
     model.queue.send(model.queue.messages[0].content)
@@ -236,7 +236,7 @@ def test_no_message_brings_an_attempt_before_its_time() -> None:
 
 @pytest.mark.guards("webhook-message-only-if-waiting")
 def test_an_event_that_comes_again_when_it_is_delivered_sends_no_message() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.drain()
     model.tell(1)
     for message in model.events.visible():
@@ -246,7 +246,7 @@ def test_an_event_that_comes_again_when_it_is_delivered_sends_no_message() -> No
 
 
 def test_a_look_that_comes_at_once_may_not_see_what_it_is_for_and_another_follows() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.drain()
     (endpoint,) = model.endpoints.all()
     model.pass_time(55)  # the look is five seconds away
@@ -264,7 +264,7 @@ def test_a_look_that_comes_at_once_may_not_see_what_it_is_for_and_another_follow
 
 
 def test_of_two_sweeps_one_has_a_delivery_tried() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.queue.messages.clear()
     model.pass_time(60)
     model.sweep(stops_at=Call(store="index", number=0))
@@ -277,7 +277,7 @@ def test_of_two_sweeps_one_has_a_delivery_tried() -> None:
 
 @pytest.mark.guards("webhook-sweep-suspended-later", "webhook-sweep-suspended-unsent")
 def test_what_waits_for_a_suspended_tenant_is_not_sent_to_workers() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.queue.messages.clear()
     model.tenants.suspended.add(TENANT)
     model.let_run(5)
@@ -287,7 +287,7 @@ def test_what_waits_for_a_suspended_tenant_is_not_sent_to_workers() -> None:
 
 
 def test_a_disabled_endpoint_is_not_looked_at() -> None:
-    model = told(1)
+    model = model_with_events(1)
     (endpoint,) = model.endpoints.all()
     model.insist("disable", endpoint.endpoint_id)
     model.tell(2)
@@ -298,7 +298,7 @@ def test_a_disabled_endpoint_is_not_looked_at() -> None:
 
 
 def test_a_recovery_opens_each_delivery_once() -> None:
-    model = told(1, 2, 3)
+    model = model_with_events(1, 2, 3)
     model.queue.messages.clear()
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     model.receiver.answer = DOWN
@@ -312,7 +312,7 @@ def test_a_recovery_opens_each_delivery_once() -> None:
 
 @pytest.mark.guards("webhook-recovery-skips-due")
 def test_a_recovery_leaves_what_is_due_anyway_as_it_is() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.receiver.answer = DOWN
     model.drain()
     model.pass_time(6)
@@ -325,7 +325,7 @@ def test_a_recovery_leaves_what_is_due_anyway_as_it_is() -> None:
 
 
 def test_the_oldest_of_those_that_fail_tries_an_endpoint_that_rests() -> None:
-    model = told(*range(MAX_FLIGHTS))
+    model = model_with_events(*range(MAX_FLIGHTS))
     for message in model.queue.visible():
         model.deliver(message, stops_at=POST)
     model.receiver.answer = DOWN
@@ -336,7 +336,7 @@ def test_the_oldest_of_those_that_fail_tries_an_endpoint_that_rests() -> None:
 
 
 def test_a_last_attempt_lets_another_delivery_try_an_endpoint_that_rests() -> None:
-    model = told(*range(FAILURES_TO_REST))
+    model = model_with_events(*range(FAILURES_TO_REST))
     model.receiver.answer = DOWN
     model.drain()
     model.plant(attempt=MAX_ATTEMPTS - 1)
@@ -350,7 +350,7 @@ def test_a_last_attempt_lets_another_delivery_try_an_endpoint_that_rests() -> No
 
 
 def test_an_event_that_is_refused_for_hours_makes_no_rest_long() -> None:
-    model = told(1)
+    model = model_with_events(1)
     model.receiver.answer = DOWN
     model.drain()
     model.queue.messages.clear()
@@ -372,7 +372,7 @@ def test_an_event_that_is_refused_for_hours_makes_no_rest_long() -> None:
 
 @pytest.mark.guards("webhook-attempts-remembered-bound")
 def test_a_row_describes_its_last_attempts_alone() -> None:
-    model = told(1)
+    model = model_with_events(1)
     earlier = tuple(DeliveryAttempt(number=1, started_at=number) for number in range(REMEMBERED_ATTEMPTS + 5))
     model.plant(attempts=earlier)
     model.drain()
@@ -380,7 +380,7 @@ def test_a_row_describes_its_last_attempts_alone() -> None:
 
 
 def test_messages_do_not_multiply() -> None:
-    model = told(*range(6 * MAX_FLIGHTS))
+    model = model_with_events(*range(6 * MAX_FLIGHTS))
     model.queue.messages[MAX_FLIGHTS + 2 :] = []
     for message in model.queue.visible():
         model.deliver(message, stops_at=POST)
@@ -397,7 +397,7 @@ def test_what_the_model_takes_for_granted_is_what_the_template_says() -> None:
 
 
 def test_a_broken_promise_is_told() -> None:
-    model = told(1)
+    model = model_with_events(1)
     (row,) = model.deliveries.all()
     del model.deliveries.rows[row.endpoint_id][row.delivery_id]
     with pytest.raises(Broken, match="every event that was heard has its delivery"):

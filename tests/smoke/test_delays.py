@@ -39,8 +39,8 @@ def test_what_waits_is_listed_moved_and_withdrawn(stack: LocalStack, tmp_path: P
 
     moved_to = f"{DAY}T23:30:00.000Z"
     assert delay(stack, "reschedule", ids[0], "--to", moved_to) == f"{ids[0]}  waits until {moved_to}\n"
-    told = delay(stack, "reschedule", "--day", str(DAY), "--hour", "8", "--by", "1d")
-    assert "1 image of" in told and "Nothing was changed." in told
+    printed = delay(stack, "reschedule", "--day", str(DAY), "--hour", "8", "--by", "1d")
+    assert "1 image of" in printed and "Nothing was changed." in printed
     assert "Rescheduled 1 image of" in delay(
         stack, "reschedule", "--day", str(DAY), "--hour", "8", "--by", "1d", "--yes"
     )

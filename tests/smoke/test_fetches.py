@@ -26,11 +26,11 @@ def test_photos_are_fetched_from_urls_and_developed_or_end_with_a_code(stack: Lo
     with serving(behave) as server:
         root = f"http://127.0.0.1:{server.port}"
         uploaded = stack.darkroom("upload", f"{root}/moved?token=s3cr3t", f"{root}/none", f"{root}/inside", "--wait")
-    told = uploaded.stdout
-    assert uploaded.returncode == 1, told
-    assert "2 of 3 images were not developed" in told
-    assert "(fetch_not_found)" in told and "(fetch_refused)" in told
-    (done,) = [line for line in told.splitlines() if line.startswith("done: ")]
+    printed = uploaded.stdout
+    assert uploaded.returncode == 1, printed
+    assert "2 of 3 images were not developed" in printed
+    assert "(fetch_not_found)" in printed and "(fetch_refused)" in printed
+    (done,) = [line for line in printed.splitlines() if line.startswith("done: ")]
     shown = stack.darkroom("status", done.split()[1], "--json")
     assert '"status": "done"' in shown.stdout
     logs, written = stack.client("logs"), ""

@@ -22,8 +22,8 @@ def test_every_first_command_works_without_options_and_says_something(stack: Loc
 
     typed = sorted(filter(None, commands))
     with ThreadPoolExecutor(max_workers=2) as workers:  # each starts an interpreter
-        for command, told in zip(typed, workers.map(run, typed), strict=True):
+        for command, ran in zip(typed, workers.map(run, typed), strict=True):
             # 1 is how a command says that it found something.
-            assert told.returncode in (0, 1), f"{command}: {told.stdout}"
-            assert told.stdout.strip() and "Traceback" not in told.stdout, f"{command}: {told.stdout}"
-            assert "error:" not in told.stdout, f"{command}: {told.stdout}"
+            assert ran.returncode in (0, 1), f"{command}: {ran.stdout}"
+            assert ran.stdout.strip() and "Traceback" not in ran.stdout, f"{command}: {ran.stdout}"
+            assert "error:" not in ran.stdout, f"{command}: {ran.stdout}"

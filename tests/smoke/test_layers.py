@@ -17,7 +17,11 @@ from local_aws.layers import deployed_template
 from repository.expand_template import raw_template
 from tests.local.local_stack import LocalStack
 
-LAYERS = [name for name, one in raw_template()["Resources"].items() if one["Type"] == "AWS::Serverless::LayerVersion"]
+LAYERS = [
+    name
+    for name, resource in raw_template()["Resources"].items()
+    if resource["Type"] == "AWS::Serverless::LayerVersion"
+]
 MAGIC_NUMBER = 3571
 """Of Lambda's runtime, every final release of Python 3.13 (cpython: Include/internal/pycore_magic_number.h)."""
 
@@ -29,13 +33,13 @@ IS_CHECKED_HASH = 0b11
 def archives(stack: LocalStack) -> dict[str, dict[str, bytes]]:
     """The content of each deployed layer."""
     deployed = deployed_template(stack.client("cloudformation"), stack.record.stack_name)["Resources"]
-    found = {}
+    contents = {}
     for name in LAYERS:
         place = urlsplit(deployed[name]["Properties"]["ContentUri"])
         answer = stack.client("s3").get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))
         with zipfile.ZipFile(io.BytesIO(answer["Body"].read())) as archive:
-            found[name] = {one: archive.read(one) for one in archive.namelist() if not one.endswith("/")}
-    return found
+            contents[name] = {member: archive.read(member) for member in archive.namelist() if not member.endswith("/")}
+    return contents
 
 
 def test_every_module_of_every_layer_has_valid_bytecode(archives: dict[str, dict[str, bytes]]) -> None:

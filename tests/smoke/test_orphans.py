@@ -33,8 +33,8 @@ def test_an_original_without_a_row_is_seen_and_one_with_a_row_is_not(stack: Loca
             "young": 1,
             "orphans": 0,
         }
-        told = stack.darkroom("orphans", "remove", "--older-than", "1h", "--yes")
-        assert (told.returncode, told.stdout.startswith("Nothing to remove.")) == (0, True), told.stdout
+        ran = stack.darkroom("orphans", "remove", "--older-than", "1h", "--yes")
+        assert (ran.returncode, ran.stdout.startswith("Nothing to remove.")) == (0, True), ran.stdout
         assert s3.head_object(Bucket=bucket, Key=key)["VersionId"] == stored["VersionId"]
     finally:
         s3.delete_object(Bucket=bucket, Key=key, VersionId=stored["VersionId"])

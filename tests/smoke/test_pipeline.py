@@ -36,8 +36,8 @@ def ended(api: httpx.Client, image_id: str) -> dict[str, Any]:
         shown: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
         return shown if shown["status"] in ("done", "failed") else None
 
-    found: dict[str, Any] = wait_until(document, f"image {image_id} ends", seconds=120)
-    return found
+    final: dict[str, Any] = wait_until(document, f"image {image_id} ends", seconds=120)
+    return final
 
 
 def test_a_photograph_becomes_four_variants(api: httpx.Client) -> None:
@@ -112,9 +112,9 @@ def test_a_variant_is_one_redirect_away(api: httpx.Client) -> None:
     assert httpx.head(redirect.headers["location"], trust_env=False).status_code == 403
     assert httpx.get(heads.headers["location"], trust_env=False).status_code == 403
 
-    whole, bare = (api.request(method, f"/images/{image_id}") for method in ("GET", "HEAD"))
-    assert (bare.status_code, bare.content, bare.headers["etag"]) == (200, b"", whole.headers["etag"])
-    assert int(bare.headers["content-length"]) == len(whole.content)
+    full, bare = (api.request(method, f"/images/{image_id}") for method in ("GET", "HEAD"))
+    assert (bare.status_code, bare.content, bare.headers["etag"]) == (200, b"", full.headers["etag"])
+    assert int(bare.headers["content-length"]) == len(full.content)
 
 
 def test_a_client_with_a_current_copy_gets_a_304(api: httpx.Client) -> None:
@@ -149,8 +149,8 @@ def test_an_idempotency_key_is_one_image(api: httpx.Client) -> None:
 
 
 def test_a_damaged_photo_fails_and_says_why_and_leaves_no_dead_letter(api: httpx.Client, stack: LocalStack) -> None:
-    whole = jpeg(640, 480)
-    document = ended(api, post(api, whole[: len(whole) // 2]).json()["id"])
+    photo = jpeg(640, 480)
+    document = ended(api, post(api, photo[: len(photo) // 2]).json()["id"])
     assert (document["status"], document["attempt"]) == ("failed", 1)
     assert document["error"]["code"] == "truncated"
     assert waiting(stack, "SlowDeadLettersUrl") == 0
@@ -169,9 +169,9 @@ def test_a_message_that_this_stack_has_not_sent_becomes_a_dead_letter(stack: Loc
     sqs.send_message(QueueUrl=stack.outputs["FastQueueUrl"], MessageBody="no message of ours", MessageAttributes=forged)
     image_id = post(api, jpeg()).json()["id"]
     assert ended(api, image_id)["status"] == "done", "and costs the others nothing"
-    found = wait_until(lambda: dead_letter(stack), "its dead letter")
-    assert found["MessageAttributes"]["explanation"]["StringValue"].count("unknown_key") == 1
-    sqs.delete_message(QueueUrl=stack.outputs["FastDeadLettersUrl"], ReceiptHandle=found["ReceiptHandle"])
+    explained = wait_until(lambda: dead_letter(stack), "its dead letter")
+    assert explained["MessageAttributes"]["explanation"]["StringValue"].count("unknown_key") == 1
+    sqs.delete_message(QueueUrl=stack.outputs["FastDeadLettersUrl"], ReceiptHandle=explained["ReceiptHandle"])
 
 
 def dead_letter(stack: LocalStack) -> Any:
@@ -245,17 +245,17 @@ def test_one_correlation_id_leads_from_the_answer_to_the_workers_log(stack: Loca
     logs = stack.client("logs")
 
     def lines() -> dict[str, dict[str, Any]] | None:
-        found = {}
+        by_message = {}
         for group in logs.describe_log_groups()["logGroups"]:
             for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]:
                 if image_id in event["message"] and event["message"].startswith("{"):
                     line = json.loads(event["message"])
-                    found[line["message"]] = line
-        return found if {"accepted", "run"} <= found.keys() else None
+                    by_message[line["message"]] = line
+        return by_message if {"accepted", "run"} <= by_message.keys() else None
 
-    found = wait_until(lines, "both functions have logged", seconds=30)
-    assert found["accepted"]["correlation_id"] == found["run"]["correlation_id"]
-    assert found["accepted"]["correlation_id"]
+    logged = wait_until(lines, "both functions have logged", seconds=30)
+    assert logged["accepted"]["correlation_id"] == logged["run"]["correlation_id"]
+    assert logged["accepted"]["correlation_id"]
 
 
 def test_a_folder_of_photos_is_uploaded_and_all_are_done_once(stack: LocalStack, tmp_path_factory: Any) -> None:

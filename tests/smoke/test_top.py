@@ -46,17 +46,17 @@ def stuck(stack: LocalStack) -> Iterator[Image]:
 
 
 def test_an_image_that_is_stuck_is_seen_with_its_failure_and_its_worker(stack: LocalStack, stuck: Image) -> None:
-    told = stack.darkroom("top", "--once", "--json")
-    assert told.returncode == 0, told.stdout
-    seen: dict[str, Any] = json.loads(told.stdout)
+    ran = stack.darkroom("top", "--once", "--json")
+    assert ran.returncode == 0, ran.stdout
+    seen: dict[str, Any] = json.loads(ran.stdout)
     assert (seen["stack"], seen["problems"]) == (stack.record.stack_name, {})
     assert [lane["lane"] for lane in seen["lanes"]] == list(LANES)
     (lane,) = [lane for lane in seen["lanes"] if lane["lane"] == stuck.lane]
     assert lane["oldest_seconds"] >= HOUR / 1000
     assert lane["late"]["number"] >= 1
-    (worker,) = [one for one in seen["working"] if one["id"] == stuck.image_id]
+    (worker,) = [worker for worker in seen["working"] if worker["id"] == stuck.image_id]
     assert (worker["request_id"], worker["attempt"], worker["lease_lapsed"]) == ("second", 2, True)
-    (defect,) = [one for one in seen["retrying"] if stuck.image_id in one["images"]]
+    (defect,) = [defect for defect in seen["retrying"] if stuck.image_id in defect["images"]]
     assert defect["fingerprint"] == "KeyError@operations/transcode_image.py:_develop"
     page = stack.darkroom("top", "--once")
     assert page.returncode == 0 and stuck.image_id in page.stdout, page.stdout

@@ -98,9 +98,9 @@ def test_every_request_attempt_event_and_delivery_joins_by_the_images_id(
         assert of_none == [], function
     # The saved query of an operator who has no checkout finds the same.
     told_of_an_image = {message for messages in OF_IMAGES.values() for message in messages}
-    for image_id, told in found_by_query.items():
-        assert set(told) >= told_of_an_image, image_id
-        assert told.count("event published") == len(events), image_id
+    for image_id, messages_of_image in found_by_query.items():
+        assert set(messages_of_image) >= told_of_an_image, image_id
+        assert messages_of_image.count("event published") == len(events), image_id
     # Between the two traces a delivery may have been made again.
     shown = Counter(step["title"] for step in document["steps"])
     before, after = (Counter(step.title for step in each[first].steps) for each in (traces, later))
@@ -121,7 +121,7 @@ def found_by_the_saved_query(stack: LocalStack, image_id: str, *, since: Millise
         endTime=round(time.time()) + 1,
     )
     answer = wait_until(
-        lambda: (found := logs.get_query_results(queryId=started["queryId"]))["status"] == "Complete" and found,
+        lambda: (results := logs.get_query_results(queryId=started["queryId"]))["status"] == "Complete" and results,
         "the query is complete",
     )
     lines = [{field["field"]: field["value"] for field in result} for result in answer["results"]]
@@ -138,7 +138,7 @@ def rows_since(stack: LocalStack, since: Milliseconds) -> dict[str, int]:
 def traced(stack: LocalStack, image_ids: Collection[str]) -> tuple[ReadOnce, dict[str, Trace]]:
     """The traces of images, once all of their lines can be read."""
     operators = open_stack(None, None, environment={"DARKROOM_STATE_DIR": str(stack.state)})
-    found: dict[str, Trace] = {}
+    traces: dict[str, Trace] = {}
 
     def all_are_complete() -> ReadOnce | None:
         logs = ReadOnce(operators.log_lines)
@@ -150,11 +150,11 @@ def traced(stack: LocalStack, image_ids: Collection[str]) -> tuple[ReadOnce, dic
             clock=operators.clock,
         )
         for image_id in image_ids:
-            found[image_id] = trace_image(ports, image_id)
-            if found[image_id].count("event") < 2 or found[image_id].count("delivery") < 2:
+            traces[image_id] = trace_image(ports, image_id)
+            if traces[image_id].count("event") < 2 or traces[image_id].count("delivery") < 2:
                 return None
-            if any(step.until is None or step.detail.startswith("no") for step in found[image_id].steps):
+            if any(step.until is None or step.detail.startswith("no") for step in traces[image_id].steps):
                 return None
         return logs
 
-    return wait_until(all_are_complete, "every image's lines can be read", seconds=60), found
+    return wait_until(all_are_complete, "every image's lines can be read", seconds=60), traces

@@ -135,14 +135,14 @@ def test_an_upload_of_which_s3_told_nobody_is_found(api: httpx.Client, stack: Lo
     photo = jpeg(150, 60)
     document = announced(api, photo, variants=["thumb"])
     s3, bucket = stack.client("s3"), stack.outputs["UploadsBucketName"]
-    told = s3.get_bucket_notification_configuration(Bucket=bucket)
-    told.pop("ResponseMetadata")
-    assert told["QueueConfigurations"]
+    configuration = s3.get_bucket_notification_configuration(Bucket=bucket)
+    configuration.pop("ResponseMetadata")
+    assert configuration["QueueConfigurations"]
     s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={})
     try:
         assert send(document["upload"], photo).status_code == 204
     finally:
-        s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration=told)
+        s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration=configuration)
     assert status(api, document["id"])["status"] == "awaiting_upload"
     make_due(stack, document["id"])
     sweep(stack)

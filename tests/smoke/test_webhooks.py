@@ -44,44 +44,44 @@ def test_a_program_on_this_machine_is_sent_a_photos_events(stack: LocalStack, tm
 def test_a_webhook_gets_a_photos_event_signed_and_its_delivery_is_shown(stack: LocalStack, tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(jpeg(96, 64))
 
-    def told(*arguments: str | Path) -> str:
+    def run(*arguments: str | Path) -> str:
         answer = stack.darkroom(*arguments)
         assert answer.returncode == 0, answer.stdout
         return answer.stdout
 
     with FakeApi() as program:
-        added = told("webhooks", "add", f"{program.url}/webhooks", "--type", "image.done")
+        added = run("webhooks", "add", f"{program.url}/webhooks", "--type", "image.done")
         (secret,), (webhook_id, *_) = re.findall(r"^whsec_\S+$", added, re.MULTILINE), re.findall(r"we_\w+", added)
         try:
-            image_id = told("upload", tmp_path / "photo.jpg", "--wait").split()[0]
+            image_id = run("upload", tmp_path / "photo.jpg", "--wait").split()[0]
             shown = wait_until(
                 lambda: re.search(
                     rf"image\.done +({image_id}-\d+)  delivered at \S+\n   1  \S+  202 after ",
-                    told("webhooks", "deliveries", webhook_id),
+                    run("webhooks", "deliveries", webhook_id),
                 ),
                 "it is delivered",
             )
             (request,) = program.posts
             assert request.headers["webhook-id"] == shown[1]
             assert is_signed(secret, request.headers, request.body)
-            told("webhooks", "ping", webhook_id)
+            run("webhooks", "ping", webhook_id)
             wait_until(lambda: len(program.posts) == 2, "the ping arrives")
             ping = program.posts[1]
             assert is_signed(secret, ping.headers, ping.body)
             assert json.loads(ping.body)["type"] == "webhook.ping"
-            assert f"{webhook_id}  enabled" in told("webhooks", "show", webhook_id)
+            assert f"{webhook_id}  enabled" in run("webhooks", "show", webhook_id)
             (other_id, *_) = re.findall(
-                r"we_\w+", told("webhooks", "add", f"{program.url}/others", "--type", "webhook.*")
+                r"we_\w+", run("webhooks", "add", f"{program.url}/others", "--type", "webhook.*")
             )
             try:
-                told("webhooks", "disable", webhook_id)
+                run("webhooks", "disable", webhook_id)
                 wait_until(lambda: len(program.posts) == 3, "the other webhook hears that it is disabled")
             finally:
-                told("webhooks", "rm", other_id, "--yes")
+                run("webhooks", "rm", other_id, "--yes")
             disabled = json.loads(program.posts[2].body)
             assert (disabled["type"], disabled["subject"]) == ("webhook.disabled", webhook_id)
             assert disabled["data"]["disabled_by"] == "client"
         finally:
-            removed = told("webhooks", "rm", webhook_id, "--yes")
+            removed = run("webhooks", "rm", webhook_id, "--yes")
     assert f"{webhook_id} is deleted" in removed
-    assert told("webhooks", "ls").startswith("No webhooks yet.")
+    assert run("webhooks", "ls").startswith("No webhooks yet.")

@@ -85,9 +85,9 @@ def _over(above: Array, below: Array) -> Array:
 def gif(size: tuple[int, int], steps: Sequence[Step], *, plays: int = 0, local: bool = False) -> bytes:
     """A GIF, whose pixels are opaque or transparent."""
     colours = np.zeros((256, 3), np.uint8)
-    found = sorted({tuple(map(int, pixel)) for step in steps for pixel in step.samples.reshape(-1, 4)} - {CLEAR})
-    colours[: len(found)] = [colour[:3] for colour in found]
-    number = {colour: index for index, colour in enumerate(found)}
+    palette = sorted({tuple(map(int, pixel)) for step in steps for pixel in step.samples.reshape(-1, 4)} - {CLEAR})
+    colours[: len(palette)] = [colour[:3] for colour in palette]
+    number = {colour: index for index, colour in enumerate(palette)}
     frames = []
     for step in steps:
         indices = np.array([[number.get(tuple(map(int, pixel)), 255) for pixel in row] for row in step.samples])
@@ -149,7 +149,7 @@ def webp(
     return webp_files.riff([(b"VP8X", extended), *parts, *after])
 
 
-def whole(size: tuple[int, int], step: Step) -> Step:
+def full_canvas(size: tuple[int, int], step: Step) -> Step:
     """The step as one that fills the canvas, which an APNG's first frame must."""
     samples = np.zeros((size[1], size[0], 4), np.uint8)
     height, width = step.samples.shape[:2]

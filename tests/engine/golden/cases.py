@@ -688,15 +688,15 @@ def _gif_case(
     )
     picture[place] = _TABLE[first.indices] / 255
     alpha[place] = 1 if first.transparent is None else first.indices != first.transparent
-    whole = alpha.min() == 1
+    is_opaque = alpha.min() == 1
     return Case(
         format="gif",
         body=file,
         colours=picture,
-        alpha=None if whole else alpha,
+        alpha=None if is_opaque else alpha,
         # giflib returns one frame on black: comparable if the frame is complete.
-        read=(lambda body: (_unit(imagecodecs.gif_decode(body, index=0)), None)) if whole else None,
-        conversion=SAME if whole else WEIGHED,
+        read=(lambda body: (_unit(imagecodecs.gif_decode(body, index=0)), None)) if is_opaque else None,
+        conversion=SAME if is_opaque else WEIGHED,
         notices=notices,
     )
 
@@ -762,7 +762,7 @@ def _container_case(
     all_properties = [
         *([isobmff_files.colour_profile(space.profile)] if space else []),
         *properties,
-        *(one for one, _ in transformations),
+        *(transformation for transformation, _ in transformations),
     ]
     options: dict[str, Any] = {"properties": all_properties, **settings}
     if write is not isobmff_files.heic_grid:

@@ -98,12 +98,12 @@ def container(brand: bytes, items: Sequence[Item], *, primary: int = 1, extra: b
     associations = b""
     for number, item in enumerate(items, start=1):
         indices = []
-        for one in item.properties:
-            if one not in shared:
-                shared.append(one)
+        for item_property in item.properties:
+            if item_property not in shared:
+                shared.append(item_property)
             # A reader that does not understand a transformation must not show the picture.
-            essential = one[4:8] in (b"irot", b"imir", b"av1C", b"hvcC")
-            indices.append(shared.index(one) + 1 | 0x80 * essential)
+            essential = item_property[4:8] in (b"irot", b"imir", b"av1C", b"hvcC")
+            indices.append(shared.index(item_property) + 1 | 0x80 * essential)
         if indices:
             associations += struct.pack(">HB", number, len(indices)) + bytes(indices)
     described = sum(1 for item in items if item.properties)
@@ -193,15 +193,17 @@ def _av1_item(
         **settings,
     }
     file = bytes(imagecodecs.avif_encode(samples, **options))
-    found = dict(boxes(file))
-    colours = () if any(b"colr" in one[4:8] for one in properties) else (box(b"colr", found[b"colr"]),)
+    parsed = dict(boxes(file))
+    colours = (
+        () if any(b"colr" in item_property[4:8] for item_property in properties) else (box(b"colr", parsed[b"colr"]),)
+    )
     return Item(
         kind=b"av01",
-        data=found[b"mdat"],
+        data=parsed[b"mdat"],
         properties=(
             _size(samples),
             _channels(depth, 1 if grey else 3),
-            box(b"av1C", found[b"av1C"]),
+            box(b"av1C", parsed[b"av1C"]),
             *colours,
             *properties,
         ),
@@ -233,9 +235,9 @@ def heic_grid(samples: Array, tile: int, *, properties: Sequence[bytes] = (), ot
     """The same as square tiles in a grid, as phones write it. The last tiles extend beyond the picture."""
     height, width = samples.shape[:2]
     rows, columns = -(-height // tile), -(-width // tile)
-    whole = np.pad(samples, ((0, rows * tile - height), (0, columns * tile - width), (0, 0)), mode="edge")
+    padded = np.pad(samples, ((0, rows * tile - height), (0, columns * tile - width), (0, 0)), mode="edge")
     tiles = [
-        hevc_item(whole[y * tile : (y + 1) * tile, x * tile : (x + 1) * tile], 8, ())
+        hevc_item(padded[y * tile : (y + 1) * tile, x * tile : (x + 1) * tile], 8, ())
         for y in range(rows)
         for x in range(columns)
     ]
@@ -266,7 +268,11 @@ def hevc_item(samples: Array, depth: int = 8, properties: Sequence[bytes] = (), 
         bytes([93, 0xF0, 0, 0xFC, 0xFC | chroma, 0xF8 | depth - 8, 0xF8 | depth - 8, 0, 0, 0x0F, len(sets)]),
         arrays,
     )
-    colours = [] if any(one[4:12] == b"colrnclx" for one in properties) else [nclx(1, 13, 6 if grey else 0)]
+    colours = (
+        []
+        if any(item_property[4:12] == b"colrnclx" for item_property in properties)
+        else [nclx(1, 13, 6 if grey else 0)]
+    )
     return Item(
         kind=b"hvc1",
         data=data,

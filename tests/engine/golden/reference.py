@@ -61,12 +61,12 @@ def flattened(picture: Array, background: tuple[int, int, int]) -> Array:
     return np.dstack([blended, np.full(picture.shape[:2], 255.0)])
 
 
-def apart(one: Array, other: Array) -> tuple[float, float]:
+def apart(left: Array, right: Array) -> tuple[float, float]:
     """Mean and greatest difference of two RGBA pictures in levels; colours count by their opacity."""
-    assert one.shape == other.shape, (one.shape, other.shape)
+    assert left.shape == right.shape, (left.shape, right.shape)
 
     def weighed(picture: Array) -> Array:
         return np.dstack([picture[..., :3] * picture[..., 3:] / 255, picture[..., 3]])
 
-    difference = np.abs(weighed(one) - weighed(other))
+    difference = np.abs(weighed(left) - weighed(right))
     return float(difference.mean()), float(difference.max())

@@ -16,15 +16,15 @@ from tests.engine.golden.webp_files import chunks
 def jpeg_segments(file: bytes) -> list[tuple[int, bytes]]:
     """Markers and what they carry, SOI to EOI; entropy-coded data belongs to its SOS."""
     assert file[:2] == b"\xff\xd8"
-    found, at = [(0xD8, b"")], 2
+    segments, at = [(0xD8, b"")], 2
     while True:
         assert file[at] == 0xFF, f"no marker at {at}"
         marker = file[at + 1]
         if marker == 0xD9:
             assert at + 2 == len(file), "bytes behind EOI"
-            return [*found, (0xD9, b"")]
+            return [*segments, (0xD9, b"")]
         (length,) = struct.unpack_from(">H", file, at + 2)
-        found.append((marker, file[at + 4 : at + 2 + length]))
+        segments.append((marker, file[at + 4 : at + 2 + length]))
         at += 2 + length
         if marker == 0xDA:
             while file[at] != 0xFF or file[at + 1] == 0 or 0xD0 <= file[at + 1] <= 0xD7:
@@ -34,38 +34,38 @@ def jpeg_segments(file: bytes) -> list[tuple[int, bytes]]:
 def png_chunks(file: bytes) -> list[tuple[bytes, bytes]]:
     """Names and data; the CRCs must be right, and IEND must be the end."""
     assert file[:8] == b"\x89PNG\r\n\x1a\n"
-    found, at = [], 8
+    read_chunks, at = [], 8
     while at < len(file):
         length, name = struct.unpack_from(">I4s", file, at)
         data = file[at + 8 : at + 8 + length]
         assert struct.unpack_from(">I", file, at + 8 + length) == (zlib.crc32(name + data),)
-        found.append((name, data))
+        read_chunks.append((name, data))
         at += 12 + length
         assert name != b"IEND" or at == len(file), "bytes behind IEND"
-    return found
+    return read_chunks
 
 
 def webp_chunks(file: bytes) -> list[tuple[bytes, bytes]]:
     """Names and data; the RIFF header accounts for the whole file."""
     assert file[:4] == b"RIFF" and file[8:12] == b"WEBP"
     assert struct.unpack_from("<I", file, 4) == (len(file) - 8,)
-    found = chunks(file)
-    assert 12 + sum(8 + len(data) + len(data) % 2 for _, data in found) == len(file)
-    return found
+    read_chunks = chunks(file)
+    assert 12 + sum(8 + len(data) + len(data) % 2 for _, data in read_chunks) == len(file)
+    return read_chunks
 
 
 def avif_boxes(file: bytes) -> list[tuple[bytes, bytes]]:
     """Every box, nested ones too, with items and references as separate boxes."""
     top = list(boxes(file, inside=()))
     assert sum(len(data) + 8 for _, data in top) == len(file), "bytes in no box"
-    found = []
+    read_boxes = []
     for name, data in boxes(file):
-        found.append((name, data))
+        read_boxes.append((name, data))
         if name == b"iinf":
-            found += boxes(data[6:] if data[0] == 0 else data[8:], inside=())
+            read_boxes += boxes(data[6:] if data[0] == 0 else data[8:], inside=())
         if name == b"iref":
-            found += boxes(data[4:], inside=())
-    return found
+            read_boxes += boxes(data[4:], inside=())
+    return read_boxes
 
 
 def av1_units(data: bytes) -> Iterator[int]:

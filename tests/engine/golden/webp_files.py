@@ -52,12 +52,12 @@ def animation(
 
 def chunks(file: bytes) -> list[Chunk]:
     """Names and data of a RIFF file's chunks."""
-    at, found = 12, []
+    at, read_chunks = 12, []
     while at + 8 <= len(file):
         name, size = struct.unpack_from("<4sI", file, at)
-        found.append((name, file[at + 8 : at + 8 + size]))
+        read_chunks.append((name, file[at + 8 : at + 8 + size]))
         at += 8 + size + size % 2
-    return found
+    return read_chunks
 
 
 def riff(parts: Sequence[Chunk]) -> bytes:
