@@ -442,7 +442,7 @@ def header(width: int, height: int, **more: Any) -> ImageHeader:
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("image_header", "message"),
     [
         (header(9000, 6000), "which is 54.0 megapixels; at most 52 are developed"),
         (header(8000, 6000, decoder_bytes=320_000_001), "Send a smaller version or a baseline JPEG"),
@@ -453,9 +453,9 @@ def header(width: int, height: int, **more: Any) -> ImageHeader:
         ),
     ],
 )
-def test_who_sends_too_many_pixels_is_told_what_would_help(header: ImageHeader, message: str) -> None:
+def test_who_sends_too_many_pixels_is_told_what_would_help(image_header: ImageHeader, message: str) -> None:
     with pytest.raises(Rejected, match=re.escape(message)):
-        check_limits(header, Limits())
+        check_limits(image_header, Limits())
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
