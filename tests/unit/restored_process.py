@@ -39,13 +39,13 @@ def note(event: str, arguments: tuple[Any, ...]) -> None:
 
 def open_sockets() -> int:
     """How many sockets this process has, connected or not."""
-    found = 0
+    count = 0
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- one of them is the listing's own
         try:
-            found += stat.S_ISSOCK(os.fstat(int(name)).st_mode)
+            count += stat.S_ISSOCK(os.fstat(int(name)).st_mode)
         except OSError:
             continue
-    return found
+    return count
 
 
 class Runtime:

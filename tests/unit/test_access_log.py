@@ -42,9 +42,9 @@ def test_a_line_in_the_templates_own_format_is_an_object_with_every_field(
     access: str, known: dict[str, str], tenant: str
 ) -> None:
     form = format_of(access).replace("${JwtTenantClaim}", "sub")
-    told = json.loads(line(form, REQUEST | known | {"routeKey": "GET /images/{id}"}))
-    assert (told["tenant"], told["route"], told["status"]) == (tenant, "GET /images/{id}", "404")
-    assert [name for name, value in told.items() if value == "-"] == ([] if access == "keys" else ["key"])
+    entry = json.loads(line(form, REQUEST | known | {"routeKey": "GET /images/{id}"}))
+    assert (entry["tenant"], entry["route"], entry["status"]) == (tenant, "GET /images/{id}", "404")
+    assert [name for name, value in entry.items() if value == "-"] == ([] if access == "keys" else ["key"])
     refused = json.loads(line(form, REQUEST))
     assert (refused["route"], refused["key"], refused["error"]) == ("-", "-", "Not Found")
 

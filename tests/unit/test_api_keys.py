@@ -40,8 +40,8 @@ def test_every_25_bytes_make_a_key_with_an_id(bits: bytes) -> None:
 
 
 @given(*[st.binary(min_size=RANDOM_BYTES, max_size=RANDOM_BYTES)] * 2)
-def test_different_bytes_make_different_keys(one: bytes, other: bytes) -> None:
-    assert (key_from_bits(one) == key_from_bits(other)) == (one == other)
+def test_different_bytes_make_different_keys(first: bytes, other: bytes) -> None:
+    assert (key_from_bits(first) == key_from_bits(other)) == (first == other)
 
 
 @pytest.mark.parametrize("size", [0, RANDOM_BYTES - 1, RANDOM_BYTES + 1])

@@ -97,11 +97,11 @@ def test_many_ids_are_written_as_they_come_in_entries_that_fit() -> None:
     with trail_of(log).action("cancel_day") as audited, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: audited.add(f"{number:026d}", "deleted"), range(2 * MOST_TARGETS + 7)))
         assert len(log.lines) == 3, "a command that is killed leaves few ids unwritten"
-    told = [line.entry for line in log.lines]
-    assert [one.state for one in told] == [State.BEGUN, State.GOING_ON, State.GOING_ON, State.DONE]
-    assert max(len(one.targets) for one in told) == MOST_TARGETS
-    assert len({target for one in told for target in one.targets}) == 2 * MOST_TARGETS + 7
-    assert dict(told[-1].counts) == {"deleted": 2 * MOST_TARGETS + 7}
+    entries = [line.entry for line in log.lines]
+    assert [entry.state for entry in entries] == [State.BEGUN, State.GOING_ON, State.GOING_ON, State.DONE]
+    assert max(len(entry.targets) for entry in entries) == MOST_TARGETS
+    assert len({target for entry in entries for target in entry.targets}) == 2 * MOST_TARGETS + 7
+    assert dict(entries[-1].counts) == {"deleted": 2 * MOST_TARGETS + 7}
 
 
 def test_a_log_that_falls_silent_ends_the_work_and_loses_no_id() -> None:

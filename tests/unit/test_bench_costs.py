@@ -24,13 +24,13 @@ def test_a_log_is_counted_as_if_it_were_sampled() -> None:
     accepted, timing = ({"message": name, "service": "darkroom"} for name in ("accepted", "timing"))
     report = {"type": "platform.report", "record": {}}
     lines = [json.dumps(line) for line in (accepted, emf, timing, report)]
-    found = logged([*lines, "a word of the runtime"])
+    volume = logged([*lines, "a word of the runtime"])
     kilobytes = [len(line) / 1000 + ENTRY_KILOBYTES for line in lines]
-    assert found.sampled == pytest.approx(kilobytes[0] + kilobytes[1] + TIMING_SHARE * kilobytes[2])
-    assert found.more == pytest.approx(kilobytes[3] + (1 - TIMING_SHARE) * kilobytes[2])
-    assert (found.runs, found.metrics, found.lines["accepted"]) == (1, {("darkroom", "ImagesAccepted")}, 1)
+    assert volume.sampled == pytest.approx(kilobytes[0] + kilobytes[1] + TIMING_SHARE * kilobytes[2])
+    assert volume.more == pytest.approx(kilobytes[3] + (1 - TIMING_SHARE) * kilobytes[2])
+    assert (volume.runs, volume.metrics, volume.lines["accepted"]) == (1, {("darkroom", "ImagesAccepted")}, 1)
     again = logged([*lines, *lines])
-    assert difference(found, again).sampled == pytest.approx(found.sampled)
+    assert difference(volume, again).sampled == pytest.approx(volume.sampled)
 
 
 def test_other_ways_cost_what_their_price_lists_say() -> None:

@@ -71,7 +71,7 @@ def test_the_deployed_size_should_be_large_cheap_and_fast_enough(
 
 
 def test_every_lane_has_its_goals() -> None:
-    both = [*CURVE, *(point(one.megabytes, *one.milliseconds, lane="fast") for one in CURVE)]
+    both = [*CURVE, *(point(measured.megabytes, *measured.milliseconds, lane="fast") for measured in CURVE)]
     assert len(goals_of(both, deployed=2048, peak_mb=1100)) == 1 + 2 * 2
 
 

@@ -24,17 +24,17 @@ SAMPLE = Sample(
 
 
 def test_the_smaller_run_counts_what_an_image_takes() -> None:
-    found = sample(images=5, seed=1, day="usual")
-    assert (found.calls["outputs.put_if_absent"], found.calls["images.claim_unseen"]) == (4, 1)
-    assert found.writes["listed"] == 1 and found.writes["due"] == 4, "put, moved, removed"
-    assert 0.3 < found.seconds("fast") < found.seconds("slow") < 1
+    measured = sample(images=5, seed=1, day="usual")
+    assert (measured.calls["outputs.put_if_absent"], measured.calls["images.claim_unseen"]) == (4, 1)
+    assert measured.writes["listed"] == 1 and measured.writes["due"] == 4, "put, moved, removed"
+    assert 0.3 < measured.seconds("fast") < measured.seconds("slow") < 1
 
 
 def test_a_function_gets_a_thousand_environments_and_a_hundred_more_per_second() -> None:
     time = VirtualTime()
     function = Function(Bites(time), Account(concurrency=5000), object, initialisation=500)
     begun = [function.begin() for _ in range(1200)]
-    assert sum(one is not None for one in begun) == 1000
+    assert sum(environment is not None for environment in begun) == 1000
     assert begun[0] is not None and begun[0][1] == 500
     function.end(begun[0][0])
     warm = function.begin()
@@ -79,9 +79,9 @@ def test_an_event_source_begins_with_five_batches_and_adds_five_per_second_unles
         )
         flow = Flow(deployed, SAMPLE, [Phase(per_second=2000, seconds=after_seconds)], seed=1)
         flow.time.pause(after_seconds * 1000)
-        found = flow.sources["fast"].running
+        running_pollers = flow.sources["fast"].running
         flow.time.close()
-        return found
+        return running_pollers
 
     assert running(2) in range(11, 16)
     assert running(6) in range(30, 36)

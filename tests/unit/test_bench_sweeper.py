@@ -88,8 +88,8 @@ def test_indexes_list_what_the_fake_lists_once_a_write_shows() -> None:
     assert [*images.due(shards[0], START + 60_000, 90)] != [*plain.due(shards[0], START + 60_000, 90)]
     time.pause(LAG_MILLISECONDS)
     for shard, now, limit, latest in asked:
-        found = [*images.due(shard, now, limit, latest_first=latest)]
-        assert found == [*plain.due(shard, now, limit, latest_first=latest)]
+        due = [*images.due(shard, now, limit, latest_first=latest)]
+        assert due == [*plain.due(shard, now, limit, latest_first=latest)]
     places = [(lane, shard) for lane in ("fast", "slow") for shard in DUE_SHARD_NAMES]
     assert [images.oldest_waiting(*place) for place in places] == [plain.oldest_waiting(*place) for place in places]
 

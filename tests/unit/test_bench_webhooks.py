@@ -99,7 +99,7 @@ def test_what_failed_comes_back_after_the_visibility_timeout() -> None:
 def test_a_load_has_about_the_deliveries_that_were_asked_for() -> None:
     chance = random.Random(1)
     known = endpoints(chance)
-    plane = Plane(known, dict.fromkeys((one.endpoint_id for one in known), ordinary), seed=1)
+    plane = Plane(known, dict.fromkeys((endpoint.endpoint_id for endpoint in known), ordinary), seed=1)
     plane.come(events(chance, known, deliveries=5000, seconds=60))
     plane.time.close()
     assert len(known) == 50

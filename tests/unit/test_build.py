@@ -68,8 +68,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
 
 
 def uri(template: Path) -> str:
-    found: str = yaml.safe_load(template.read_text())["Resources"]["CoreLayer"]["Properties"]["ContentUri"]
-    return found
+    content_uri: str = yaml.safe_load(template.read_text())["Resources"]["CoreLayer"]["Properties"]["ContentUri"]
+    return content_uri
 
 
 def test_what_was_built_from_the_same_files_is_used_again(checkout: Checkout) -> None:
@@ -104,9 +104,9 @@ def test_a_build_that_failed_is_made_again(checkout: Checkout) -> None:
 
 
 def test_a_whole_build_serves_with_layers_that_were_deployed_since(checkout: Checkout) -> None:
-    whole = checkout.build()
+    complete = checkout.build()
     assert uri(checkout.build(DEPLOYED)) == DEPLOYED["CoreLayer"]
-    assert uri(whole) == "layers/core", "what the next emulator deploys"
+    assert uri(complete) == "layers/core", "what the next emulator deploys"
     assert checkout.builds == [[]]
 
 

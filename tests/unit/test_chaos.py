@@ -80,32 +80,34 @@ def test_a_seed_has_one_plan_and_another_seed_another() -> None:
 @pytest.mark.parametrize("images", [30, 1000])
 def test_every_plan_has_images_of_every_kind(images: int) -> None:
     plan = plan_of(images, 3)
-    assert [one.number for one in plan.sendings] == list(range(images))
-    assert {one.way for one in plan.sendings} == set(Way)
-    assert {one.lane for one in plan.sendings} == {"fast", "slow"}
-    struck = {one.strike.function for one in plan.sendings if one.strike}
+    assert [sending.number for sending in plan.sendings] == list(range(images))
+    assert {sending.way for sending in plan.sendings} == set(Way)
+    assert {sending.lane for sending in plan.sendings} == {"fast", "slow"}
+    struck = {sending.strike.function for sending in plan.sendings if sending.strike}
     assert struck == {ACCEPTOR, UPLOAD_ACCEPTOR, FETCHER, TRANSCODER}
     assert SWEEPER in {strike.function for _, strike in plan.strikes}
     assert (HOLDER in {strike.function for _, strike in plan.strikes}) is (images > 100)
     assert len(plan.pauses) >= 2
-    assert any(one.is_doomed for one in plan.sendings)
-    assert any(one.is_stale for one in plan.sendings)
-    assert all(one.repetitions >= 3 for one in plan.sendings if one.way is Way.SHORTLY)
-    assert sum(one.is_neighbour and one.strike is None for one in plan.sendings) >= images * 3 // 4
+    assert any(sending.is_doomed for sending in plan.sendings)
+    assert any(sending.is_stale for sending in plan.sendings)
+    assert all(sending.repetitions >= 3 for sending in plan.sendings if sending.way is Way.SHORTLY)
+    assert sum(sending.is_neighbour and sending.strike is None for sending in plan.sendings) >= images * 3 // 4
 
 
 def test_those_who_wait_are_sent_first_and_nobody_else_has_an_instant() -> None:
     plan = plan_of(300, 1)
-    waiting = [one.instant is not None for one in plan.sendings]
+    waiting = [sending.instant is not None for sending in plan.sendings]
     assert waiting == [True] * plan.scheduled + [False] * (300 - plan.scheduled)
-    assert {one.instant for one in plan.sendings if one.instant is not None} == set(range(len(INSTANTS_SECONDS)))
+    assert {sending.instant for sending in plan.sendings if sending.instant is not None} == set(
+        range(len(INSTANTS_SECONDS))
+    )
 
 
 def test_poison_takes_no_chance_away_from_the_plan() -> None:
     """Only one rehearsal has stale records and unreadable rows: everything else is the same in both."""
     plan = plan_of(300, 1)
-    struck_or_doomed = [one for one in plan.sendings if one.strike or one.is_doomed]
-    assert not any(one.is_stale for one in struck_or_doomed)
+    struck_or_doomed = [sending for sending in plan.sendings if sending.strike or sending.is_doomed]
+    assert not any(sending.is_stale for sending in struck_or_doomed)
 
 
 # ── Poison ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -113,13 +115,13 @@ def test_poison_takes_no_chance_away_from_the_plan() -> None:
 
 def test_every_queue_gets_poison_and_no_body_is_there_twice() -> None:
     made = poisons(1, now=NOW)
-    assert {one.queue for one in made} == {*QUEUES, *DEAD_LETTERS.values()}
-    assert len({one.body for one in made}) == len(made) > 100
+    assert {poison.queue for poison in made} == {*QUEUES, *DEAD_LETTERS.values()}
+    assert len({poison.body for poison in made}) == len(made) > 100
     assert poisons(1, now=NOW) == made != poisons(2, now=NOW)
 
 
 @pytest.mark.parametrize(
-    "poison", [one for one in poisons(1, now=NOW) if one.queue in QUEUES], ids=lambda one: one.name
+    "poison", [poison for poison in poisons(1, now=NOW) if poison.queue in QUEUES], ids=lambda poison: poison.name
 )
 def test_what_must_be_a_dead_letter_cannot_be_read_and_what_must_be_settled_can(poison: Poison) -> None:
     def read() -> object:
@@ -138,7 +140,7 @@ def test_what_must_be_a_dead_letter_cannot_be_read_and_what_must_be_settled_can(
 
 def test_a_damaged_batch_that_must_be_a_dead_letter_cannot_be_read() -> None:
     made = damaged_batches(1, wake_at=NOW)
-    assert len({one.execution for one in made}) == len(made)
+    assert len({each.execution for each in made}) == len(made)
     for batch in made:
         if batch.ends == DEAD_LETTER:
             with pytest.raises(UnreadableBatch):
@@ -148,7 +150,7 @@ def test_a_damaged_batch_that_must_be_a_dead_letter_cannot_be_read() -> None:
 def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None:
     message = Message(image_id=IMAGE_ID, tenant_id="crowd", lane="slow", run=1, schedule=0)
     neighbour = HeldMessage(message=message, process_at=NOW + 5000)
-    (damaged,) = [one for one in damaged_batches(1, wake_at=NOW, neighbour=neighbour) if "lane" in one.name]
+    (damaged,) = [batch for batch in damaged_batches(1, wake_at=NOW, neighbour=neighbour) if "lane" in batch.name]
     entries = read_batch(damaged.dumped).entries
     assert neighbour in entries
     assert {entry.message.lane for entry in entries} == {"express", "slow"}
@@ -156,8 +158,8 @@ def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None
 
 def test_the_dead_letter_of_a_damaged_batch_is_one_that_the_hold_queue_reads() -> None:
     made = damaged_batches(1, wake_at=NOW)
-    dead_letters = [read_batch_dead_letter(one.body) for one in poison_of_batches(made)]
-    assert [dead_letter and dead_letter.batch for dead_letter in dead_letters] == [one.key for one in made]
+    dead_letters = [read_batch_dead_letter(poison.body) for poison in poison_of_batches(made)]
+    assert [dead_letter and dead_letter.batch for dead_letter in dead_letters] == [batch.key for batch in made]
 
 
 def test_a_copy_of_the_news_of_an_upload_is_read_as_the_news_itself() -> None:
@@ -202,7 +204,7 @@ def life(number: int, seconds: float | None, *, hits: tuple[str, ...] = (), is_n
 
 
 def of(*lives: Life) -> dict[int, Life]:
-    return {one.number: one for one in lives}
+    return {each.number: each for each in lives}
 
 
 @pytest.mark.parametrize(
@@ -210,8 +212,8 @@ def of(*lives: Life) -> dict[int, Life]:
     [(1, 61, False), (1, 61.1, True), (100, 1, False), (1, None, True), (None, None, True), (None, 1, False)],
 )
 def test_a_neighbour_may_be_a_minute_later_than_itself(before: float | None, after: float | None, late: bool) -> None:
-    found = compare(of(life(1, before)), of(life(1, after)))
-    assert (found.compared, bool(found.late)) == (1, late)
+    comparison = compare(of(life(1, before)), of(life(1, after)))
+    assert (comparison.compared, bool(comparison.late)) == (1, late)
 
 
 @pytest.mark.parametrize("hit_before", [(), ("killed",)])
@@ -219,12 +221,12 @@ def test_a_neighbour_may_be_a_minute_later_than_itself(before: float | None, aft
 def test_images_that_were_hit_themselves_are_excluded_and_counted(
     hit_before: tuple[str, ...], hit_after: tuple[str, ...]
 ) -> None:
-    found = compare(of(life(1, 1, hits=hit_before)), of(life(1, 400, hits=hit_after)))
+    comparison = compare(of(life(1, 1, hits=hit_before)), of(life(1, 400, hits=hit_after)))
     if not hit_before and not hit_after:
-        assert (found.compared, len(found.late), found.excluded) == (1, 1, Counter())
+        assert (comparison.compared, len(comparison.late), comparison.excluded) == (1, 1, Counter())
     else:
-        assert (found.compared, found.late, found.excluded) == (0, (), Counter({"killed": 1}))
-    assert found.alike_latest_seconds == (399 if hit_before and hit_after else 0)
+        assert (comparison.compared, comparison.late, comparison.excluded) == (0, (), Counter({"killed": 1}))
+    assert comparison.alike_latest_seconds == (399 if hit_before and hit_after else 0)
 
 
 def test_of_a_late_image_all_is_told_that_made_it_wait() -> None:
@@ -234,12 +236,12 @@ def test_of_a_late_image_all_is_told_that_made_it_wait() -> None:
 
 
 def test_whom_the_poison_was_meant_for_and_who_was_not_accepted_twice_are_left_out() -> None:
-    found = compare(
+    comparison = compare(
         of(life(1, 1, is_neighbour=False), life(2, 1), life(3, 1)), of(life(1, 900, is_neighbour=False), life(3, 2))
     )
-    assert found.compared == 1
-    assert found.excluded == Counter({"no neighbour": 1, "not accepted in both": 1})
-    assert found.latest_seconds == 1
+    assert comparison.compared == 1
+    assert comparison.excluded == Counter({"no neighbour": 1, "not accepted in both": 1})
+    assert comparison.latest_seconds == 1
 
 
 # ── Once, and one dead letter
@@ -286,8 +288,8 @@ def test_a_row_tells_whether_it_was_ended_twice(row: Image, first_version: int |
 def test_a_run_that_was_given_up_has_one_dead_letter_that_explains_itself_and_no_other_has_any(
     row: Image, explained: int, raw: int, is_wrong: bool
 ) -> None:
-    found = problems_of_dead_letters([row], {(IMAGE_ID, 1): explained}, {IMAGE_ID: raw})
-    assert bool(found) is is_wrong
+    problems = problems_of_dead_letters([row], {(IMAGE_ID, 1): explained}, {IMAGE_ID: raw})
+    assert bool(problems) is is_wrong
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -307,9 +309,9 @@ def test_poison_that_is_not_where_it_should_be_is_astray(
 
 def test_poison_among_dead_letters_stays_there() -> None:
     dead_letters = {name: set[str]() for name in DEAD_LETTERS.values()}
-    among = [one for one in poisons(1, now=NOW) if one.queue in dead_letters]
+    among = [poison for poison in poisons(1, now=NOW) if poison.queue in dead_letters]
     assert len(misrouted(among, dead_letters)) == len(among)
-    assert misrouted(among, {name: {one.body for one in among} for name in dead_letters}) == []
+    assert misrouted(among, {name: {poison.body for poison in among} for name in dead_letters}) == []
 
 
 # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -353,8 +355,8 @@ def test_the_clock_goes_to_the_next_thing_that_happens_and_past_nobodys_time(
     def shifted(value: object) -> object:
         return seconds(*value) if isinstance(value, list) else value
 
-    found = next_moment(NOW, **{name: shifted(value) for name, value in options.items()})  # type: ignore[arg-type]
-    assert found == (None if expected is None else seconds(expected)[0])
+    moment = next_moment(NOW, **{name: shifted(value) for name, value in options.items()})  # type: ignore[arg-type]
+    assert moment == (None if expected is None else seconds(expected)[0])
 
 
 # ── How processes die ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -81,7 +81,7 @@ def test_loops_and_what_they_make_are_equal(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "difference"),
     [
         (("[Fast]\n    - ${Queue}Queue", "[Late]\n    - ${Queue}Queue"), "Resources: FastQueue is gone"),
         (("Seconds: 30", "Seconds: 31"), "Resources: FastQueue.Properties.VisibilityTimeout: 30 → 31"),
@@ -95,7 +95,7 @@ def test_loops_and_what_they_make_are_equal(
     ],
 )  # fmt: skip
 def test_differences_are_reported(
-    written_out: Path, looped: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], told: str
+    written_out: Path, looped: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], difference: str
 ) -> None:
     before, after = change
     text = looped.read_text()
@@ -103,7 +103,7 @@ def test_differences_are_reported(
     text = text.replace("Fast: {Title", "Late: {Title") if "Late" in after else text
     looped.write_text(text.replace(before, after, 1))
     assert main([str(written_out), str(looped)]) == 1
-    assert told in capsys.readouterr().out
+    assert difference in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_differences_are_reported(
     ],
 )
 def test_order_matters_where_it_does_for_cloudformation(old: object, new: object, equal: bool) -> None:
-    found = list(differences({"Resources": {"It": old}}, {"Resources": {"It": new}}))
-    assert (not found) == equal, found
+    changes = list(differences({"Resources": {"It": old}}, {"Resources": {"It": new}}))
+    assert (not changes) == equal, changes
 
 
 def test_a_loop_that_cannot_be_written_out_is_refused(looped: Path) -> None:

@@ -212,14 +212,20 @@ def test_events_share_transactions_by_tenant_and_none_has_more_than_it_may_chang
     def count(number: int, tenant_id: str, day: str = "2026-11-21") -> Count:
         return Count(event_id=f"e-{number}", tenant_id=tenant_id, day=day, usage=Usage(images=1), forget_at=NOW)
 
-    assert [len(one) for one in transactions_of([count(number, "acme") for number in range(200)])] == [98, 98, 4]
-    assert [len(one) for one in transactions_of([count(number, f"t-{number}") for number in range(70)])] == [33, 33, 4]
+    assert [len(transaction) for transaction in transactions_of([count(number, "acme") for number in range(200)])] == [
+        98,
+        98,
+        4,
+    ]
+    assert [
+        len(transaction) for transaction in transactions_of([count(number, f"t-{number}") for number in range(70)])
+    ] == [33, 33, 4]
     of_ten = [count(number, f"t-{number % 10}", f"2026-11-{10 + number % 3}") for number in range(300)]
     for batch in transactions_of(of_ten):
-        days, tenants = {(one.tenant_id, one.day) for one in batch}, {one.tenant_id for one in batch}
+        days, tenants = {(event.tenant_id, event.day) for event in batch}, {event.tenant_id for event in batch}
         assert len(batch) + len(days) + len(tenants) <= 100
     again = [count(1, "acme") for _ in range(300)]
-    assert [len(one) for one in transactions_of(again)] == [300], "one event, however often it is there"
+    assert [len(transaction) for transaction in transactions_of(again)] == [300], "one event, however often it is there"
     assert list(transactions_of([])) == []
 
 
@@ -271,8 +277,8 @@ def histories(data: st.DataObject) -> tuple[list[Image], list[str]]:
             if after is None:
                 continue
             after = at_its_version(row, after)
-            if (told := event_of(row, after)) is not None:
-                bodies.append(body_of(told, source="/"))
+            if (event := event_of(row, after)) is not None:
+                bodies.append(body_of(event, source="/"))
             row = after
             bodies += [body_of(again, source="/") for again in events_of(row)]
         if row is not None:
@@ -293,6 +299,6 @@ def test_the_sum_is_what_the_rows_store_whatever_happened_in_whichever_order_it_
     for place in once:
         stack.count(bodies[place])
         again = data.draw(st.sampled_from(bodies))
-        if json.loads(again)["id"] in {json.loads(bodies[one])["id"] for one in once[: once.index(place) + 1]}:
+        if json.loads(again)["id"] in {json.loads(bodies[earlier])["id"] for earlier in once[: once.index(place) + 1]}:
             stack.count(again)
     assert stack.usage.store.get("default", Stored()) == sum(map(stored_by, rows), Stored())

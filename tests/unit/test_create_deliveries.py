@@ -136,16 +136,18 @@ def rows_of(world: WebhooksWorld) -> list[Delivery]:
 def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_details() -> None:
     world = WebhooksWorld()
     world.add()
-    told = [event(1), event(2), event(3)]
-    for number, one in enumerate(told):
-        row = accepted_image(now=world.now, image_id=one.subject, tenant_id=TENANT)
+    events = [event(1), event(2), event(3)]
+    for number, each in enumerate(events):
+        row = accepted_image(now=world.now, image_id=each.subject, tenant_id=TENANT)
         world.images.create(delete(row, now=world.now) if number == 0 else row)
-    world.images.unreadable[told[1].subject] = world.images.rows.pop(told[1].subject)
-    assert world.tell(*told).deliveries == 3
+    world.images.unreadable[events[1].subject] = world.images.rows.pop(events[1].subject)
+    assert world.tell(*events).deliveries == 3
     assert ["hero" in row.body for row in rows_of(world)] == [False, True, True]
-    assert rows_of(world)[0].body == without_details(body_of(told[0], source=world.source))
+    assert rows_of(world)[0].body == without_details(body_of(events[0], source=world.source))
     assert world.run() == ["delivered"] * 3
-    assert [json.loads(request.body)["id"] for request in world.receiver.requests] == [one.event_id for one in told]
+    assert [json.loads(request.body)["id"] for request in world.receiver.requests] == [
+        event.event_id for event in events
+    ]
 
 
 @pytest.mark.guards("erasure-late-answer-not-kept")
@@ -168,5 +170,5 @@ def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored() -> Non
     plain = [event(), event(2)]
     deleted = replace(plain[0], data={**plain[0].data, "stored": {"bytes": -5, "images": -1}})
     world.tell(deleted, plain[1])
-    told = {json.loads(row.body)["id"]: json.loads(row.body)["data"] for row in world.rows(endpoint)}
-    assert told == {one.event_id: one.data for one in plain}
+    data_by_id = {json.loads(row.body)["id"]: json.loads(row.body)["data"] for row in world.rows(endpoint)}
+    assert data_by_id == {each.event_id: each.data for each in plain}

@@ -112,7 +112,7 @@ class DeadLetterWorld:
         dead_letter = self.dead_letters.add(image.lane, message.model_dump_json(), explanation)
         dated = replace(dead_letter, sent_at=sent_at)
         self.dead_letters.messages[image.lane] = [
-            dated if one == dead_letter else one for one in self.dead_letters.messages[image.lane]
+            dated if each == dead_letter else each for each in self.dead_letters.messages[image.lane]
         ]
         return dated
 
@@ -221,9 +221,9 @@ def test_an_unreadable_explanation_does_not_count(text: str | None) -> None:
 
 def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:
     again = replace(FAILED, run=2, attempts=(*FAILED.attempts, Attempt(run=2, number=1, request_id="q", started_at=5)))
-    told = explanation_of(again, 1)
-    assert (told["run"], told["cause"]) == (1, None)
-    assert [attempt["error_type"] for attempt in told["attempts"]] == ["ZeroDivisionError"]
+    explanation = explanation_of(again, 1)
+    assert (explanation["run"], explanation["cause"]) == (1, None)
+    assert [attempt["error_type"] for attempt in explanation["attempts"]] == ["ZeroDivisionError"]
 
 
 # ── Listing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -408,7 +408,7 @@ class Fading(FakeDeadLetters):
     taken_at: dict[str, int] = field(default_factory=dict)
 
     def take(self, queue: str, limit: int) -> Any:
-        self.hidden -= {one for one, at in self.taken_at.items() if self.clock() - at >= 60_000}
+        self.hidden -= {letter for letter, at in self.taken_at.items() if self.clock() - at >= 60_000}
         taken = super().take(queue, limit)
         self.taken_at |= {dead_letter.message_id: self.clock() for dead_letter in taken.dead_letters}
         return taken
@@ -732,8 +732,8 @@ def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_wh
 def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
     world = DeadLetterWorld()
     dead_letter = world.place(FAILED)
-    told = json.dumps(json.loads(dead_letter.explanation or "") | {"attempts": attempts})
-    world.dead_letters.messages["slow"] = [replace(dead_letter, explanation=told)]
+    explanation = json.dumps(json.loads(dead_letter.explanation or "") | {"attempts": attempts})
+    world.dead_letters.messages["slow"] = [replace(dead_letter, explanation=explanation)]
     (case,) = world.ls().cases
     assert (case.verdict, case.cause) == (Verdict.FAILED, "ZeroDivisionError")
 

@@ -104,9 +104,9 @@ def test_a_tombstone_says_nothing_about_the_picture_or_its_errors(ending: str) -
 def test_an_image_that_is_not_there_or_anothers_cannot_be_deleted(image_id: str) -> None:
     world = World()
     theirs = world.submit(PHOTO, tenant_id="them").image.image_id
-    for one in (image_id, theirs):
+    for unknown in (image_id, theirs):
         with pytest.raises(UnknownImage):
-            world.delete(one)
+            world.delete(unknown)
     assert not world.row(theirs).is_deleted
 
 

@@ -439,7 +439,7 @@ def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
     assert len(world.receiver.requests) == before + 2, "after five seconds, the oldest, and one other"
     world.receiver.behaves = lambda _: OK
     world.run_for(10 * 60)
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert world.endpoint(endpoint).rests_until is None
 
 
@@ -679,7 +679,7 @@ def test_after_a_rest_an_endpoint_is_filled_slowly() -> None:
 
     world.receiver.behaves = receive
     world.run_for(20 * 60)
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert max(flying[:RAMP_SUCCESSES]) == 1
     assert max(flying) > 1
 
@@ -723,7 +723,7 @@ def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost() -> None:
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=True))
     world.run_for(10 * 60)
     assert len(world.receiver.requests) == 40
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 @pytest.mark.guards("webhook-recovery-new-round")
@@ -738,11 +738,11 @@ def test_recovery_tries_what_has_failed_again() -> None:
     world.receiver.behaves = lambda _: OK
     recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=event(2).time)
     world.run_for(HOUR)
-    statuses = [one.status for one in world.rows(endpoint)]
+    statuses = [each.status for each in world.rows(endpoint)]
     assert statuses == [DeliveryStatus.FAILED, DeliveryStatus.DELIVERED]
     recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
     world.run_for(HOUR)
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert world.endpoint(endpoint).recovery is None
 
 
@@ -761,7 +761,7 @@ def test_a_large_recovery_goes_page_by_page() -> None:
     world.advance(61)
     assert world.sweep().recovered == 200
     world.run_for(HOUR)
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
@@ -775,7 +775,7 @@ def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
     ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)
     assert world.run()[0] == "delivered"
     world.run_for(10 * 60)
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 @pytest.mark.guards("webhook-suspended-tenant-waits")
@@ -1063,10 +1063,10 @@ def test_a_recovery_leaves_what_another_has_written_meanwhile_and_goes_on() -> N
     world.take()
     planted(world, endpoint, status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
-    whole, world.deliveries = world.deliveries, Overtaken(rows=world.deliveries.rows)
+    stored, world.deliveries = world.deliveries, Overtaken(rows=world.deliveries.rows)
     sweep = world.sweep()
     assert (sweep.recovered, sweep.errors, sweep.outcomes["fenced"]) == (0, {}, 0)
-    world.deliveries = whole
+    world.deliveries = stored
     assert world.endpoint(endpoint).recovery is None
 
 
@@ -1117,14 +1117,14 @@ def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other() -> None:
             return super().change(before, after)
 
     world = WebhooksWorld()
-    broken, whole = world.add("https://a.example.com/"), world.add("https://b.example.com/")
+    broken, healthy = world.add("https://a.example.com/"), world.add("https://b.example.com/")
     world.tell(event())
     world.delivery_queue.sent.clear()
     world.advance(61)
     world.endpoints = Broken(rows=world.endpoints.rows)
     sweep = world.sweep()
     assert (list(sweep.errors), sweep.outcomes["sent"]) == ([broken.endpoint_id], 1)
-    assert [message.endpoint_id for message in world.take()] == [whole.endpoint_id]
+    assert [message.endpoint_id for message in world.take()] == [healthy.endpoint_id]
     assert world.sweep().errors == {}, "it is postponed"
 
 
@@ -1230,7 +1230,9 @@ def test_unreadable_deliveries_that_come_first_fill_one_look_and_not_each(count:
     world.run_for(20 * 60)
     assert statuses(world, endpoint) == {DeliveryStatus.DELIVERED}
     row = world.deliveries.rows[endpoint.endpoint_id]
-    assert all((row[one].due_at or 0) > world.now for _, one in world.deliveries.unreadable), "they have moved on"
+    assert all((row[delivery_id].due_at or 0) > world.now for _, delivery_id in world.deliveries.unreadable), (
+        "they have moved on"
+    )
 
 
 @pytest.mark.guards("unreadable-delivery-place-freed")
@@ -1350,7 +1352,7 @@ def test_at_most_four_deliveries_of_a_tenant_are_on_their_way_to_a_host(urls: li
     world.run_for(30)
     assert sent.most == most
     assert sorted(request.url for request in world.receiver.requests) == sorted([row.url for row in added] * 3)
-    assert {row.status for one in added for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for endpoint in added for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 def test_what_another_tenant_sends_to_the_host_takes_no_room() -> None:
@@ -1395,7 +1397,7 @@ def fly(world: WebhooksWorld, endpoint: Endpoint, count: int) -> None:
     """So many deliveries to the endpoint are on their way, and nothing is heard of them."""
     row = world.endpoint(endpoint)
     until = world.now + FLIGHT_SECONDS * 1000
-    flights = [InFlight(delivery_id=f"{one}", claimed_by=f"{one}", until=until) for one in range(count)]
+    flights = [InFlight(delivery_id=f"{number}", claimed_by=f"{number}", until=until) for number in range(count)]
     world.endpoints.change(row, replace(row, flights=tuple(flights)))
 
 
@@ -1443,7 +1445,7 @@ def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() 
     world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS), lambda: fly(world, other, 0)] * 9
     assert world.deliver(message).outcome == "busy"
     world.endpoints.meanwhile = []
-    assert [one for one, delay in world.delivery_queue.sent if delay > 0] == [message]
+    assert [sent for sent, delay in world.delivery_queue.sent if delay > 0] == [message]
 
 
 def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over() -> None:
@@ -1469,7 +1471,7 @@ def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_re
     tried: list[str] = []
     for _ in range(3):
         world.receiver.requests.clear()
-        until = {one.rests_until for one in listed(world)}
+        until = {each.rests_until for each in listed(world)}
         rest_ends = until.pop()
         assert not until and rest_ends is not None, "each is shown at rest until the one that tries it does"
         world.tell(event(len(tried) + 2))
@@ -1479,8 +1481,8 @@ def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_re
     assert len(set(tried)) == 1
     sent.answer = OK
     world.run_for(2 * HOUR)
-    assert {row.status for one in added for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
-    assert {(world.endpoint(one).unreached, world.endpoint(one).rests_until) for one in added} == {(0, None)}
+    assert {row.status for each in added for row in world.rows(each)} == {DeliveryStatus.DELIVERED}
+    assert {(world.endpoint(each).unreached, world.endpoint(each).rests_until) for each in added} == {(0, None)}
 
 
 def listed(world: WebhooksWorld) -> Sequence[Endpoint]:
@@ -1494,12 +1496,12 @@ def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
     world.receiver.behaves = lambda _: UNREACHED
     world.tell(event(1))
     world.run()
-    (scout,) = [one for one in added if world.endpoint(one).rests_until is not None]
+    (scout,) = [each for each in added if world.endpoint(each).rests_until is not None]
     for number in range(2, 4):
         world.tell(event(number))
     world.run()
     world.receiver.requests.clear()
-    return [scout, *(one for one in added if one != scout)]
+    return [scout, *(each for each in added if each != scout)]
 
 
 @pytest.mark.guards("webhook-host-rest-unreached-only")
@@ -1513,7 +1515,7 @@ def test_what_a_path_answers_makes_no_other_of_its_host_rest(answer: Answer) -> 
     world.tell(*(event(number) for number in range(6)))
     world.run()
     world.run_for(600)
-    assert [one.rests_until is not None for one in listed(world)] == [True, False]
+    assert [each.rests_until is not None for each in listed(world)] == [True, False]
     assert {row.status for row in world.rows(good)} == {DeliveryStatus.DELIVERED}
 
 
@@ -1534,10 +1536,10 @@ def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> 
     scout, *others = unreached(world)
     world.receiver.behaves = lambda request: answer if request.url == scout.url else OK
     world.run_for(6)
-    assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}, (
+    assert {row.status for each in others for row in world.rows(each)} == {DeliveryStatus.DELIVERED}, (
         "and no sweep has come"
     )
-    assert [one.unreached for one in listed(world)] == [0, 0, 0]
+    assert [each.unreached for each in listed(world)] == [0, 0, 0]
 
 
 @pytest.mark.guards("webhook-scout-is-enabled", case="disabled")
@@ -1561,7 +1563,7 @@ def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(h
         world.endpoints.change(row, replace(row, probe=None))
         world.deliveries.rows[scout.endpoint_id].clear()
     world.run_for(600)
-    assert {row.status for one in others for row in world.rows(one)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for each in others for row in world.rows(each)} == {DeliveryStatus.DELIVERED}
 
 
 @pytest.mark.guards("webhook-enable-ends-host-rest", case="enable")
@@ -1584,7 +1586,7 @@ def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_e
         world.sweep()
     world.run()
     assert mine.url in [request.url for request in world.receiver.requests]
-    assert [one.rests_until for one in listed(world)] == [None] * 3
+    assert [each.rests_until for each in listed(world)] == [None] * 3
 
 
 @pytest.mark.guards("webhook-held-endpoint-fails-too")
@@ -1592,9 +1594,9 @@ def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries
     world = WebhooksWorld()
     unreached(world)
     world.run_for(WARN_SECONDS + 10 * HOUR)
-    assert [one.warned_at is not None for one in listed(world)] == [True] * 3
+    assert [each.warned_at is not None for each in listed(world)] == [True] * 3
     world.run_for(DISABLE_SECONDS)
-    assert [one.disabled_by for one in listed(world)] == [DisabledBy.FAILING] * 3
+    assert [each.disabled_by for each in listed(world)] == [DisabledBy.FAILING] * 3
 
 
 @pytest.mark.guards("webhook-no-message-while-held", "webhook-sweep-skips-held-endpoint")

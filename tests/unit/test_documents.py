@@ -57,12 +57,12 @@ def code(page: Path) -> Iterator[str]:
 
 def commands(page: Path, start: str) -> list[str]:
     """The commands that begin like this, each to the end of its line or its pipe; `a | b` means two subcommands."""
-    found = []
+    commands_of_page = []
     for text in code(page):
         for group, words in re.findall(rf"({start} [a-z]+) ([a-z]+(?: \| [a-z]+)+)", text):
-            found += [f"{group} {word}" for word in words.split(" | ")]
-        found += re.findall(rf"(?:^|[\s(;])({start} [^\n|;]*)", text, re.MULTILINE)
-    return found
+            commands_of_page += [f"{group} {word}" for word in words.split(" | ")]
+        commands_of_page += re.findall(rf"(?:^|[\s(;])({start} [^\n|;]*)", text, re.MULTILINE)
+    return commands_of_page
 
 
 def test_the_readme_is_short() -> None:
@@ -99,9 +99,9 @@ def test_every_make_target_that_it_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
 def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
-    whole = typer.main.get_command(app)
+    root = typer.main.get_command(app)
     for command in commands(page, r"\./darkroom"):
-        known: Any = whole
+        known: Any = root
         for word in command.split()[1:]:
             if not hasattr(known, "commands") or word.startswith("-"):
                 break
@@ -131,7 +131,7 @@ def test_the_page_of_the_command_line_names_every_command() -> None:
     missing = [
         command
         for command in leaves(typer.main.get_command(app), "./darkroom")
-        if not any(re.match(rf"{re.escape(command)}(\s|$)", one) for one in named)
+        if not any(re.match(rf"{re.escape(command)}(\s|$)", described) for described in named)
     ]
     assert missing == []
 
@@ -205,13 +205,13 @@ def test_the_page_of_the_deployment_has_parameters_that_fit_into_each_account() 
         chosen = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", words)}
         for name, value in chosen.items():
             assert parameters[name]["MinValue"] <= value <= parameters[name]["MaxValue"]
-        values = {name: chosen.get(name, one.get("Default")) for name, one in parameters.items()}
-        told = [
+        values = {name: chosen.get(name, parameter.get("Default")) for name, parameter in parameters.items()}
+        capacities = [
             unless_polled(source)["MaximumConcurrency"]
             for source in resources("AWS::Lambda::EventSourceMapping").values()
             if "ScalingConfig" in source
         ]
-        wanted = sum(one if isinstance(one, int) else values[one["Ref"]] for one in told)
+        wanted = sum(capacity if isinstance(capacity, int) else values[capacity["Ref"]] for capacity in capacities)
         if words == "the defaults":
             assert f"may take {wanted} together" in section
             assert wanted == int(int(unreserved) * (1 - ROOM_FOR_THE_API))
@@ -222,11 +222,11 @@ def test_the_page_of_the_deployment_has_parameters_that_fit_into_each_account() 
 
 def test_the_page_of_the_deployment_names_every_service_in_which_a_deployer_creates_something() -> None:
     called_otherwise = {"StepFunctions": "states"}
-    kinds = {one["Type"].split("::")[1] for one in expanded_template()["Resources"].values()}
+    kinds = {resource["Type"].split("::")[1] for resource in expanded_template()["Resources"].values()}
     services = {called_otherwise.get(kind, kind.lower().removesuffix("v2")) for kind in kinds} | {"cloudformation"}
     section = (DOCS / "deploy.md").read_text().partition("## Who may deploy")[2].partition("\n## ")[0]
-    told = set(re.findall(r"`([a-z0-9]+)`", section.partition("Less is enough")[2]))
-    assert told == services - {"iam"}
+    named = set(re.findall(r"`([a-z0-9]+)`", section.partition("Less is enough")[2]))
+    assert named == services - {"iam"}
 
 
 def test_the_page_of_the_deployment_names_the_sam_cli_that_is_installed() -> None:
@@ -241,8 +241,8 @@ def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deploy
     documents += [policy["PolicyDocument"] for policy in resources("AWS::IAM::ManagedPolicy").values()]
     statements = [statement for document in documents for statement in document["Statement"]]
     actions = re.findall(r"\b([a-z0-9]+):[A-Z]\w+", " ".join(str(statement["Action"]) for statement in statements))
-    told = section.partition("They call ")[2].partition(".\n")[0]
-    assert set(re.findall(r"`([a-z0-9]+)`", told)) == set(actions)
+    sentence = section.partition("They call ")[2].partition(".\n")[0]
+    assert set(re.findall(r"`([a-z0-9]+)`", sentence)) == set(actions)
     trusts = [trust for role in roles for trust in role["AssumeRolePolicyDocument"]["Statement"]]
     (rights,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
     passed = json.loads(rights)[-1]["Condition"]["StringEquals"]["iam:PassedToService"]
@@ -262,10 +262,10 @@ WITH_COMMANDS = [
 def test_no_command_to_paste_puts_a_secret_into_arguments_which_every_user_of_a_machine_can_read(file: Path) -> None:
     # The shell's own `echo` is no process: echo "Authorization: Bearer $KEY" | curl -H @-
     text = file.read_text().replace("\\\n", " ")
-    found = re.findall(r"""-H[\\'",\s]*Authorization.*|--secret-string\s+["$].*""", text)
+    secrets = re.findall(r"""-H[\\'",\s]*Authorization.*|--secret-string\s+["$].*""", text)
     if file.suffix == ".md":
-        found += re.findall(r"--api-(?:key|token) .*", text)
-    assert found == []
+        secrets += re.findall(r"--api-(?:key|token) .*", text)
+    assert secrets == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)

@@ -69,14 +69,14 @@ def done(image: Image) -> Image:
     return complete(image, (VARIANT,), notices=(), now=NOW + 2_000)
 
 
-def told(before: Image | None, after: Image | None) -> PublishedEvent:
+def published(before: Image | None, after: Image | None) -> PublishedEvent:
     event = event_of(before, after)
     assert event is not None
     return event
 
 
 def test_an_accepted_image_is_told_with_its_file() -> None:
-    event = told(None, accepted())
+    event = published(None, accepted())
     assert (event.type, event.event_id, event.sequence, event.time) == (EventType.ACCEPTED, f"{'0' * 26}-1", 1, NOW)
     assert event.data == {
         "id": "0" * 26,
@@ -95,13 +95,13 @@ def test_an_accepted_image_is_told_with_its_file() -> None:
 def test_an_announced_image_is_told_when_its_bytes_have_come() -> None:
     awaited = await_upload(accepted(), now=NOW)
     assert event_of(None, awaited) is None
-    event = told(awaited, replace(arrive(awaited, SOURCE, now=NOW + 5_000), version=4))
+    event = published(awaited, replace(arrive(awaited, SOURCE, now=NOW + 5_000), version=4))
     assert (event.type, event.sequence, event.time) == (EventType.ACCEPTED, 4, NOW + 5_000)
 
 
 def test_a_done_image_is_told_with_its_variants_and_without_addresses_that_expire() -> None:
     image = claimed(accepted())
-    event = told(image, replace(done(image), version=3))
+    event = published(image, replace(done(image), version=3))
     assert (event.type, event.event_id, event.time) == (EventType.DONE, f"{'0' * 26}-3", NOW + 2_000)
     assert event.data["variants"] == [
         {
@@ -117,7 +117,7 @@ def test_a_done_image_is_told_with_its_variants_and_without_addresses_that_expir
 
 def test_a_failed_image_is_told_with_the_reason() -> None:
     image = claimed(accepted())
-    event = told(image, replace(reject(image, code="corrupt", message="It ends early.", now=NOW + 9), version=3))
+    event = published(image, replace(reject(image, code="corrupt", message="It ends early.", now=NOW + 9), version=3))
     assert (event.type, event.data["error"]) == (
         EventType.FAILED,
         {"code": "corrupt", "message": "It ends early."},
@@ -125,16 +125,16 @@ def test_a_failed_image_is_told_with_the_reason() -> None:
 
 
 def test_a_withdrawn_image_was_cancelled_if_it_had_not_ended_and_else_deleted() -> None:
-    cancelled = told(accepted(), replace(delete(accepted(), now=NOW + 7), version=2))
+    cancelled = published(accepted(), replace(delete(accepted(), now=NOW + 7), version=2))
     assert (cancelled.type, cancelled.time, "variants" in cancelled.data) == (EventType.CANCELLED, NOW + 7, False)
     ended = done(claimed(accepted()))
-    deleted = told(ended, replace(delete(ended, now=NOW + 8_000), version=4))
+    deleted = published(ended, replace(delete(ended, now=NOW + 8_000), version=4))
     assert (deleted.type, deleted.time) == (EventType.DELETED, NOW + 8_000)
 
 
 def test_an_expired_image_is_told() -> None:
     image = accepted(process_at=NOW + 1_000, expires_at=NOW + 2_000)
-    assert told(image, replace(expire(image, now=NOW + 2_000), version=2)).type is EventType.EXPIRED
+    assert published(image, replace(expire(image, now=NOW + 2_000), version=2)).type is EventType.EXPIRED
 
 
 def test_what_happens_in_between_tells_nothing() -> None:
@@ -154,11 +154,11 @@ def test_what_happens_in_between_tells_nothing() -> None:
 
 def test_a_row_that_ended_before_there_were_events_is_told_by_its_new_state() -> None:
     image = replace(claimed(accepted()), accepted_at=None, accepted_version=None)
-    assert told(image, replace(done(image), version=3, completed_version=None)).sequence == 3
+    assert published(image, replace(done(image), version=3, completed_version=None)).sequence == 3
 
 
 def test_the_body_is_a_cloud_event_and_a_payload_of_standard_webhooks() -> None:
-    event = told(None, accepted())
+    event = published(None, accepted())
     body = json.loads(body_of(event, source="/darkroom/prod"))
     assert body.pop("data") == event.data
     assert body == {
@@ -182,7 +182,7 @@ def test_the_body_is_a_cloud_event_and_a_payload_of_standard_webhooks() -> None:
 def test_the_largest_event_is_small_enough_for_its_receivers() -> None:
     variants = tuple(replace(VARIANT, name=f"{n:032d}", width=8192, height=8192) for n in range(20))
     image = claimed(accepted(tenant_id="t" * 128))
-    event = told(image, replace(complete(image, variants, notices=(), now=NOW), version=10**9))
+    event = published(image, replace(complete(image, variants, notices=(), now=NOW), version=10**9))
     assert len(body_of(event, source="/darkroom/" + "s" * 128)) < 20_000
 
 
@@ -196,9 +196,9 @@ def test_an_event_without_its_details_is_what_the_tombstone_tells_again(end: str
         "accepted": lambda: row,
     }[end]()
     ended = replace(ended, completed_version=7 if ended.status.is_terminal else None)
-    (*_, whole) = events_of(ended)
-    again = next(one for one in events_of(delete(ended, now=NOW + 9_000)) if one.event_id == whole.event_id)
-    body, thin = (body_of(one, source="/darkroom/test") for one in (whole, again))
+    (*_, complete) = events_of(ended)
+    again = next(each for each in events_of(delete(ended, now=NOW + 9_000)) if each.event_id == complete.event_id)
+    body, thin = (body_of(event, source="/darkroom/test") for event in (complete, again))
     assert without_details(body) == thin != body
     assert without_details(thin) == thin
 
@@ -208,7 +208,7 @@ def test_every_type_has_a_meaning() -> None:
 
 
 def test_an_event_is_read_as_it_was_published() -> None:
-    event = told(None, accepted())
+    event = published(None, accepted())
     assert read(body_of(event, source="/darkroom/prod")) == ReceivedEvent(
         event_id=event.event_id,
         type="image.accepted",
@@ -221,7 +221,7 @@ def test_an_event_is_read_as_it_was_published() -> None:
 
 
 def spoiled(**changes: Any) -> str:
-    body = json.loads(body_of(told(None, accepted()), source="/"))
+    body = json.loads(body_of(published(None, accepted()), source="/"))
     return json.dumps(body | changes)
 
 
@@ -320,7 +320,7 @@ def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_th
     assert len({event.event_id for event in events}) == len(events), "an id names one event"
     again = {event.event_id: event for event in events_of(row)}
     ended = [event for event in events if event.type is not EventType.ACCEPTED]
-    for event in [one for one in events if one.type is EventType.ACCEPTED] + ended[-REMEMBERED_ENDS:]:
+    for event in [each for each in events if each.type is EventType.ACCEPTED] + ended[-REMEMBERED_ENDS:]:
         told_again = again.pop(event.event_id)
         assert (told_again.type, told_again.time, told_again.data["run"]) == (
             event.type,
@@ -333,7 +333,7 @@ def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_th
 
 
 def test_every_state_is_one_that_the_filter_knows() -> None:
-    patterns = "".join(one["Pattern"] for one in MAPPING["FilterCriteria"]["Filters"])
+    patterns = "".join(written["Pattern"] for written in MAPPING["FilterCriteria"]["Filters"])
     told_by_filter = set(re.findall(r'"([a-z_]+)"', patterns))
     assert {status.value for status in Status} <= told_by_filter
     assert rfc3339(NOW) == "2026-11-21T09:00:00.000Z"

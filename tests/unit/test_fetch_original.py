@@ -534,9 +534,9 @@ def test_it_is_told_as_accepted_when_it_is_here_and_as_failed_if_it_never_came()
     before = world.row(image.image_id)
     fetch(world, image)
     after = world.row(image.image_id)
-    told = event_of(before, after)
+    published = event_of(before, after)
     assert event_of(None, before) is None
-    assert told is not None and (told.type, told.data["bytes"]) == (EventType.ACCEPTED, len(PHOTO))
+    assert published is not None and (published.type, published.data["bytes"]) == (EventType.ACCEPTED, len(PHOTO))
     assert [event.type for event in events_of(after)] == [EventType.ACCEPTED]
 
 
@@ -594,7 +594,7 @@ def test_a_withdrawn_row_is_no_ones_business() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "refused"),
     [
         (b"", "body"),
         (b"[]", "body"),
@@ -605,7 +605,7 @@ def test_a_withdrawn_row_is_no_ones_business() -> None:
         (b" " * (MAX_ORDER_BYTES + 1), "body: has 24,577 bytes; at most 24 KiB"),
     ],
 )
-def test_a_request_that_is_none_is_refused_by_field(body: bytes, told: str) -> None:
-    with pytest.raises(InvalidFields, match=told) as refusal:
+def test_a_request_that_is_none_is_refused_by_field(body: bytes, refused: str) -> None:
+    with pytest.raises(InvalidFields, match=refused) as refusal:
         read_fetch(body)
     assert refusal.value.code == "invalid_fetch"

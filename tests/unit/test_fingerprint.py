@@ -145,7 +145,7 @@ def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "handler", "found"),
+    ("path", "handler", "file"),
     [
         (
             "/opt/python/darkroom/operations/kernel/check_message.py",
@@ -163,10 +163,10 @@ def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
         ("/home/me/darkroom/functions/read_image/app.py", None, "functions/read_image/app.py"),
     ],
 )
-def test_a_frame_is_found_in_a_checkout_by_its_path_from_the_root(path: str, handler: str | None, found: str) -> None:
+def test_a_frame_is_found_in_a_checkout_by_its_path_from_the_root(path: str, handler: str | None, file: str) -> None:
     frame = guilty_frame(f'  File "{path}", line 3, in begin\n')
-    assert frame is not None and frame.path(handler) == found
-    assert handler is None or (ROOT / found).is_file()
+    assert frame is not None and frame.path(handler) == file
+    assert handler is None or (ROOT / file).is_file()
 
 
 def test_the_worker_is_a_function_of_the_checkout() -> None:

@@ -55,7 +55,7 @@ def spread(count: int, seconds: float) -> list[HeldMessage]:
 def test_every_image_waits_in_one_batch_that_wakes_before_its_time(days: float) -> None:
     entries = spread(2_000, days * DAY)
     batches = list(batches_of(entries, NOW))
-    assert sorted((one for batch in batches for one in batch.entries), key=hash) == sorted(entries, key=hash)
+    assert sorted((entry for batch in batches for entry in batch.entries), key=hash) == sorted(entries, key=hash)
     for batch in batches:
         assert batch.wake_at % 1000 == 0, "Step Functions would cut the rest off, and wake it early"
         first, last = batch.entries[0].process_at, batch.entries[-1].process_at
@@ -80,7 +80,7 @@ def test_many_at_one_time_wait_in_their_release_bucket_at_once_however_far_off()
 @pytest.mark.parametrize(("seconds", "count"), [(3600, 2), (3600, 600), (30 * DAY, 600)])
 def test_what_is_released_together_is_of_one_lane_whose_pace_it_keeps(seconds: float, count: int) -> None:
     batches = list(batches_of([entry(n, seconds, lane=("fast", "slow")[n % 2]) for n in range(count)], NOW))
-    lanes = [{one.message.lane for one in batch.entries} for batch in batches if batch.is_release]
+    lanes = [{entry.message.lane for entry in batch.entries} for batch in batches if batch.is_release]
     assert sorted(map(sorted, lanes)) == [["fast"], ["slow"]]
 
 
@@ -127,8 +127,10 @@ def test_a_batch_is_read_as_it_was_written() -> None:
 
 
 def test_the_same_images_are_the_same_object_and_execution_in_whatever_order_they_came() -> None:
-    one, other = (list(batches_of(entries, NOW)) for entries in (spread(50, DAY), spread(50, DAY)[::-1]))
-    assert {batch_key(batch, batch.dumped()) for batch in one} == {batch_key(batch, batch.dumped()) for batch in other}
+    forwards, other = (list(batches_of(entries, NOW)) for entries in (spread(50, DAY), spread(50, DAY)[::-1]))
+    assert {batch_key(batch, batch.dumped()) for batch in forwards} == {
+        batch_key(batch, batch.dumped()) for batch in other
+    }
 
 
 def test_a_move_there_and_back_is_another_object() -> None:
@@ -277,8 +279,8 @@ def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
             outcomes["unreadable"] += 1
             continue
         outcomes["read"] += 1
-        for one in batch.entries:
-            unplaceable_because(one, NOW, LANES)
+        for held in batch.entries:
+            unplaceable_because(held, NOW, LANES)
     assert outcomes.keys() == {"unreadable", "read"}
 
 

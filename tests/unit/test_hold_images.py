@@ -48,21 +48,23 @@ class Plane:
                 rejected_messages=self.rejected,
             ),
             [
-                one
-                if isinstance(one, Received)
-                else received(HOLD, one if isinstance(one, str) else message_of(one), message_id=f"message-{number}")
-                for number, one in enumerate(entries)
+                entry
+                if isinstance(entry, Received)
+                else received(
+                    HOLD, entry if isinstance(entry, str) else message_of(entry), message_id=f"message-{number}"
+                )
+                for number, entry in enumerate(entries)
             ],
             out_of_time=lambda: self.out_of_time,
         )
 
 
-def message_of(one: HeldMessage) -> Message:
-    return one.message.model_copy(update={"process_at": one.process_at})
+def message_of(entry: HeldMessage) -> Message:
+    return entry.message.model_copy(update={"process_at": entry.process_at})
 
 
-def body_of(one: HeldMessage) -> str:
-    return message_of(one).model_dump_json()
+def body_of(entry: HeldMessage) -> str:
+    return message_of(entry).model_dump_json()
 
 
 def dead_letter_of(key: str) -> str:
@@ -87,7 +89,7 @@ def test_a_far_image_is_written_down_and_set_to_wake() -> None:
 def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_left() -> None:
     plane = Plane()
     holding = plane.hold(entry(1, 600.001), entry(2, -30))
-    assert list(zip([int(one.image_id) for one in plane.lanes.sent], plane.lanes.delays, strict=True)) == [
+    assert list(zip([int(sent.image_id) for sent in plane.lanes.sent], plane.lanes.delays, strict=True)) == [
         (2, 0),
         (1, 601),
     ]
@@ -298,8 +300,8 @@ def test_an_image_whose_place_on_the_wheel_trips_a_bug_costs_the_others_nothing(
 # ── Messages that do not verify ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def forged(one: HeldMessage) -> Received:
-    return unsigned(body_of(one), message_id="forged")
+def forged(entry: HeldMessage) -> Received:
+    return unsigned(body_of(entry), message_id="forged")
 
 
 def test_what_does_not_verify_is_set_aside_and_the_rest_is_held() -> None:

@@ -26,6 +26,6 @@ def test_the_page_of_costs_has_the_calculated_bill() -> None:
 
 def test_the_readme_tells_the_bill_and_the_number_of_alarms() -> None:
     readme = " ".join((ROOT / "README.md").read_text().split())
-    found = re.search(r"An idle stack costs \[about \$([0-9.]+) a month\]\([^)]+\), its (\d+) alarms included", readme)
-    assert found
-    assert (float(found[1]), int(found[2])) == (round(idle_cost.total_dollars(), 2), idle_cost.alarms())
+    match = re.search(r"An idle stack costs \[about \$([0-9.]+) a month\]\([^)]+\), its (\d+) alarms included", readme)
+    assert match
+    assert (float(match[1]), int(match[2])) == (round(idle_cost.total_dollars(), 2), idle_cost.alarms())

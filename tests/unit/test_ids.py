@@ -21,8 +21,8 @@ def test_every_16_bytes_make_an_id_that_fits_the_pattern(bits: bytes) -> None:
 
 
 @given(st.binary(min_size=16, max_size=16), st.binary(min_size=16, max_size=16))
-def test_different_bits_make_different_ids(one: bytes, other: bytes) -> None:
-    assert (image_id_from_bits(one) == image_id_from_bits(other)) == (one == other)
+def test_different_bits_make_different_ids(first: bytes, other: bytes) -> None:
+    assert (image_id_from_bits(first) == image_id_from_bits(other)) == (first == other)
 
 
 def test_ids_are_crockford_base32_of_128_bits() -> None:

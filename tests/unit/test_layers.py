@@ -58,27 +58,27 @@ def session_with(loader: Loader) -> Session:
 def test_the_layers_models_are_botocores_without_the_documentation(service: str, models: type[ModelLoader]) -> None:
     ours, botocores = models(), Loader()
     for kind in ("service-2", "endpoint-rule-set-1"):
-        whole, loaded = (loader.load_service_model(service, kind) for loader in (botocores, ours))
-        assert loaded != whole, "it is the layer's"
-        assert loaded == undocumented(whole)
+        complete, loaded = (loader.load_service_model(service, kind) for loader in (botocores, ours))
+        assert loaded != complete, "it is the layer's"
+        assert loaded == undocumented(complete)
 
 
 def undocumented(document: Any) -> Any:
     if isinstance(document, list):
-        return [undocumented(one) for one in document]
+        return [undocumented(item) for item in document]
     if not isinstance(document, dict):
         return document
-    told = {name: "" for name, one in document.items() if (name, type(one)) == ("documentation", str)}
-    return {name: undocumented(one) for name, one in document.items()} | told
+    emptied = {name: "" for name, value in document.items() if (name, type(value)) == ("documentation", str)}
+    return {name: undocumented(value) for name, value in document.items()} | emptied
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1", "cn-north-1", "us-gov-west-1", "xx-new-1"])
 def test_clients_of_the_layers_models_call_the_same_places(region: str, models: type[ModelLoader]) -> None:
     ours, botocores = session_with(models()), session_with(Loader())
     for service in SERVICES:
-        one, other = (session.create_client(service, region_name=region) for session in (ours, botocores))
+        client, other = (session.create_client(service, region_name=region) for session in (ours, botocores))
         # The first part of it, without the signature.
-        assert signed(one).split("?")[0] == signed(other).split("?")[0]
+        assert signed(client).split("?")[0] == signed(other).split("?")[0]
 
 
 def signed(client: Any) -> str:

@@ -68,7 +68,7 @@ def test_every_library_in_the_layers_has_the_version_that_is_in_the_list() -> No
     "library", ["libavif", "dav1d", "liblcms2", "libheif", "libde265", "libvips", "libpng", "mozjpeg"]
 )
 def test_what_parses_untrusted_files_tells_its_own_version(library: str) -> None:
-    (version,) = [found for name, found in installed().items() if name.endswith(f"/{library}")]
+    (version,) = [version_of for name, version_of in installed().items() if name.endswith(f"/{library}")]
     assert re.match(r"\d+\.\d+", version)
 
 
@@ -81,8 +81,8 @@ def test_a_lock_that_moves_on_without_the_list_is_told() -> None:
         "pyvips-binary/lcms2": ListedLibrary(version="in pyvips-binary 8", compared=None),
         "left": ListedLibrary(version="1", compared=None),
     }
-    found = {"pillow": "2", "pillow/libtiff": "4.7.2", "pillow/libnew": "1", "pyvips-binary": "9"}
-    assert sorted(differences(found, entries)) == [
+    versions = {"pillow": "2", "pillow/libtiff": "4.7.2", "pillow/libnew": "1", "pyvips-binary": "9"}
+    assert sorted(differences(versions, entries)) == [
         "left: in the list and in no layer",
         "pillow/libgone: in pillow 2 is installed, the list has 1",
         "pillow/libnew: 1 is installed, and not in the list",

@@ -79,10 +79,10 @@ def test_a_row_decides_whose_it_is_and_what_it_has_become_whatever_the_index_say
         """The index as it was, over rows that have changed since."""
 
         def get_all(self, image_ids: object) -> Mapping[str, Image | UnreadableRow]:
-            zero, one = (self.rows[f"{number:026d}"] for number in range(2))
+            zero, first = (self.rows[f"{number:026d}"] for number in range(2))
             return {
                 zero.image_id: replace(zero, deleted_at=NOW),
-                one.image_id: replace(one, tenant_id="another"),
+                first.image_id: replace(first, tenant_id="another"),
             }
 
     images = Late(rows=many(3).rows)

@@ -44,7 +44,7 @@ def test_what_has_ended_or_waits_anew_is_not_late_though_the_index_still_lists_i
     rows = dict(world.images.rows)
     rows[ids[0]] = replace(rows[ids[0]], status=Status.DONE)
     rows[ids[1]] = replace(rows[ids[1]], waiting_since=world.now)
-    monkeypatch.setattr(world.images, "get_all", lambda wanted: {one: rows[one] for one in wanted})
+    monkeypatch.setattr(world.images, "get_all", lambda wanted: {image_id: rows[image_id] for image_id in wanted})
     assert late(world) == [ids[2]]
 
 

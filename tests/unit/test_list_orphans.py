@@ -47,8 +47,8 @@ def look(
     )
 
 
-def ids_of(found: Look) -> set[str]:
-    return {orphan.image_id for orphan in found.held}
+def ids_of(seen: Look) -> set[str]:
+    return {orphan.image_id for orphan in seen.held}
 
 
 def test_an_original_without_a_row_is_an_orphan_with_its_weight_and_its_age() -> None:
@@ -59,10 +59,10 @@ def test_an_original_without_a_row_is_an_orphan_with_its_weight_and_its_age() ->
     second = orphaned(world, "b")
     world.submit(PHOTO)
     world.advance(3 * DAY)
-    found = look(world)
-    assert ids_of(found) == {*first, *second}
-    assert (found.originals, found.orphans, found.young) == (3, 2, 0)
-    assert (found.size_bytes, found.oldest_at) == (2 * len(PHOTO), stored_at)
+    seen = look(world)
+    assert ids_of(seen) == {*first, *second}
+    assert (seen.originals, seen.orphans, seen.young) == (3, 2, 0)
+    assert (seen.size_bytes, seen.oldest_at) == (2 * len(PHOTO), stored_at)
 
 
 def test_an_original_with_a_row_is_never_an_orphan_whatever_the_row_says() -> None:
@@ -84,8 +84,8 @@ def test_what_is_too_young_in_any_version_is_counted_apart() -> None:
     assert (look(world).orphans, look(world).young) == (0, 2)
     world.originals.add(f"originals/{new}", PHOTO)
     world.advance(1)
-    found = look(world)
-    assert (ids_of(found), found.young, found.without_row) == ({old}, 1, 2)
+    seen = look(world)
+    assert (ids_of(seen), seen.young, seen.without_row) == ({old}, 1, 2)
 
 
 @pytest.mark.guards("orphans-minimum-age")
@@ -111,9 +111,9 @@ def test_objects_that_are_no_originals_are_told_and_no_orphans() -> None:
     for key in keys:
         world.originals.add(key, b"x")
     world.advance(9 * DAY)
-    found = look(world)
-    assert (found.originals, found.orphans, found.foreign) == (0, 0, 5)
-    assert sorted(found.foreign_keys) == sorted(keys)
+    seen = look(world)
+    assert (seen.originals, seen.orphans, seen.foreign) == (0, 0, 5)
+    assert sorted(seen.foreign_keys) == sorted(keys)
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 3, 1000])
@@ -126,10 +126,10 @@ def test_the_versions_of_one_original_are_one_orphan_wherever_pages_end(page_siz
     world.originals.hide(["7" * 26])
     world.originals.page_size = page_size
     world.advance(9 * DAY)
-    found = look(world)
-    assert (found.originals, found.orphans) == (5, 5), "a marker on nothing is nothing"
-    assert {len(orphan.versions) for orphan in found.held} == {2}
-    assert {orphan.image_id for orphan in found.held if orphan.is_hidden} == set(ids[:2])
+    seen = look(world)
+    assert (seen.originals, seen.orphans) == (5, 5), "a marker on nothing is nothing"
+    assert {len(orphan.versions) for orphan in seen.held} == {2}
+    assert {orphan.image_id for orphan in seen.held if orphan.is_hidden} == set(ids[:2])
 
 
 def test_all_are_counted_and_the_first_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,16 +137,16 @@ def test_all_are_counted_and_the_first_are_held(monkeypatch: pytest.MonkeyPatch)
     world = a_world()
     ids = orphaned(world, *"abcde")
     world.advance(9 * DAY)
-    found = look(world)
-    assert (found.orphans, ids_of(found)) == (5, set(sorted(ids)[:2]))
+    seen = look(world)
+    assert (seen.orphans, ids_of(seen)) == (5, set(sorted(ids)[:2]))
 
 
 def test_progress_is_told_by_the_hundred() -> None:
     world = a_world()
     orphaned(world, *(str(number) for number in range(130)))
-    told: list[tuple[int, int]] = []
-    look(world, on_look=lambda *counts: told.append(counts))
-    assert told == [(100, 100), (130, 130)]
+    progress: list[tuple[int, int]] = []
+    look(world, on_look=lambda *counts: progress.append(counts))
+    assert progress == [(100, 100), (130, 130)]
 
 
 def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> None:
@@ -163,8 +163,8 @@ def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> 
 
     world.images.known = throttled
     patience = TransientRetry(pause=pauses.append, stop=lambda: False)
-    found = look(world, patience=patience)
-    assert (found.orphans, pauses) == (1, [3, 3, 4])
+    seen = look(world, patience=patience)
+    assert (seen.orphans, pauses) == (1, [3, 3, 4])
     failing = 99
     pauses.clear()
     with pytest.raises(Retryable):

@@ -40,16 +40,16 @@ def test_images_that_failed_alike_are_one_defect_the_one_with_most_images_first(
     alike = [failed(world, number) for number in (2, 3)]
     untried = accepted_image(now=world.now, image_id="7" * 26)
     world.images.rows[untried.image_id] = untried
-    found = look(world)
-    assert [(one.fingerprint, [image.image_id for image in one.images]) for one in found.defects] == [
+    seen = look(world)
+    assert [(defect.fingerprint, [image.image_id for image in defect.images]) for defect in seen.defects] == [
         ("KeyError@operations/transcode_image.py:_develop", alike),
         ("ValueError@operations/transcode_image.py:_develop", [other]),
     ]
-    assert (found.defects[0].cause.message, str(found.defects[0].frame)) == (
+    assert (seen.defects[0].cause.message, str(seen.defects[0].frame)) == (
         "message 2",
         "operations/images/transcode_image.py:2 in _develop",
     )
-    assert (found.looked_at, found.is_all) == (4, True)
+    assert (seen.looked_at, seen.is_all) == (4, True)
 
 
 def test_what_has_ended_is_not_retried() -> None:
@@ -70,9 +70,9 @@ def test_the_failures_of_an_earlier_run_are_not_the_present_ones() -> None:
 def test_only_those_that_wait_longest_are_read_and_that_is_said() -> None:
     world = World()
     ids = [failed(world, number) for number in range(1, 251)]
-    found = look(world, limit=249)
-    assert [image.image_id for image in found.defects[0].images] == ids[:249]
-    assert (found.looked_at, found.is_all) == (249, False)
+    seen = look(world, limit=249)
+    assert [image.image_id for image in seen.defects[0].images] == ids[:249]
+    assert (seen.looked_at, seen.is_all) == (249, False)
     assert look(world, limit=250).is_all
 
 

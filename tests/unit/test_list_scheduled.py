@@ -159,15 +159,15 @@ def test_of_what_is_due_rows_tell_what_no_worker_has_begun() -> None:
 
 
 def test_progress_is_told_in_keys() -> None:
-    told: list[int] = []
+    progress: list[int] = []
     list_scheduled(
         ListScheduledPorts(images=images_of(*(scheduled(n, NOW + n) for n in range(1, 251))), clock=lambda: NOW),
         ScheduledSelection(period=AHEAD, lanes=("slow",)),
         cut=lambda at: AHEAD,
         limit=1000,
-        on_read=told.append,
+        on_read=progress.append,
     )
-    assert told == [100, 200, 250]
+    assert progress == [100, 200, 250]
 
 
 def test_ids_come_in_the_order_of_time_and_those_of_a_tenant_by_their_rows() -> None:

@@ -23,12 +23,12 @@ def house() -> FakeImages:
 
 
 def test_all_that_is_unfinished_is_read_and_what_is_looked_at_next_comes_first() -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     ports = ListUnreadableRowsPorts(images=house(), endpoints=FakeEndpoints())
-    survey = list_unreadable_rows(ports, whole_table=False, on_read=lambda *counts: told.append(counts))
+    survey = list_unreadable_rows(ports, whole_table=False, on_read=lambda *counts: progress.append(counts))
     assert survey.rows == 252
     assert [row.row_id for row in survey.unreadable] == ["2" * 26, "1" * 26]
-    assert (len(told), told[-1]) == (3, (252, 2))
+    assert (len(progress), progress[-1]) == (3, (252, 2))
 
 
 def test_the_whole_table_has_those_too_that_nobody_looks_at() -> None:

@@ -59,13 +59,13 @@ def _module(file: Path) -> str:
 
 def _imported(file: Path) -> dict[str, set[str]]:
     """The names that a file imports of each module; a module that it imports as a whole has the name `*`."""
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
-                found.setdefault(node.module, set()).add(alias.name)
-                found.setdefault(f"{node.module}.{alias.name}", set()).add("*")
+                names.setdefault(node.module, set()).add(alias.name)
+                names.setdefault(f"{node.module}.{alias.name}", set()).add("*")
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                found.setdefault(alias.name, set()).add("*")
-    return found
+                names.setdefault(alias.name, set()).add("*")
+    return names

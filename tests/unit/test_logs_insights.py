@@ -210,7 +210,7 @@ def test_an_expression_has_a_value(expression: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parse", "found"),
+    ("parse", "fields"),
     [
         ('parse @message "RequestId: * Duration: * ms" as id, took', {"id": "17", "took": "12.5"}),
         ('parse "RequestId: * Duration" as id', {"id": "17"}),
@@ -220,8 +220,8 @@ def test_an_expression_has_a_value(expression: str, value: str) -> None:
         ("parse nothing /(?<id>x)/", {}),
     ],
 )
-def test_parse_takes_fields_from_a_text(parse: str, found: dict[str, str]) -> None:
-    assert run(f'filter @message like "REPORT" | {parse} | display id, took') == [found]
+def test_parse_takes_fields_from_a_text(parse: str, fields: dict[str, str]) -> None:
+    assert run(f'filter @message like "REPORT" | {parse} | display id, took') == [fields]
 
 
 def test_what_was_parsed_is_shown_if_nothing_says_what_to_show() -> None:

@@ -113,8 +113,8 @@ class Api:
         return made.body
 
     def refusal(self, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, str]:
-        told = self(method, path, body, **more)
-        return told.status, told.body["code"]
+        response = self(method, path, body, **more)
+        return response.status, response.body["code"]
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_all_webhooks_of_the_tenant_are_listed_the_oldest_first_and_nobody_elses
     api("DELETE", f"/webhooks/{first}")
     api.world.advance(1)
     third = api.make(f"{URL}/3")["id"]  # in the first one's place
-    assert [one["id"] for one in api("GET", "/webhooks").body["webhooks"]] == [second, third]
+    assert [webhook["id"] for webhook in api("GET", "/webhooks").body["webhooks"]] == [second, third]
     assert api("GET", "/webhooks", tenant="globex").body == {"webhooks": []}
 
 
@@ -206,12 +206,12 @@ EACH: tuple[tuple[str, str, Any], ...] = (
 
 @pytest.mark.parametrize(("method", "path", "body"), EACH)
 def test_what_is_not_there_is_unknown_and_so_is_anothers(api: Api, method: str, path: str, body: Any) -> None:
-    gone, there = api.make()["id"], api.make(f"{URL}/2")["id"]
+    gone, existing = api.make()["id"], api.make(f"{URL}/2")["id"]
     api("DELETE", f"/webhooks/{gone}")
     before = dict(api.world.endpoints.rows)
-    for webhook_id in (UNKNOWN, gone, "we_", "we_x", there[:-1], f"{there}0", "default", "1"):
+    for webhook_id in (UNKNOWN, gone, "we_", "we_x", existing[:-1], f"{existing}0", "default", "1"):
         assert api.refusal(method, f"/webhooks/{webhook_id}{path}", body) == (404, "unknown_webhook"), webhook_id
-    assert api.refusal(method, f"/webhooks/{there}{path}", body, tenant="globex") == (404, "unknown_webhook")
+    assert api.refusal(method, f"/webhooks/{existing}{path}", body, tenant="globex") == (404, "unknown_webhook")
     assert api.world.endpoints.rows == before
     assert api.world.delivery_queue.sent == []
 
@@ -245,30 +245,30 @@ BAD: tuple[tuple[Any, str], ...] = (
 @pytest.mark.guards("webhook-body-bound")
 @pytest.mark.parametrize(("body", "field"), [*BAD, ({}, "url"), ({"url": URL, "enabled": False}, "enabled")])
 def test_a_bad_webhook_is_a_problem_that_names_the_field(api: Api, body: Any, field: str) -> None:
-    told = api("POST", "/webhooks", body)
-    assert (told.status, told.body["code"]) == (400, "invalid_webhook")
-    assert [error["field"] for error in told.body["errors"]] == [field]
+    response = api("POST", "/webhooks", body)
+    assert (response.status, response.body["code"]) == (400, "invalid_webhook")
+    assert [error["field"] for error in response.body["errors"]] == [field]
     assert api.world.endpoints.rows == {}
 
 
 @pytest.mark.parametrize(("body", "field"), [*BAD, ({}, "body"), ({"enabled": None}, "enabled")])
 def test_a_bad_change_is_a_problem_that_names_the_field_and_changes_nothing(api: Api, body: Any, field: str) -> None:
     made = api.make()
-    told = api("PATCH", f"/webhooks/{made['id']}", body)
-    assert (told.status, told.body["code"]) == (400, "invalid_webhook")
-    assert [error["field"] for error in told.body["errors"]] == [field]
+    response = api("PATCH", f"/webhooks/{made['id']}", body)
+    assert (response.status, response.body["code"]) == (400, "invalid_webhook")
+    assert [error["field"] for error in response.body["errors"]] == [field]
     assert {**api("GET", f"/webhooks/{made['id']}").body, "secret": made["secret"]} == made
 
 
 def test_an_unknown_event_is_told_what_there_is(api: Api) -> None:
-    told = api("POST", "/webhooks", {"url": URL, "events": ["image.dne"]}).body["errors"][0]["message"]
-    assert all(pattern in told for pattern in PATTERNS)
+    message = api("POST", "/webhooks", {"url": URL, "events": ["image.dne"]}).body["errors"][0]["message"]
+    assert all(pattern in message for pattern in PATTERNS)
     assert ("*", "image.*", "webhook.*", *EventType) == PATTERNS
 
 
 @pytest.mark.guards("webhook-url-checked-first")
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "reason"),
     [
         ("http://hooks.example.com/", "https://"),
         ("http://127.0.0.1:9001/", "https://"),
@@ -279,20 +279,20 @@ def test_an_unknown_event_is_told_what_there_is(api: Api) -> None:
         ("https://hooks.example.com/" + "x" * 2048, "at most 2048"),
     ],
 )
-def test_a_url_that_may_never_be_used_is_refused(api: Api, url: str, told: str) -> None:
+def test_a_url_that_may_never_be_used_is_refused(api: Api, url: str, reason: str) -> None:
     made = api.make()
     for method, path in (("POST", "/webhooks"), ("PATCH", f"/webhooks/{made['id']}")):
         refused = api(method, path, {"url": url})
         assert (refused.status, refused.body["code"]) == (400, "invalid_url")
-        assert told in refused.body["detail"]
+        assert reason in refused.body["detail"]
     assert len(api.world.endpoints.rows) == 1
 
 
 def test_there_are_ten_webhooks_at_most_and_one_for_a_url(api: Api) -> None:
     made = [api.make(f"{URL}/{number}")["id"] for number in range(MAX_ENDPOINTS)]
-    told = api("POST", "/webhooks", {"url": URL})
-    assert (told.status, told.body["code"]) == (409, "too_many_webhooks")
-    assert "Delete one" in told.body["detail"]
+    response = api("POST", "/webhooks", {"url": URL})
+    assert (response.status, response.body["code"]) == (409, "too_many_webhooks")
+    assert "Delete one" in response.body["detail"]
     assert api.refusal("POST", "/webhooks", {"url": f"{URL}/3"}) == (409, "webhook_exists")
     assert api.refusal("PATCH", f"/webhooks/{made[0]}", {"url": f"{URL}/3"}) == (409, "webhook_exists")
     assert api("PATCH", f"/webhooks/{made[3]}", {"url": f"{URL}/3"}).status == 200, "its own"
@@ -324,10 +324,12 @@ def test_a_key_needs_the_scopes_of_webhooks(
 ) -> None:
     path = f"/webhooks/{api.make()['id']}"
     for method, ending, body in (*EACH[:2], *EACH[3:]):
-        told = api(method, path + ending, body, scopes=scopes)
+        response = api(method, path + ending, body, scopes=scopes)
         may = may_read if method == "GET" else may_write
-        assert (told.status != 403) == may, (method, ending)
-        assert may or told.headers["WWW-Authenticate"].endswith(f'"webhooks:{"read" if method == "GET" else "write"}"')
+        assert (response.status != 403) == may, (method, ending)
+        assert may or response.headers["WWW-Authenticate"].endswith(
+            f'"webhooks:{"read" if method == "GET" else "write"}"'
+        )
 
 
 def test_without_the_stacks_secret_nothing_is_made_and_everything_else_goes_on(api: Api) -> None:
@@ -355,8 +357,8 @@ def test_a_change_concerns_what_it_names_alone(api: Api) -> None:
         {"description": "", "events": ["*"]},
     ):
         expected |= change | ({"description": None} if change.get("description") == "" else {})
-        told = api("PATCH", path, change)
-        assert (told.status, told.body) == (200, expected)
+        response = api("PATCH", path, change)
+        assert (response.status, response.body) == (200, expected)
     assert api("GET", path).body == expected
 
 
@@ -365,11 +367,11 @@ def test_a_disabled_webhook_says_who_did_it_and_when_until_it_is_enabled(api: Ap
     api.world.advance(5)
     at = rfc3339(api.world.now)
     for _ in range(2):
-        told = api("PATCH", path, {"enabled": False}).body
-        assert (told["enabled"], told["disabled_by"], told["disabled_at"]) == (False, "client", at)
+        document = api("PATCH", path, {"enabled": False}).body
+        assert (document["enabled"], document["disabled_by"], document["disabled_at"]) == (False, "client", at)
         api.world.advance(1)
-    told = api("PATCH", path, {"enabled": True}).body
-    assert (told["enabled"], told["disabled_by"], told["disabled_at"]) == (True, None, None)
+    document = api("PATCH", path, {"enabled": True}).body
+    assert (document["enabled"], document["disabled_by"], document["disabled_at"]) == (True, None, None)
 
 
 @pytest.mark.parametrize("by", DisabledBy)
@@ -391,13 +393,13 @@ def test_a_webhook_tells_how_it_does(api: Api) -> None:
     for number in (2, 3, 4):
         api.world.tell(event(number))
         api.world.run()
-    told = api("GET", path).body
-    assert (told["last_success_at"], told["failing_since"], told["last_failure_at"]) == (
+    document = api("GET", path).body
+    assert (document["last_success_at"], document["failing_since"], document["last_failure_at"]) == (
         well_at,
         failing_since,
         failing_since,
     )
-    assert told["rests_until"] > failing_since
+    assert document["rests_until"] > failing_since
     api.world.run_for(DAY + 8 * 3600)
     assert api("GET", path).body["warned_at"] > failing_since
 
@@ -430,9 +432,9 @@ def test_too_many_rotations_say_when_the_next_is_possible(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}/rotate"
     secrets = {api("POST", path).body["secret"] for _ in range(MAX_SECRETS - 1)}
     assert len(secrets) == MAX_SECRETS - 1
-    told = api("POST", path)
-    assert (told.status, told.body["code"]) == (409, "too_many_secrets")
-    assert "in 1440 minutes" in told.body["detail"]
+    response = api("POST", path)
+    assert (response.status, response.body["code"]) == (409, "too_many_secrets")
+    assert "in 1440 minutes" in response.body["detail"]
     api.world.advance(DAY)
     assert api("POST", path).status == 200
 
@@ -465,14 +467,14 @@ def test_what_was_delivered_is_sent_again_as_the_same_event(api: Api) -> None:
     api("POST", f"{path}/ping")
     api.world.run()
     api.world.advance(RESEND_SECONDS)
-    told = resent(api, path)
-    assert (told.status, told.body["status"], told.body["ended_at"]) == (202, "waiting", None)
-    assert len(told.body["attempts"]) == 1, "what was tried before stays known"
+    response = resent(api, path)
+    assert (response.status, response.body["status"], response.body["ended_at"]) == (202, "waiting", None)
+    assert len(response.body["attempts"]) == 1, "what was tried before stays known"
     api.world.run()
     first, again = api.world.receiver.requests
     assert (first.headers["webhook-id"], first.body) == (again.headers["webhook-id"], again.body)
     (listed,) = api("GET", f"{path}/deliveries").body["deliveries"]
-    assert (listed["status"], [one["number"] for one in listed["attempts"]]) == ("delivered", [1, 1])
+    assert (listed["status"], [attempt["number"] for attempt in listed["attempts"]]) == ("delivered", [1, 1])
 
 
 def test_a_delivery_that_waits_for_its_retry_is_tried_at_once(api: Api) -> None:
@@ -551,9 +553,9 @@ def test_a_recovery_goes_back_as_far_as_it_says_and_to_all_that_is_kept_by_defau
 ) -> None:
     path = f"/webhooks/{api.make()['id']}"
     api("PATCH", path, {"enabled": False})
-    told = api("POST", f"{path}/recover", body)
+    response = api("POST", f"{path}/recover", body)
     since = rfc3339(api.world.now - seconds_ago * 1000)
-    assert (told.status, told.body["enabled"], told.body["recovering_since"]) == (202, True, since)
+    assert (response.status, response.body["enabled"], response.body["recovering_since"]) == (202, True, since)
 
 
 @pytest.mark.guards("webhook-recovery-body-bound", "webhook-recovery-in-the-past")
@@ -588,11 +590,11 @@ def test_deliveries_are_listed_page_by_page_the_newest_event_first(api: Api) -> 
     api.world.run()
     pages, place = [], ""
     while True:
-        told = api("GET", f"{path}?limit=2{place}")
-        pages.append([one["event_id"] for one in told.body["deliveries"]])
-        if told.body["next"] is None:
+        response = api("GET", f"{path}?limit=2{place}")
+        pages.append([delivery["event_id"] for delivery in response.body["deliveries"]])
+        if response.body["next"] is None:
             break
-        place = f"&cursor={told.body['next']}"
+        place = f"&cursor={response.body['next']}"
     listed = [event_id for page in pages for event_id in page]
     assert listed == [event(number).event_id for number in (5, 4, 3, 2, 1)]
     assert max(map(len, pages)) == 2
@@ -684,9 +686,9 @@ def test_the_largest_page_fits_into_an_answer_of_lambda(api: Api) -> None:
     rows = api.world.deliveries.rows[made["id"]]
     for delivery_id, row in rows.items():
         rows[delivery_id] = replace(row, status=DeliveryStatus.FAILED, attempts=attempts, due_at=None)
-    told = api("GET", f"/webhooks/{made['id']}/deliveries?limit={MAX_PAGE_DELIVERIES}")
-    assert len(told.body["deliveries"]) == MAX_PAGE_DELIVERIES
-    assert len(json.dumps({"body": json.dumps(told.body)})) < 6 * 1024 * 1024
+    response = api("GET", f"/webhooks/{made['id']}/deliveries?limit={MAX_PAGE_DELIVERIES}")
+    assert len(response.body["deliveries"]) == MAX_PAGE_DELIVERIES
+    assert len(json.dumps({"body": json.dumps(response.body)})) < 6 * 1024 * 1024
 
 
 def test_a_delivery_that_cannot_be_read_is_left_out_and_reported(
@@ -699,7 +701,7 @@ def test_a_delivery_that_cannot_be_read_is_left_out_and_reported(
         readable(*place, **query), deliveries=(UnreadableRow("we_x/x", "a newer status"), *_all_of(api))
     )
     monkeypatch.setattr(api.world.deliveries, "page", page)
-    assert [one["event_id"] for one in api("GET", path).body["deliveries"]] == [event().event_id]
+    assert [delivery["event_id"] for delivery in api("GET", path).body["deliveries"]] == [event().event_id]
     assert '"RowsUnreadable":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
 
@@ -712,11 +714,11 @@ def test_an_unreadable_webhook_is_left_out_of_the_list_and_keeps_its_place(
 ) -> None:
     bad, good = api.make(URL)["id"], api.make(f"{URL}2")["id"]
     api.world.endpoints.unreadable.add(bad)
-    told = api("GET", "/webhooks")
-    assert (told.status, [one["id"] for one in told.body["webhooks"]]) == (200, [good])
+    response = api("GET", "/webhooks")
+    assert (response.status, [webhook["id"] for webhook in response.body["webhooks"]]) == (200, [good])
     assert '"RowsUnreadable":[1.0]' in capsys.readouterr().out.replace(" ", "")
     made = api.make(f"{URL}3")["id"]
-    assert len({place_of(one) for one in (bad, good, made)}) == 3
+    assert len({place_of(webhook) for webhook in (bad, good, made)}) == 3
     assert api("PATCH", f"/webhooks/{good}", {"url": f"{URL}4"}).status == 200
     assert api.refusal("DELETE", f"/webhooks/{bad}") == (503, "unavailable")
     assert api.world.endpoints.lookup(TENANT, bad) is not None

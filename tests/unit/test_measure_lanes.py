@@ -39,11 +39,11 @@ def test_each_lane_is_measured_by_itself() -> None:
     failing = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)
     world.outcome_counts.add("slow", minute_of(world), failing + Outcomes(ended=20, given_up=10))
     world.dead_letters.add("fast", "{}")
-    found = measured(world)
-    assert found.oldest_seconds == dict.fromkeys(LANES, 0.0) | {"fast": 42.0}
-    assert found.failing_percent == dict.fromkeys(LANES, 0.0) | {"slow": 75.0}
-    assert found.fast_burn == found.slow_burn == dict.fromkeys(LANES, 0.0) | {"slow": pytest.approx(500)}
-    assert found.dead == dict.fromkeys(LANES, 0) | {"fast": 1}
+    measures = measured(world)
+    assert measures.oldest_seconds == dict.fromkeys(LANES, 0.0) | {"fast": 42.0}
+    assert measures.failing_percent == dict.fromkeys(LANES, 0.0) | {"slow": 75.0}
+    assert measures.fast_burn == measures.slow_burn == dict.fromkeys(LANES, 0.0) | {"slow": pytest.approx(500)}
+    assert measures.dead == dict.fromkeys(LANES, 0) | {"fast": 1}
 
 
 def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> None:
@@ -71,9 +71,9 @@ def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: 
     world.images.oldest_waiting = fails(world.images.oldest_waiting, "fast")
     world.dead_letters.depth = fails(world.dead_letters.depth, "slow")
     world.outcome_counts.since = fails(world.outcome_counts.since, "slow")
-    found = measured(world)
-    assert found.oldest_seconds == dict.fromkeys(LANES.keys() - {"fast"}, 0.0)
+    measures = measured(world)
+    assert measures.oldest_seconds == dict.fromkeys(LANES.keys() - {"fast"}, 0.0)
     others = dict.fromkeys(LANES.keys() - {"slow"}, 0.0)
-    assert found.dead == found.failing_percent == found.fast_burn == found.slow_burn == others
-    assert set(found.problems.values()) == {error}
-    assert found.problems.keys() == {"the oldest image of fast", "the dead letters of slow", "the outcomes of slow"}
+    assert measures.dead == measures.failing_percent == measures.fast_burn == measures.slow_burn == others
+    assert set(measures.problems.values()) == {error}
+    assert measures.problems.keys() == {"the oldest image of fast", "the dead letters of slow", "the outcomes of slow"}

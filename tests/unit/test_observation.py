@@ -59,8 +59,8 @@ def alarm(description: str = "", *, name: str = "A", is_critical: bool = True, c
 def test_an_alarm_is_its_effect_the_first_command_and_the_section_to_read(
     description: str, effect: str, command: str | None, section: str | None
 ) -> None:
-    told = alarm(description)
-    assert (told.effect, told.command, told.section) == (effect, command, section)
+    read = alarm(description)
+    assert (read.effect, read.command, read.section) == (effect, command, section)
 
 
 @pytest.mark.guards("top-incident-before-causes")
@@ -95,8 +95,8 @@ def test_late_images_are_all_counted_unless_a_shard_that_was_cut_off_ends_with_o
 def test_what_is_scheduled_is_counted_as_far_as_it_was_read() -> None:
     ids = [f"{number:026d}" for number in range(4)]
     soon, later, far = (NOW + 1000, ids[0]), (NOW + HOUR, ids[1]), (NOW + 2 * DAY, ids[2])
-    whole = upcoming([[soon, later], [far]], shard_limit=3, now=NOW)
-    assert (whole.images, whole.within_hour, whole.within_day, whole.next_at) == (
+    complete = upcoming([[soon, later], [far]], shard_limit=3, now=NOW)
+    assert (complete.images, complete.within_hour, complete.within_day, complete.next_at) == (
         Counted(number=3, is_all=True),
         Counted(number=1, is_all=True),
         Counted(number=2, is_all=True),
@@ -125,8 +125,8 @@ def test_who_works_on_an_image_is_the_one_of_its_present_attempt() -> None:
 
 
 def test_a_worker_whose_lease_has_lapsed_is_lost() -> None:
-    (one,) = working([in_work(lease_until=NOW - 1)], now=NOW)
-    assert one.is_lost
+    (worker,) = working([in_work(lease_until=NOW - 1)], now=NOW)
+    assert worker.is_lost
 
 
 @pytest.mark.guards("top-sweep-return-lost-only")
@@ -151,5 +151,5 @@ def test_an_endpoint_is_disabled_resting_failing_or_healthy() -> None:
     failing = replace(healthy, failing_since=NOW - 5)
     resting = replace(failing, rests_until=NOW)
     disabled = disable(resting, DisabledBy.GONE, now=NOW - 3)
-    assert [condition_of(one) for one in (healthy, failing, resting, disabled)] == list(Condition)
-    assert [condition_since(one) for one in (healthy, failing, disabled)] == [None, NOW - 5, NOW - 3]
+    assert [condition_of(endpoint) for endpoint in (healthy, failing, resting, disabled)] == list(Condition)
+    assert [condition_since(endpoint) for endpoint in (healthy, failing, disabled)] == [None, NOW - 5, NOW - 3]

@@ -145,8 +145,8 @@ def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest()
     alike = [world.fail(number, seconds_ago=9 - number) for number in (2, 3)]
     other = world.fail(4, "ValueError", lane="fast")
     unfinished = known(world.look().unfinished)
-    assert [one.image_id for one in unfinished.working] == [busy]
-    assert [(one.fingerprint, [image.image_id for image in one.images]) for one in unfinished.defects] == [
+    assert [worker.image_id for worker in unfinished.working] == [busy]
+    assert [(defect.fingerprint, [image.image_id for image in defect.images]) for defect in unfinished.defects] == [
         ("KeyError@operations/transcode_image.py:_develop", [busy, *alike]),
         ("ValueError@operations/transcode_image.py:_develop", [other]),
     ]
@@ -191,7 +191,7 @@ def test_an_unreadable_row_is_counted_and_hides_no_other() -> None:
     readable, unreadable = world.fail(1), world.put(2)
     world.images.unreadable[unreadable] = world.images.rows.pop(unreadable)
     unfinished = known(world.look().unfinished)
-    assert (unfinished.unreadable, [one.images[0].image_id for one in unfinished.defects]) == (1, [readable])
+    assert (unfinished.unreadable, [defect.images[0].image_id for defect in unfinished.defects]) == (1, [readable])
 
 
 @pytest.mark.guards("top-scheduled-clock-skew")
@@ -249,7 +249,7 @@ def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_
         Condition.RESTING: 0,
         Condition.DISABLED: 1,
     }
-    assert [(one.endpoint.endpoint_id, one.deliveries.number) for one in webhooks.unhealthy] == [
+    assert [(each.endpoint.endpoint_id, each.deliveries.number) for each in webhooks.unhealthy] == [
         (gone.endpoint_id, 1),
         (failing.endpoint_id, 0),
     ]
@@ -264,7 +264,7 @@ def test_an_endpoint_that_waits_for_another_to_try_their_host_is_shown_at_rest_a
     world.endpoints.rows = {("shop", 0): held, ("shop", 1): scout, ("other", 2): other}
     webhooks = known(world.look().webhooks)
     assert webhooks.conditions[Condition.RESTING] == 2
-    assert {one.endpoint.rests_until for one in webhooks.unhealthy} == {scout.rests_until}
+    assert {each.endpoint.rests_until for each in webhooks.unhealthy} == {scout.rests_until}
 
 
 BROKEN = {

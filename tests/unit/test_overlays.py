@@ -81,7 +81,7 @@ def test_what_is_no_image_of_the_tenant_is_unknown_whatever_it_is(kind: str, pro
                 world.begin(PHOTO, recipe=recipe(image_id))
             case "fetch":
                 world.ask("https://example.com/photo", recipe=recipe(image_id))
-    assert [str(one) for one in refusal.value.problems] == [
+    assert [str(problem) for problem in refusal.value.problems] == [
         "variants.0.overlays.0.image: no image of yours has this id"
     ]
     assert (len(world.images.rows), len(world.originals.objects)) == (rows, originals)
@@ -109,7 +109,9 @@ def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named() 
     world.images.get = counted
     with pytest.raises(InvalidRecipe) as refusal:
         submit(world, UNKNOWN, logo.image_id, UNKNOWN)
-    assert [one.field for one in refusal.value.problems] == [f"variants.0.overlays.{place}.image" for place in (0, 2)]
+    assert [problem.field for problem in refusal.value.problems] == [
+        f"variants.0.overlays.{place}.image" for place in (0, 2)
+    ]
     assert read == [UNKNOWN, logo.image_id]
 
 
@@ -150,8 +152,8 @@ def test_an_overlay_that_is_not_found_once_is_shown() -> None:
         if image_id in to_miss:
             to_miss.remove(image_id)
             raise OriginalMissing("this look finds nothing")
-        found: bytes = get(image_id, version_id)
-        return found
+        original: bytes = get(image_id, version_id)
+        return original
 
     world.originals.get = miss_once
     world.deliver(world.lanes.sent[-1])
@@ -241,6 +243,6 @@ def test_an_overlay_counts_by_what_it_covers_and_each_image_once() -> None:
 
 def test_overlays_are_part_of_what_a_recipe_asks_for() -> None:
     written = [recipe(), recipe(UNKNOWN), recipe(UNKNOWN, opacity=0.5)]
-    assert len({Recipe.model_validate(one).digest() for one in written}) == 3
+    assert len({Recipe.model_validate(recipe).digest() for recipe in written}) == 3
     plain = {"variants": [{"name": "card", "width": 20, "format": "png"}]}
     assert Recipe.model_validate(plain).digest() == Recipe.model_validate(written[0]).digest()

@@ -21,8 +21,8 @@ def test_every_block_of_the_style_sheet_is_closed_before_the_next_section_begins
 
 
 def test_vendored_modules_are_those_that_were_published() -> None:
-    told = dict(
+    published = dict(
         re.findall(r"^\| `([\w.-]+)` \|.*`([0-9a-f]{64})` \|$", (WEB / "vendor" / "README.md").read_text(), re.M)
     )
-    there = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (WEB / "vendor").glob("*.js")}
-    assert told == there
+    vendored = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (WEB / "vendor").glob("*.js")}
+    assert published == vendored

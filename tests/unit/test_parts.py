@@ -55,7 +55,7 @@ def test_nothing_dangles(variant: str) -> None:
     }
     absent = stack("everything").keys() - stack(variant).keys()
     assert names & absent == set()
-    shown = {name: its for name, its in raw_template()["Outputs"].items() if its.get("Condition") is None}
+    shown = {name: output for name, output in raw_template()["Outputs"].items() if output.get("Condition") is None}
     assert not [name for name in absent if f'"{name}"' in json.dumps(shown)]
 
 
@@ -87,8 +87,10 @@ def test_the_core_alone_has_14_functions_and_routes_of_its_own() -> None:
 )
 def test_the_core_is_told_of_a_part_only_where_it_is(variable: str, variant: str, names: set[str]) -> None:
     for name in names:
-        told = [stack(one)[name]["Properties"]["Environment"]["Variables"] for one in ("everything", variant)]
-        assert [variable in variables for variables in told] == [True, False], name
+        environments = [
+            stack(parts)[name]["Properties"]["Environment"]["Variables"] for parts in ("everything", variant)
+        ]
+        assert [variable in variables for variables in environments] == [True, False], name
 
 
 def test_usage_asks_for_the_events() -> None:

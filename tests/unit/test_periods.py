@@ -38,12 +38,12 @@ def test_a_day_of_utc_is_from_midnight_to_midnight() -> None:
     ],
 )
 def test_a_day_has_as_many_hours_as_its_clocks_show(zone: ZoneInfo, day: date, hours: int) -> None:
-    whole, parts = day_period(day, zone), hour_periods(day, zone)
-    assert len(parts) == hours and whole.ends_at - whole.starts_at == hours * HOUR
+    day_of_clock, parts = day_period(day, zone), hour_periods(day, zone)
+    assert len(parts) == hours and day_of_clock.ends_at - day_of_clock.starts_at == hours * HOUR
     assert [part.starts_at for part in parts[1:]] == [part.ends_at for part in parts[:-1]]
-    assert (parts[0].starts_at, parts[-1].ends_at) == (whole.starts_at, whole.ends_at)
-    assert local_time(whole.starts_at, zone).date() == day == local_time(whole.ends_at - 1, zone).date()
-    assert local_time(whole.starts_at - 1, zone).date() == day - timedelta(days=1)
+    assert (parts[0].starts_at, parts[-1].ends_at) == (day_of_clock.starts_at, day_of_clock.ends_at)
+    assert local_time(day_of_clock.starts_at, zone).date() == day == local_time(day_of_clock.ends_at - 1, zone).date()
+    assert local_time(day_of_clock.starts_at - 1, zone).date() == day - timedelta(days=1)
 
 
 def test_a_day_that_is_half_an_hour_longer_ends_with_half_an_hour() -> None:

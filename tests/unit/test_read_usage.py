@@ -26,12 +26,12 @@ def used() -> FakeUsage:
 def test_the_last_31_days_are_told_the_oldest_first() -> None:
     usage = read_usage(ports(used()), tenant_id="acme", since=None, until=None)
     assert (usage.since, usage.until, usage.stored) == ("2026-10-22", "2026-11-21", Stored())
-    assert [(one.day, one.usage.images) for one in usage.days] == [("2026-10-22", 2), ("2026-11-21", 1)]
+    assert [(day.day, day.usage.images) for day in usage.days] == [("2026-10-22", 2), ("2026-11-21", 1)]
 
 
 def test_a_range_is_told_with_both_of_its_ends() -> None:
     usage = read_usage(ports(used()), tenant_id="acme", since="2026-10-21", until="2026-10-22")
-    assert [one.day for one in usage.days] == ["2026-10-21", "2026-10-22"]
+    assert [day.day for day in usage.days] == ["2026-10-21", "2026-10-22"]
     assert read_usage(ports(used()), tenant_id="initech", since="2026-10-21", until=None).days == []
     assert read_usage(ports(used()), tenant_id="acme", since=None, until="0001-01-05").since == "0001-01-01"
     assert read_usage(ports(used()), tenant_id="acme", since="2025-11-21", until="2026-11-21").days

@@ -97,12 +97,12 @@ def test_a_recipe_has_one_to_sixteen_variants() -> None:
 
 
 def test_equal_recipes_have_equal_digests_and_others_others() -> None:
-    one = recipe("a", background="#AABBCC", gravity={"x": 0, "y": 1})
-    again = Recipe.model_validate_json(one.model_dump_json())
-    assert one == again
-    assert one.digest() == again.digest() == recipe("a", background="#aabbcc", gravity=FocalPoint(x=0, y=1)).digest()
+    first = recipe("a", background="#AABBCC", gravity={"x": 0, "y": 1})
+    again = Recipe.model_validate_json(first.model_dump_json())
+    assert first == again
+    assert first.digest() == again.digest() == recipe("a", background="#aabbcc", gravity=FocalPoint(x=0, y=1)).digest()
     others = [recipe("b"), recipe("a", width=11), recipe("a", "b"), recipe("b", "a"), recipe("a", enlarge=True)]
-    assert len({one.digest(), *(other.digest() for other in others)}) == 6
+    assert len({first.digest(), *(other.digest() for other in others)}) == 6
 
 
 def test_saying_what_is_so_by_default_changes_no_digest() -> None:
@@ -117,17 +117,19 @@ def test_a_digest_does_not_change_from_one_version_to_the_next() -> None:
 
 
 def test_chosen_variants_come_in_the_recipes_own_order() -> None:
-    assert [one.name for one in recipe("a", "b", "c").choose(["c", "a", "c"]).variants] == ["a", "c"]
+    assert [variant.name for variant in recipe("a", "b", "c").choose(["c", "a", "c"]).variants] == ["a", "c"]
 
 
 def test_a_choice_of_variants_carries_the_same_metadata() -> None:
-    whole = Recipe(variants=recipe("a", "b").variants, metadata="copyright")
-    assert whole.choose(["b"]) == Recipe(variants=(spec(name="b"),), metadata="copyright")
+    complete = Recipe(variants=recipe("a", "b").variants, metadata="copyright")
+    assert complete.choose(["b"]) == Recipe(variants=(spec(name="b"),), metadata="copyright")
 
 
 def test_the_metadata_to_carry_is_none_unless_asked_for_and_part_of_the_digest() -> None:
     assert recipe("a").metadata == "none"
-    said, asked = (Recipe.model_validate({"variants": [spec()], "metadata": one}) for one in ("none", "copyright"))
+    said, asked = (
+        Recipe.model_validate({"variants": [spec()], "metadata": metadata}) for metadata in ("none", "copyright")
+    )
     assert said.digest() == recipe("a").digest() != asked.digest()
     with pytest.raises(ValidationError, match="metadata"):
         Recipe.model_validate({"variants": [spec()], "metadata": "all"})
@@ -156,9 +158,9 @@ def test_regions_and_a_trim_count_as_work() -> None:
     assert Recipe(variants=variants, trim=0, regions=(hidden,) * 3).work_pixels == 5_500_100
 
 
-@pytest.mark.parametrize(("names", "told"), [(["a", "x"], "'x'"), ([""], "''"), ([], "No variant is named")])
-def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: list[str], told: str) -> None:
-    with pytest.raises(Rejected, match=told) as refusal:
+@pytest.mark.parametrize(("names", "refusal_text"), [(["a", "x"], "'x'"), ([""], "''"), ([], "No variant is named")])
+def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: list[str], refusal_text: str) -> None:
+    with pytest.raises(Rejected, match=refusal_text) as refusal:
         recipe("a", "b").choose(names)
     assert refusal.value.code == "unknown_variants"
     assert "Known variants: a, b." in refusal.value.message

@@ -49,19 +49,19 @@ class Plane:
     keys: dict[str, str] = field(default_factory=dict)
 
     def store(self, *entries: HeldMessage, level: str = "release", name: str = "batch") -> None:
-        ordered = tuple(sorted(entries, key=lambda one: one.process_at))
+        ordered = tuple(sorted(entries, key=lambda entry: entry.process_at))
         batch = Batch(level=level, wake_at=WAKE_AT, entries=ordered)
         dumped = batch.dumped()
         self.keys[name] = batch_key(batch, dumped)
         self.holds.put(self.keys[name], dumped)
-        for one in entries:
+        for held in entries:
             image = pending(
-                image_id=one.message.image_id,
+                image_id=held.message.image_id,
                 status=Status.SCHEDULED,
-                process_at=one.process_at,
-                schedule=one.message.schedule,
+                process_at=held.process_at,
+                schedule=held.message.schedule,
             )
-            self.images.rows[one.message.image_id] = image
+            self.images.rows[held.message.image_id] = image
 
     def release(self, position: int = 0, begins_at: int | None = None, name: str = "batch") -> Released:
         return release_images(

@@ -29,7 +29,7 @@ KEY = "order-17"
 REQUEST_SECONDS = 30
 
 
-def remove(world: World, found: Look | None = None, *, table_is_whole: bool = True, **ports: Any) -> Removal:
+def remove(world: World, seen: Look | None = None, *, table_is_whole: bool = True, **ports: Any) -> Removal:
     return remove_orphans(
         RemoveOrphansPorts(
             audit=trail_of(),
@@ -37,7 +37,7 @@ def remove(world: World, found: Look | None = None, *, table_is_whole: bool = Tr
             originals=ports.get("originals", world.originals),
             patience=ports.get("patience") or TransientRetry(pause=world.advance, stop=lambda: False),
         ),
-        found or look(world),
+        seen or look(world),
         table_is_whole=table_is_whole,
     )
 
@@ -101,10 +101,10 @@ class _Watched:
 
 def removed_while(happenings: dict[int, Any], world: World) -> list[tuple[str, int]]:
     instants = _Instants(happenings)
-    found = look(world)
+    seen = look(world)
     remove(
         world,
-        found,
+        seen,
         images=_Watched(world, "images", world.images, instants),
         originals=_Watched(world, "originals", world.originals, instants),
         patience=TransientRetry(pause=instants.around(world, "pause", world.advance), stop=lambda: False),
@@ -175,9 +175,9 @@ def test_a_repeated_request_keeps_its_original_at_whatever_two_moments_it_looks_
 @pytest.mark.guards("orphans-second-look")
 def test_what_has_got_a_row_meanwhile_is_counted_and_shown_again() -> None:
     world, orphan = an_old_orphan()
-    found = look(world)
+    seen = look(world)
     image = world.submit(PHOTO, idempotency_key=KEY).image
-    removal = remove(world, found)
+    removal = remove(world, seen)
     assert (removal.removed, removal.vouched_for) == (0, 1)
     current = world.originals.put_if_absent(orphan, b"", sha256="", media_type="image/jpeg")
     assert current.version_id == image.source.version_id, "no marker lies on it"
@@ -193,10 +193,10 @@ def test_a_repetition_after_the_removal_is_a_new_original() -> None:
 
 def test_what_is_put_on_a_hidden_orphan_stays_though_its_row_is_yet_to_come() -> None:
     world, orphan = an_old_orphan()
-    found = look(world)
+    seen = look(world)
     world.originals.hide([orphan])
     stored = world.originals.put_if_absent(orphan, PHOTO, sha256="", media_type="image/jpeg")
-    assert remove(world, found).removed == 1
+    assert remove(world, seen).removed == 1
     assert world.originals.get(orphan, stored.version_id) == PHOTO
     assert (look(world).orphans, look(world).young) == (0, 1)
 
@@ -224,7 +224,7 @@ def test_a_removal_that_dies_anywhere_is_typed_again_and_goes_on(mode: str) -> N
             attempt(world, fault)
         assert fault.struck
         attempt(world, Fault())
-        left = {name for name, versions in world.originals.kept.items() if any(one.body for one in versions)}
+        left = {name for name, versions in world.originals.kept.items() if any(version.body for version in versions)}
         assert left == {f"originals/{kept.image_id}"}, (mode, at)
         assert len(world.originals.kept.get(f"originals/{orphan}", [])) <= 2, "markers, which a lifecycle rule forgets"
 
@@ -233,7 +233,7 @@ def test_an_end_that_is_asked_for_ends_it_between_two_steps() -> None:
     world = a_world()
     orphaned(world, *(str(number) for number in range(150)))
     world.advance(3 * DAY)
-    found, steps = look(world), 0
+    seen, steps = look(world), 0
     for wanted_at in (0, 1, 2, 60, HIDDEN_SECONDS + 2, HIDDEN_SECONDS + 3):
         steps = 0
 
@@ -242,11 +242,11 @@ def test_an_end_that_is_asked_for_ends_it_between_two_steps() -> None:
             steps += 1
             return steps > wanted_at
 
-        removal = remove(world, found, patience=TransientRetry(pause=world.advance, stop=stop))
+        removal = remove(world, seen, patience=TransientRetry(pause=world.advance, stop=stop))
         assert not removal.complete
         assert removal.removed == (100 if wanted_at == HIDDEN_SECONDS + 3 else 0)
-        found = look(world)
-    assert (remove(world, found).removed, look(world).orphans) == (50, 0)
+        seen = look(world)
+    assert (remove(world, seen).removed, look(world).orphans) == (50, 0)
 
 
 # ── A table that has lost rows ───────────────────────────────────────────────────────────────────────────────────────

@@ -66,10 +66,10 @@ def test_times_are_no_goals_of_a_change_and_are_judged_on_an_idle_machine_alone(
 def test_a_machine_is_idle_unless_others_use_a_tenth_of_it_for_a_while(tmp_path: Path) -> None:
     def reason(*shares: int) -> str:
         # Ticks of processors: between the two looks of a pair, so many more of a hundred were used.
-        told = (
+        readings = (
             f"cpu {used} 0 0 {idle} 0 0 0 0\ncpu0" for share in shares for used, idle in ((0, 0), (share, 100 - share))
         )
-        return why_not_idle(lambda: next(told), pause=0)
+        return why_not_idle(lambda: next(readings), pause=0)
 
     assert reason(10) == ""
     assert reason(90, 40, 5) == "", "what had ended was still stopping"

@@ -44,7 +44,7 @@ def test_a_moved_image_waits_for_its_new_time_alone() -> None:
         later,
         later,
     )
-    assert [(one.schedule, one.process_at) for one in world.hold_queue.held] == [(0, later - 24 * HOUR), (1, later)]
+    assert [(held.schedule, held.process_at) for held in world.hold_queue.held] == [(0, later - 24 * HOUR), (1, later)]
 
 
 @pytest.mark.guards("delay-move-outdates-messages")

@@ -53,7 +53,7 @@ def test_an_image_is_moved_once_however_often_it_is_asked_for() -> None:
     row = world.row(image_id)
     assert (row.process_at, row.schedule) == (world.now + 7 * DAY, 1)
     assert (row.due_at or 0) - (before.due_at or 0) == 5 * DAY, "it is looked at when any other would be"
-    assert [(one.schedule, one.process_at) for one in world.hold_queue.held] == [
+    assert [(held.schedule, held.process_at) for held in world.hold_queue.held] == [
         (0, world.now + 2 * DAY),
         (1, world.now + 7 * DAY),
     ]

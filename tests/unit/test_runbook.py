@@ -37,7 +37,7 @@ OF_EVERY_OPERATION = {"query", "output", "no-paginate"}
 def commands(page: str, start: str) -> list[str]:
     """The page's commands that begin like this, each to the end of its line, its pipe or its substitution."""
     code = [*re.findall(r"```sh\n(.*?)```", page, re.DOTALL), *re.findall(r"`([^`\n]+)`", page)]
-    return [found for one in code for found in re.findall(rf"(?:^|[\s(;])({start} [^\n|;#]*)", one)]
+    return [command for block in code for command in re.findall(rf"(?:^|[\s(;])({start} [^\n|;#]*)", block)]
 
 
 def options(command: str) -> set[str]:
@@ -48,9 +48,9 @@ def options(command: str) -> set[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_aws_command_is_one_that_aws_has(page: str) -> None:
     session = botocore.session.get_session()
-    found = commands(PAGES[page], "aws")
-    assert len(found) > {"runbook": 20, "deploy": 5}.get(page, -1)
-    for command in found:
+    lines = commands(PAGES[page], "aws")
+    assert len(lines) > {"runbook": 20, "deploy": 5}.get(page, -1)
+    for command in lines:
         service, operation = command.split()[1:3]
         if (service, operation) in OF_THE_COMMAND_LINE:
             known = OF_THE_COMMAND_LINE[service, operation]

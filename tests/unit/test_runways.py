@@ -134,7 +134,7 @@ def test_those_that_fail_together_on_runways_count_as_one_and_make_no_endpoint_r
     assert (row.failures, row.rests_until) == (1, None)
     world.receiver.behaves = lambda _: OK
     world.run_for(600)
-    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 def test_one_that_fails_on_a_runway_is_tried_again_at_its_time() -> None:
@@ -258,8 +258,8 @@ def test_what_a_full_runway_does_not_take_goes_by_the_row() -> None:
     (message,) = world.take()
     runway = world.deliveries.runways.setdefault((endpoint.endpoint_id, runway_of(message.delivery_id)), {})
     for number in range(RUNWAY_PLACES):
-        one = InFlight(delivery_id=f"another-{number}", claimed_by="w", until=world.now + 1)
-        runway[one.delivery_id] = one
+        flight = InFlight(delivery_id=f"another-{number}", claimed_by="w", until=world.now + 1)
+        runway[flight.delivery_id] = flight
     assert world.deliver(message).outcome == "delivered"
     assert len(runway) == RUNWAY_PLACES
 

@@ -87,14 +87,14 @@ def test_another_path_leads_to_no_file_also_one_of_an_earlier_version(path: str)
 
 
 def answered(
-    found: FoundFile, *, accept_encoding: str | None = "gzip, deflate, br", if_none_match: str | None = None
+    file: FoundFile, *, accept_encoding: str | None = "gzip, deflate, br", if_none_match: str | None = None
 ) -> dict[str, Any]:
-    return file_answer(found, policy="default-src 'none'", accept_encoding=accept_encoding, if_none_match=if_none_match)
+    return file_answer(file, policy="default-src 'none'", accept_encoding=accept_encoding, if_none_match=if_none_match)
 
 
 def test_a_file_is_sent_compressed_to_whom_takes_that_and_plain_to_others() -> None:
-    found = FoundFile(file=MAIN, is_final=True)
-    compressed, plain = answered(found), answered(found, accept_encoding=None)
+    file = FoundFile(file=MAIN, is_final=True)
+    compressed, plain = answered(file), answered(file, accept_encoding=None)
     assert compressed["headers"]["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain["headers"]
     assert gzip.decompress(base64.b64decode(compressed["body"])) == base64.b64decode(plain["body"])
     assert compressed["isBase64Encoded"] is plain["isBase64Encoded"] is True
@@ -198,16 +198,16 @@ OF_TOKENS = {"issuer": "https://i.test", "client_id": "c", "audience": "a", "sig
 
 
 def test_it_is_told_how_callers_sign_in_only_if_they_do() -> None:
-    told = page_settings(access="jwt", max_upload_bytes=7, **OF_TOKENS)
-    assert {name: value for name, value in told.items() if name in OF_TOKENS} == OF_TOKENS
-    told = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)
-    assert {told["issuer"], told["client_id"], told["audience"], told["sign_in_origin"]} == {None}
-    assert (told["access"], told["max_upload_bytes"], told["operate"]) == ("keys", 7, False)
+    settings = page_settings(access="jwt", max_upload_bytes=7, **OF_TOKENS)
+    assert {name: value for name, value in settings.items() if name in OF_TOKENS} == OF_TOKENS
+    settings = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)
+    assert {settings["issuer"], settings["client_id"], settings["audience"], settings["sign_in_origin"]} == {None}
+    assert (settings["access"], settings["max_upload_bytes"], settings["operate"]) == ("keys", 7, False)
 
 
 def test_it_is_told_every_preset_as_a_recipe_that_the_api_takes() -> None:
-    told = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)["presets"]
-    assert {name: recipe_from_data(recipe) for name, recipe in told.items()} == PRESETS
+    presets = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)["presets"]
+    assert {name: recipe_from_data(recipe) for name, recipe in presets.items()} == PRESETS
 
 
 @pytest.mark.guards("operate-settings-escaped")

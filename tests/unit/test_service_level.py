@@ -165,9 +165,9 @@ def test_the_minutes_that_are_needed_are_those_of_the_longest_window() -> None:
 
 
 def test_outcomes_add_up() -> None:
-    one = Outcomes(attempts=1, failed_attempts=2, failing_marks=frozenset({1}), ended=3, late=4, given_up=5)
+    first = Outcomes(attempts=1, failed_attempts=2, failing_marks=frozenset({1}), ended=3, late=4, given_up=5)
     other = Outcomes(attempts=10, failed_attempts=20, failing_marks=frozenset({2}), ended=30, late=40, given_up=50)
-    assert one + other == Outcomes(
+    assert first + other == Outcomes(
         attempts=11, failed_attempts=22, failing_marks=frozenset({1, 2}), ended=33, late=44, given_up=55
     )
     assert SUCCEEDED + NO_OUTCOMES == SUCCEEDED

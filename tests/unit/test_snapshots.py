@@ -92,21 +92,21 @@ def cloud() -> Iterator[Cloud]:
 def variables_of(function: str) -> dict[str, str]:
     """The function's own variables, with plausible values."""
     parameters = raw_template()["Parameters"]
-    told = expanded_template()["Resources"][function]["Properties"]["Environment"]["Variables"]
-    found = {}
-    for name, stated in told.items():
+    variables = expanded_template()["Resources"][function]["Properties"]["Environment"]["Variables"]
+    values = {}
+    for name, stated in variables.items():
         # What it is in AWS, and without a layer of telemetry.
         value = stated["Fn::If"][2] if isinstance(stated, dict) and "Fn::If" in stated else stated
         target = referred(value)
         if target == "AWS::NoValue":
             continue
         if target in parameters:
-            found[name] = str(parameters[target]["Default"])
+            values[name] = str(parameters[target]["Default"])
         elif name.endswith("_URL"):
-            found[name] = f"https://sqs.us-east-1.amazonaws.com/123456789012/{target}"
+            values[name] = f"https://sqs.us-east-1.amazonaws.com/123456789012/{target}"
         else:
-            found[name] = value if isinstance(value, str) else f"darkroom-{str(target).lower()}"
-    return found
+            values[name] = value if isinstance(value, str) else f"darkroom-{str(target).lower()}"
+    return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,21 +126,21 @@ def restored() -> dict[str, Restored]:
         ran = subprocess.run(
             [sys.executable, RESTORED],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "layers" / "core")},
-            input="\n".join(json.dumps(job_of(function, there)) for function, there in clouds.items()),
+            input="\n".join(json.dumps(job_of(function, cloud)) for function, cloud in clouds.items()),
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
     assert ran.returncode == 0, ran.stderr
-    told = batched(map(json.loads, ran.stdout.splitlines()), 3, strict=True)
+    processes = batched(map(json.loads, ran.stdout.splitlines()), 3, strict=True)
     return {
-        function: Restored(snapshot=snapshot, clones=clones, cloud=there)
-        for (function, there), (snapshot, *clones) in zip(clouds.items(), told, strict=True)
+        function: Restored(snapshot=snapshot, clones=clones, cloud=cloud)
+        for (function, cloud), (snapshot, *clones) in zip(clouds.items(), processes, strict=True)
     }
 
 
-def job_of(function: str, there: Cloud) -> dict[str, Any]:
+def job_of(function: str, cloud: Cloud) -> dict[str, Any]:
     """What the restored process needs of a function."""
     folder = re.sub(r"(?<=.)([A-Z])", r"_\1", function.removesuffix("Function")).lower()
     variables = {
@@ -150,9 +150,9 @@ def job_of(function: str, there: Cloud) -> dict[str, Any]:
         "AWS_LAMBDA_FUNCTION_NAME": folder,
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{there.url}/credentials",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{cloud.url}/credentials",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN": TOKEN,
-        "AWS_ENDPOINT_URL": there.url,
+        "AWS_ENDPOINT_URL": cloud.url,
     }
     return {
         "folder": str(ROOT / "functions" / folder),
@@ -172,16 +172,16 @@ def test_a_snapshot_holds_no_connection_and_nothing_that_anybody_was_asked_for(f
 @pytest.mark.guards("snapshots-random-reseeded", case="SubmitImageFunction")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_environments_from_one_snapshot_draw_different_random_numbers(function: str) -> None:
-    one, other = restored()[function].clones
-    assert one["random"] != other["random"]
+    first, other = restored()[function].clones
+    assert first["random"] != other["random"]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_each_environment_fetches_its_own_credentials_and_goes_by_the_present_time(function: str) -> None:
-    there = restored()[function].cloud
-    assert there.fetched == 2
-    assert {key for key, _ in there.calls} == {"AKIA1", "AKIA2"}
-    assert all(abs(signed_at - MONTH - datetime.now(UTC)) < timedelta(hours=1) for _, signed_at in there.calls)
+    cloud = restored()[function].cloud
+    assert cloud.fetched == 2
+    assert {key for key, _ in cloud.calls} == {"AKIA1", "AKIA2"}
+    assert all(abs(signed_at - MONTH - datetime.now(UTC)) < timedelta(hours=1) for _, signed_at in cloud.calls)
 
 
 @pytest.mark.guards("snapshots-only-where-taken")

@@ -26,7 +26,7 @@ MACHINES = {
 def definition(path: Path) -> dict[str, Any]:
     """The definition as deployed, with placeholders for what the template substitutes."""
     text = re.sub(
-        r"\$\{(\w+)\}", lambda found: "aws" if found[1] == "Partition" else f"arn:aws:{found[1]}", path.read_text()
+        r"\$\{(\w+)\}", lambda match: "aws" if match[1] == "Partition" else f"arn:aws:{match[1]}", path.read_text()
     )
     loaded: dict[str, Any] = yaml.safe_load(text)
     return loaded
@@ -120,8 +120,8 @@ def test_a_batch_that_is_held_for_a_year_has_a_machine_of_that_type_and_its_own_
 
 
 def test_a_batch_that_is_held_for_a_year_hands_over_an_input_that_is_still_taken() -> None:
-    told = {"key": "holds/2027.json.gz", "position": 0, "begins_at": None, "wake_at": "2027-02-20T06:35:00Z"}
-    assert ReleaseEvent.model_validate(told).key == told["key"]
-    assert ReleaseEvent.model_validate({**told, "position": 7, "begins_at": 1, "done": False}).position == 7
+    execution_input = {"key": "holds/2027.json.gz", "position": 0, "begins_at": None, "wake_at": "2027-02-20T06:35:00Z"}
+    assert ReleaseEvent.model_validate(execution_input).key == execution_input["key"]
+    assert ReleaseEvent.model_validate({**execution_input, "position": 7, "begins_at": 1, "done": False}).position == 7
     paths = set(re.findall(r"\$\.(\w+)", (ROOT / "statemachines" / "hold_batch.asl.yaml").read_text()))
-    assert paths - {"error", "Execution"} <= {*told, "done"}, "an execution has no more than it was given"
+    assert paths - {"error", "Execution"} <= {*execution_input, "done"}, "an execution has no more than it was given"

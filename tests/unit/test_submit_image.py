@@ -183,7 +183,7 @@ def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "same", "other"),
+    ("options", "same", "other"),
     [
         ({"variants": "thumb,webp"}, {"variants": "webp,thumb,webp", "preset": "standard"}, {"variants": "thumb"}),
         ({"variants": "thumb,medium,large,webp"}, {"variants": "webp,large,medium,thumb"}, {}),
@@ -200,10 +200,10 @@ def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
     ],
 )
 def test_the_same_key_means_the_same_variants_and_the_same_recipe(
-    one: dict[str, str], same: dict[str, str], other: dict[str, str]
+    options: dict[str, str], same: dict[str, str], other: dict[str, str]
 ) -> None:
     world = World()
-    world.submit(PHOTO, idempotency_key="k", **one)
+    world.submit(PHOTO, idempotency_key="k", **options)
     assert world.submit(PHOTO, idempotency_key="k", **same).replayed
     with pytest.raises(Rejected) as refusal:
         world.submit(PHOTO, idempotency_key="k", **other)
@@ -226,9 +226,9 @@ def test_an_edited_preset_does_not_turn_a_retry_into_a_conflict(monkeypatch: pyt
 
 def test_one_key_of_two_tenants_are_two_images() -> None:
     world = World()
-    one = world.submit(PHOTO, idempotency_key="k", tenant_id="one").image
+    first = world.submit(PHOTO, idempotency_key="k", tenant_id="one").image
     assert not world.submit(PHOTO, idempotency_key="k", tenant_id="other").replayed
-    assert world.row(one.image_id).tenant_id == "one"
+    assert world.row(first.image_id).tenant_id == "one"
 
 
 def test_a_retry_after_a_crash_between_original_and_row_goes_on() -> None:

@@ -550,14 +550,14 @@ def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_a
 
 def noted(world: World, image_id: str, number: int, **stated: Any) -> Delivery:
     """A delivery of what the image's row tells, to the endpoint of that number, with one attempt."""
-    (*_, told) = events_of(world.row(image_id))
+    (*_, event) = events_of(world.row(image_id))
     row = new_delivery(
         endpoint_id=f"we_{number}",
-        tenant_id=told.tenant_id,
-        event_id=told.event_id,
-        event_type=told.type,
-        time=told.time,
-        body=body_of(told, source="/darkroom/test"),
+        tenant_id=event.tenant_id,
+        event_id=event.event_id,
+        event_type=event.type,
+        time=event.time,
+        body=body_of(event, source="/darkroom/test"),
         now=world.now,
     )
     attempt = DeliveryAttempt(number=1, started_at=world.now, status=500, response='{"seen": "thumb"}')

@@ -100,10 +100,10 @@ def unless_polled(source: dict[str, Any]) -> dict[str, Any]:
 
 def concurrency(source: dict[str, Any]) -> tuple[int, ...]:
     """How many workers an event source may have: its own number, or its parameter's maximum and default."""
-    told = unless_polled(source)["MaximumConcurrency"]
-    if isinstance(told, int):
-        return (told,)
-    parameter = raw_template()["Parameters"][told["Ref"]]
+    limit = unless_polled(source)["MaximumConcurrency"]
+    if isinstance(limit, int):
+        return (limit,)
+    parameter = raw_template()["Parameters"][limit["Ref"]]
     return parameter["MinValue"], parameter["Default"], parameter["MaxValue"]
 
 
@@ -135,16 +135,16 @@ def test_visibility_is_six_timeouts_and_the_batching_window(name: str) -> None:
 
 
 def test_the_worker_knows_its_lanes_visibility() -> None:
-    told = FUNCTIONS["TranscodeImageFunction"]["Environment"]["Variables"]["VISIBILITY_SECONDS"]
+    seconds = FUNCTIONS["TranscodeImageFunction"]["Environment"]["Variables"]["VISIBILITY_SECONDS"]
     lanes = {QUEUES[f"{lane.capitalize()}Queue"]["VisibilityTimeout"] for lane in LANES}
-    assert {int(told)} == lanes
+    assert {int(seconds)} == lanes
 
 
 def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
-    told = {
+    formats_of = {
         name: function["Environment"]["Variables"].get("EXTRA_INPUT_FORMATS") for name, function in FUNCTIONS.items()
     }
-    knowing = {name for name, formats in told.items() if formats == {"Ref": "ExtraInputFormats"}}
+    knowing = {name for name, formats in formats_of.items() if formats == {"Ref": "ExtraInputFormats"}}
     accepting = {"SubmitImageFunction", "AcceptUploadFunction", "FetchOriginalFunction"}
     assert knowing == {*accepting, "TranscodeImageFunction"}
 
@@ -229,9 +229,12 @@ def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_b
 
 
 def test_s3_tells_of_uploads_and_of_nothing_else() -> None:
-    (told,) = resources("AWS::S3::Bucket")["UploadsBucket"]["NotificationConfiguration"]["QueueConfigurations"]
-    assert (told["Event"], told["Queue"]) == ("s3:ObjectCreated:*", {"Fn::GetAtt": ["UploadQueue", "Arn"]})
-    assert told["Filter"]["S3Key"]["Rules"] == [{"Name": "prefix", "Value": upload_key("")}]
+    (configuration,) = resources("AWS::S3::Bucket")["UploadsBucket"]["NotificationConfiguration"]["QueueConfigurations"]
+    assert (configuration["Event"], configuration["Queue"]) == (
+        "s3:ObjectCreated:*",
+        {"Fn::GetAtt": ["UploadQueue", "Arn"]},
+    )
+    assert configuration["Filter"]["S3Key"]["Rules"] == [{"Name": "prefix", "Value": upload_key("")}]
 
 
 def test_the_name_of_the_uploads_bucket_is_one_that_s3_takes_in_every_stack() -> None:
@@ -390,7 +393,7 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
     consumers = ("CountUsage", "CreateDeliveries", "DeliverEvent")
     for receiver in (*consumers, "AcceptUpload", "FetchOriginal", "HoldImages", "TranscodeImage"):
         del looked_after[f"{receiver}Function"]
-    for told, urls in looked_after.items():
+    for lane_name, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
         # Consumers' hold events, which can be published again, and those of deliveries repeat their rows: nobody has to
         # keep them.
@@ -398,9 +401,9 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
         of_images = [
             name for name in dead_letter_queues().values() if name.removesuffix("DeadLetters") not in of_others
         ]
-        assert sorted(named.values()) == sorted(f"${{{name}}}" for name in of_images), told
+        assert sorted(named.values()) == sorted(f"${{{name}}}" for name in of_images), lane_name
         for lane in LANES:  # where the sweeper looks for a lane's dead letters
-            assert named[lane] == f"${{{dead_letter_queues()[f'{lane.capitalize()}Queue']}}}", told
+            assert named[lane] == f"${{{dead_letter_queues()[f'{lane.capitalize()}Queue']}}}", lane_name
 
 
 def test_every_function_folder_has_a_resource_an_event_and_a_test_and_nothing_else_has() -> None:
@@ -418,7 +421,7 @@ def test_a_function_is_one_file(folder: str) -> None:
 
 def policies_of(name: str) -> list[dict[str, Any]]:
     """The statements of the one policy of a bucket, a queue or a topic."""
-    found = [
+    policies = [
         policy["PolicyDocument"]["Statement"]
         for kind, attached in (
             ("AWS::S3::BucketPolicy", "Bucket"),
@@ -428,8 +431,8 @@ def policies_of(name: str) -> list[dict[str, Any]]:
         for policy in resources(kind).values()
         if name in {referred(reference) for reference in as_list(policy[attached])}
     ]
-    assert len(found) == 1, f"{name} needs one policy: a second one would take the first one's place"
-    (statements_of_it,) = found
+    assert len(policies) == 1, f"{name} needs one policy: a second one would take the first one's place"
+    (statements_of_it,) = policies
     assert isinstance(statements_of_it, list)
     return statements_of_it
 
@@ -445,13 +448,13 @@ NEEDING_TLS = {
 @pytest.mark.parametrize("name", NEEDING_TLS)
 def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
     (denied,) = [statement for statement in policies_of(name) if "aws:SecureTransport" in str(statement)]
-    whole = [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
+    bucket_and_objects = [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
     assert (denied["Principal"], denied["Action"]) == ("*", NEEDING_TLS[name])
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     if name.endswith("Bucket"):
-        assert denied["Resource"] == whole, "the bucket and what lies in it"
+        assert denied["Resource"] == bucket_and_objects, "the bucket and what lies in it"
     else:
-        assert denied["Resource"] in ("*", whole[0])
+        assert denied["Resource"] in ("*", bucket_and_objects[0])
 
 
 DELETERS = {
@@ -484,8 +487,8 @@ def test_what_was_accepted_and_made_is_written_once_and_deleted_by_few(name: str
     prefix = f"${{{name}.Arn}}/"
     deleting = {
         role
-        for role, its in ROLES.items()
-        for statement in its["Policies"][0]["PolicyDocument"]["Statement"]
+        for role, properties in ROLES.items()
+        for statement in properties["Policies"][0]["PolicyDocument"]["Statement"]
         if prefix in str(statement["Resource"]) and "Delete" in str(statement["Action"])
     }
     assert deleting == set(DELETERS[name]), "who may delete by its role may do so by the bucket's policy, and no other"
@@ -557,13 +560,15 @@ def test_a_role_has_no_policy_but_its_own_and_the_keys(name: str) -> None:
 def test_every_role_has_the_permissions_boundary_and_the_path_of_the_deployment(access: str, snap_start: str) -> None:
     # All that are deployed: SAM makes a role of its own for what names none.
     deployed = expanded_template(access=access, snap_start=snap_start)["Resources"]
-    roles = {name: its["Properties"] for name, its in deployed.items() if its["Type"] == "AWS::IAM::Role"}
+    roles = {
+        name: resource["Properties"] for name, resource in deployed.items() if resource["Type"] == "AWS::IAM::Role"
+    }
     assert roles.keys() == ROLES.keys() and len(roles) >= 20
     wanted = {
         "PermissionsBoundary": {"Fn::If": ["HasPermissionsBoundary", {"Ref": "PermissionsBoundary"}, NO_VALUE]},
         "Path": {"Fn::If": ["HasRolePath", {"Ref": "RolePath"}, NO_VALUE]},
     }
-    lacking = {name for name, its in roles.items() if any(its.get(key) != wanted[key] for key in wanted)}
+    lacking = {name for name, properties in roles.items() if any(properties.get(key) != wanted[key] for key in wanted)}
     assert lacking == set()
 
 
@@ -767,7 +772,9 @@ def test_what_a_former_key_encrypted_stays_readable_whatever_key_comes_after_it(
     (statement,) = resources("AWS::IAM::ManagedPolicy")["UseOfFormerKeys"]["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Action"]) == ("Allow", "kms:Decrypt"), "nothing new is encrypted with it"
     assert statement["Resource"] == {"Ref": "FormerKeys"}
-    services = {one["Fn::Sub"].partition(".")[0] for one in statement["Condition"]["StringEquals"]["kms:ViaService"]}
+    services = {
+        service["Fn::Sub"].partition(".")[0] for service in statement["Condition"]["StringEquals"]["kms:ViaService"]
+    }
     assert services == {"s3", "sqs", "secretsmanager", "dynamodb"}, "all stores; a topic keeps nothing"
     pattern = re.compile(template["Parameters"]["FormerKeys"]["AllowedPattern"])
     arn = "arn:aws-cn:kms:cn-north-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -861,10 +868,10 @@ def test_the_gateway_may_invoke_the_authorizer_and_waits_for_it() -> None:
 
 def test_every_function_behind_the_api_knows_by_which_credential_callers_are_let_in() -> None:
     for name, function in FUNCTIONS.items():
-        told = function["Environment"]["Variables"]
-        assert told["ACCESS"] == {"Ref": "Access"}, name
-        assert told["JWT_TENANT_CLAIM"] == {"Ref": "JwtTenantClaim"}, name
-        assert told["JWT_TIER_CLAIM"] == {"Ref": "JwtTierClaim"}, name
+        variables = function["Environment"]["Variables"]
+        assert variables["ACCESS"] == {"Ref": "Access"}, name
+        assert variables["JWT_TENANT_CLAIM"] == {"Ref": "JwtTenantClaim"}, name
+        assert variables["JWT_TIER_CLAIM"] == {"Ref": "JwtTierClaim"}, name
     for access in raw_template()["Parameters"]["Access"]["AllowedValues"]:
         assert AccessSettings.read({"ACCESS": access}).access == access
 
@@ -963,10 +970,10 @@ def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() ->
     assert set(cors["allowMethods"]) == {method for route in ROUTES for method in route.methods}
     sent = {parameter.name.lower() for route in ROUTES for parameter in route.parameters if parameter.place == "header"}
     assert set(cors["allowHeaders"]) == {"authorization", "content-type", *sent}
-    told = {header.name.lower() for route in ROUTES for answer in route.answers for header in answer.headers}
-    told |= {header.name.lower() for route in ROUTES for header in route.headers}
-    told |= {header.name.lower() for problem in PROBLEMS.values() for header in problem.headers}
-    assert set(cors["exposeHeaders"]) == told
+    headers = {header.name.lower() for route in ROUTES for answer in route.answers for header in answer.headers}
+    headers |= {header.name.lower() for route in ROUTES for header in route.headers}
+    headers |= {header.name.lower() for problem in PROBLEMS.values() for header in problem.headers}
+    assert set(cors["exposeHeaders"]) == headers
 
 
 def test_anonymous_access_is_what_it_says() -> None:
@@ -1020,21 +1027,24 @@ def test_what_services_write_by_the_accounts_policy_is_below_the_names_that_it_h
     machine = resources("AWS::StepFunctions::StateMachine")["HoldBatchStateMachine"]
     (logged,) = machine["LoggingConfiguration"]["Destinations"]
     destinations = stage["AccessLogSettings"]["DestinationArn"], logged["CloudWatchLogsLogGroup"]["LogGroupArn"]
-    names = {resources("AWS::Logs::LogGroup")[one["Fn::GetAtt"][0]]["LogGroupName"]["Fn::Sub"] for one in destinations}
+    names = {
+        resources("AWS::Logs::LogGroup")[destination["Fn::GetAtt"][0]]["LogGroupName"]["Fn::Sub"]
+        for destination in destinations
+    }
     assert names == {f"/aws/vendedlogs/{service}/${{AWS::StackName}}" for service in ("apis", "states")}
 
 
 def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alone() -> None:
     # In AWS that would be Lambda's runtime API.
     assert expanded_template()["Conditions"]["IsLocal"] == {"Fn::Equals": [{"Ref": "Environment"}, "local"]}
-    told = {
+    policies = {
         name: function["Environment"]["Variables"]["WEBHOOK_HOSTS"]
         for name, function in FUNCTIONS.items()
         if "WEBHOOK_HOSTS" in function["Environment"]["Variables"]
     }
     fetching = {"SubmitImageFunction", "FetchOriginalFunction"}
-    assert told.keys() == {"DeliverEventFunction", "ManageWebhooksFunction", *fetching}
-    assert all(value == {"Fn::If": ["IsLocal", "loopback", "public"]} for value in told.values())
+    assert policies.keys() == {"DeliverEventFunction", "ManageWebhooksFunction", *fetching}
+    assert all(value == {"Fn::If": ["IsLocal", "loopback", "public"]} for value in policies.values())
     for hosts, allows_loopback in (("loopback", True), ("public", False)):
         ports = raw_template()["Parameters"]["WebhookPorts"]["Default"]
         settings = ReachSettings.read({"WEBHOOK_HOSTS": hosts, "WEBHOOK_PORTS": ports})
@@ -1188,8 +1198,8 @@ def deployed_with(kind: str, **parameters: str) -> dict[str, dict[str, Any]]:
 
 def rules_of(bucket: str, **parameters: str) -> dict[str, dict[str, Any]]:
     """A bucket's rules of lifecycle by their names, with these parameters."""
-    found = deployed_with("AWS::S3::Bucket", **parameters)[bucket]["LifecycleConfiguration"]["Rules"]
-    return {rule["Id"]: rule for rule in found}
+    rules = deployed_with("AWS::S3::Bucket", **parameters)[bucket]["LifecycleConfiguration"]["Rules"]
+    return {rule["Id"]: rule for rule in rules}
 
 
 def test_originals_are_versioned_because_rows_pin_a_version() -> None:
@@ -1235,12 +1245,14 @@ def test_the_indexes_are_those_that_the_code_reads() -> None:
     indexes = table["GlobalSecondaryIndexes"]
     usual = [index for index in indexes if not is_optional(index)]
     (kept,) = [index["Fn::If"][1] for index in indexes if is_optional(index)]
-    assert {one["IndexName"]: [key["AttributeName"] for key in one["KeySchema"]] for one in [*usual, kept]} == keys
+    assert {
+        index["IndexName"]: [key["AttributeName"] for key in index["KeySchema"]] for index in [*usual, kept]
+    } == keys
     assert kept["IndexName"] == NEWEST_INDEX
     # DynamoDB refuses a table that defines an attribute which no key has.
-    attributes = [one for one in table["AttributeDefinitions"] if not is_optional(one)]
+    attributes = [attribute for attribute in table["AttributeDefinitions"] if not is_optional(attribute)]
     used = {"image_id", *(name for index in usual for name in keys[index["IndexName"]])}
-    assert {one["AttributeName"] for one in attributes} == used
+    assert {attribute["AttributeName"] for attribute in attributes} == used
     assert (DUE_SHARDS, LIST_SHARDS) == (16, 4)
 
 
@@ -1310,8 +1322,8 @@ WITHOUT_ALIAS = {"Fn::GetAtt": ["AuthorizeRequestFunction", "Arn"]}
 
 def with_snap_start() -> Template:
     """The resources of the template with SnapStart."""
-    found: Template = expanded_template(snap_start="PublishedVersions")["Resources"]
-    return found
+    template: Template = expanded_template(snap_start="PublishedVersions")["Resources"]
+    return template
 
 
 def version_of(function: str, template: Template) -> str:
@@ -1390,12 +1402,12 @@ def test_a_function_of_the_api_has_a_snapshot_only_with_snap_start_and_no_versio
 def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_and_only_then(name: str) -> None:
     # CloudFormation replaces a version with another description; a version of an unchanged function fails.
     template = with_snap_start()
-    told = {name for name in referred_in(template[name]["Properties"]) if name in raw_template()["Parameters"]}
+    parameters = {name for name in referred_in(template[name]["Properties"]) if name in raw_template()["Parameters"]}
     in_text = re.findall(r"\$\{(\w+)\}", json.dumps(template[name]["Properties"]["Environment"]))
-    told |= raw_template()["Parameters"].keys() & {*in_text}
-    told.discard("Environment")  # no stack becomes another one's
+    parameters |= raw_template()["Parameters"].keys() & {*in_text}
+    parameters.discard("Environment")  # no stack becomes another one's
     description = template[version_of(name, template)]["Properties"]["Description"]["Fn::Sub"]
-    assert set(re.findall(r"\$\{(\w+)\}", description)) == told
+    assert set(re.findall(r"\$\{(\w+)\}", description)) == parameters
 
 
 def referred_in(value: Any) -> set[str]:
@@ -1425,8 +1437,8 @@ def test_the_template_includes_nothing_but_the_stack_that_observes_it() -> None:
     text = (ROOT / "template.yaml").read_text()
     for refused in ("AWS::Include", "AWS::Serverless::Application"):
         assert refused not in text
-    nested = [its for its in raw_template()["Resources"].values() if its["Type"] == "AWS::CloudFormation::Stack"]
-    assert [its["Properties"]["TemplateURL"] for its in nested] == [str(OBSERVABILITY.relative_to(ROOT))]
+    nested = [each for each in raw_template()["Resources"].values() if each["Type"] == "AWS::CloudFormation::Stack"]
+    assert [each["Properties"]["TemplateURL"] for each in nested] == [str(OBSERVABILITY.relative_to(ROOT))]
 
 
 def test_a_stack_in_the_stack_has_no_function_no_state_no_route_and_nothing_of_a_transform() -> None:

@@ -54,7 +54,10 @@ def metrics_of(alarm: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if "Metrics" not in alarm:
         return {"": alarm}
     queries = {query["Id"]: query["MetricStat"] for query in alarm["Metrics"] if "MetricStat" in query}
-    return {name: {**its["Metric"], "Statistic": its["Stat"], "Period": its["Period"]} for name, its in queries.items()}
+    return {
+        name: {**query["Metric"], "Statistic": query["Stat"], "Period": query["Period"]}
+        for name, query in queries.items()
+    }
 
 
 MOST_METRICS = 10
@@ -78,7 +81,7 @@ def watching(namespace: Any, metric: str, **dimensions: Any) -> dict[str, dict[s
 def sentence(alarm: dict[str, Any]) -> tuple[Any, ...]:
     """An alarm's rule: "the maximum of 60 s, 3 of 3 times, …"."""
     of = alarm["EvaluationPeriods"]
-    ((statistic, period),) = {(its["Statistic"], its["Period"]) for its in metrics_of(alarm).values()}
+    ((statistic, period),) = {(query["Statistic"], query["Period"]) for query in metrics_of(alarm).values()}
     return (
         statistic,
         period,
@@ -89,14 +92,14 @@ def sentence(alarm: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def told(alarms: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+def conditions(alarms: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     """Each alarm's rule, by its name."""
     return {name: sentence(alarm) for name, alarm in alarms.items()}
 
 
 def own(metric: str) -> dict[str, tuple[Any, ...]]:
     """The rules of the alarms on one of our own metrics."""
-    return told(watching(OWN, metric, service="darkroom"))
+    return conditions(watching(OWN, metric, service="darkroom"))
 
 
 def summed(name: str, metric: str) -> set[str]:
@@ -107,8 +110,8 @@ def summed(name: str, metric: str) -> set[str]:
     metrics = metrics_of(alarm)
     # CloudWatch takes a missing value of a sum for 0. It advises against SUM, MAX and, where data come late, FILL.
     assert total["Expression"] == " + ".join(metrics)
-    assert {(its["Namespace"], its["MetricName"]) for its in metrics.values()} == {("AWS/SQS", metric)}
-    return {str(referred(its["Dimensions"][0]["Value"])) for its in metrics.values()}
+    assert {(each["Namespace"], each["MetricName"]) for each in metrics.values()} == {("AWS/SQS", metric)}
+    return {str(referred(each["Dimensions"][0]["Value"])) for each in metrics.values()}
 
 
 COUNTED = (
@@ -145,8 +148,8 @@ def test_the_dead_letters_of_a_lane_that_is_added_are_watched_too() -> None:
 
 def test_dead_letters_are_noticed_before_they_expire() -> None:
     retention_seconds = {
-        its["MessageRetentionPeriod"]
-        for name, its in resources("AWS::SQS::Queue").items()
+        resource["MessageRetentionPeriod"]
+        for name, resource in resources("AWS::SQS::Queue").items()
         if name.endswith("DeadLetters")
     }
     limit = min(retention_seconds) - 2 * 86_400
@@ -189,7 +192,7 @@ def test_the_retries_of_one_failing_image_are_no_reason_to_wake_anybody(lane: La
 
 def test_a_silent_sweeper_pages() -> None:
     silent = watching(OWN, "SweepsCompleted", service="darkroom")
-    assert told(silent) == {"SweeperSilentAlarm": ("Maximum", 60, (3, 3), "<", 1, "breaching")}
+    assert conditions(silent) == {"SweeperSilentAlarm": ("Maximum", 60, (3, 3), "<", 1, "breaching")}
 
 
 def test_a_silent_sweeper_of_endpoints_warns() -> None:
@@ -208,12 +211,12 @@ def test_messages_that_nobody_fetches_page_and_slow_sources_do_not() -> None:
 
 def test_events_that_are_not_published_are_noticed_long_before_the_stream_forgets_them() -> None:
     late = watching("AWS/Lambda", "IteratorAge", FunctionName={"Ref": "PublishEventsFunction"})
-    assert told(late) == {"EventsStuckAlarm": ("Maximum", 60, (3, 3), ">", 900_000, "notBreaching")}
+    assert conditions(late) == {"EventsStuckAlarm": ("Maximum", 60, (3, 3), ">", 900_000, "notBreaching")}
 
 
 def test_a_batch_that_cannot_be_released_pages() -> None:
     failed = watching("AWS/States", "ExecutionsFailed", StateMachineArn={"Ref": "HoldBatchStateMachine"})
-    assert told(failed) == {"ReleasesFailingAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")}
+    assert conditions(failed) == {"ReleasesFailingAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")}
 
 
 def test_rows_that_cannot_be_read_page_for_as_long_as_sweeps_meet_them() -> None:
@@ -224,7 +227,7 @@ def test_rows_that_cannot_be_read_page_for_as_long_as_sweeps_meet_them() -> None
 
 
 def test_an_api_that_refuses_requests_warns_and_then_pages() -> None:
-    assert told(watching("AWS/ApiGateway", "5xx", ApiId={"Ref": "Api"})) == {
+    assert conditions(watching("AWS/ApiGateway", "5xx", ApiId={"Ref": "Api"})) == {
         "ApiErrorsAlarm": ("Sum", 300, (1, 1), ">=", 3, "notBreaching"),
         "ApiFailingAlarm": ("Sum", 60, (5, 5), ">=", 1, "notBreaching"),
     }
@@ -245,14 +248,14 @@ def test_every_function_tells_lambdas_own_count_of_what_did_not_finish() -> None
     for function in FUNCTIONS.values():
         logging = function["LoggingConfig"]
         assert logging["LogFormat"] == "JSON", "or Lambda's lines would be text, which no filter reads"
-        (its,) = [each for each in filters.values() if each["LogGroupName"] == logging["LogGroup"]]
+        (metric_filter,) = [each for each in filters.values() if each["LogGroupName"] == logging["LogGroup"]]
         raised, reported = '$.level = "ERROR" && $.errorType = "*"', '$.type = "platform.report"'
         ended = " || ".join(f'$.record.status = "{status}"' for status in ("error", "timeout", "failure"))
-        assert its["FilterPattern"] == f"{{ ({raised}) || ({reported} && ({ended})) }}"
-        (transformation,) = its["MetricTransformations"]
+        assert metric_filter["FilterPattern"] == f"{{ ({raised}) || ({reported} && ({ended})) }}"
+        (transformation,) = metric_filter["MetricTransformations"]
         assert transformation == {"MetricNamespace": OWN, "MetricName": "FunctionErrors", "MetricValue": "1"}
     assert len(filters) == len(FUNCTIONS)
-    assert told(watching(OWN, "FunctionErrors")) == {
+    assert conditions(watching(OWN, "FunctionErrors")) == {
         "FunctionErrorsAlarm": ("Sum", 60, (1, 5), ">=", 1, "notBreaching")
     }
 
@@ -276,15 +279,16 @@ def test_one_incident_pages_once_and_its_end_is_told() -> None:
 def test_a_stack_that_nothing_observes_has_five_alarms_that_page_by_themselves() -> None:
     template = expanded_template()["Resources"]
     alone = {
-        name: with_parameters(its["Properties"], Observability="false")
-        for name, its in template.items()
-        if its["Type"] == "AWS::CloudWatch::Alarm" and not its.get("Condition", "").startswith("HasObservability")
+        name: with_parameters(resource["Properties"], Observability="false")
+        for name, resource in template.items()
+        if resource["Type"] == "AWS::CloudWatch::Alarm"
+        and not resource.get("Condition", "").startswith("HasObservability")
     }
     assert alone.keys() == OF_THE_CORE and len(alone) == 5
     assert COMPOSITES.keys() == {
         name
-        for name, its in template.items()
-        if its["Type"] == "AWS::CloudWatch::CompositeAlarm" and "Condition" in its
+        for name, resource in template.items()
+        if resource["Type"] == "AWS::CloudWatch::CompositeAlarm" and "Condition" in resource
     }
     paging = with_parameters(told_to("CriticalAlarms"), AlarmTopic="")
     for name, alarm in alone.items():
@@ -357,22 +361,22 @@ def sections() -> dict[str, str]:
 
 
 def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section() -> None:
-    whole = typer.main.get_command(app)
+    root = typer.main.get_command(app)
     for name, alarm in {**ALARMS, **COMPOSITES}.items():
         text = written_out(alarm["AlarmDescription"])
-        found = re.fullmatch(r"(.+)\. First: \./darkroom (.+) --stack STACK\. See docs/runbook\.md#([a-z-]+)\.", text)
-        assert found, f"{name}: whoever is paged reads the description first"
-        assert f"`{name}`" in sections()[found[3]], name
+        match = re.fullmatch(r"(.+)\. First: \./darkroom (.+) --stack STACK\. See docs/runbook\.md#([a-z-]+)\.", text)
+        assert match, f"{name}: whoever is paged reads the description first"
+        assert f"`{name}`" in sections()[match[3]], name
         assert len(text) <= 1024, "CloudWatch takes no more"
-        told = Alarm(name=name, description=text, reason="", since=0, is_critical=True)
-        shown = f"{told.effect} First: {told.command} --stack STACK. See {told.section}."
+        parsed = Alarm(name=name, description=text, reason="", since=0, is_critical=True)
+        shown = f"{parsed.effect} First: {parsed.command} --stack STACK. See {parsed.section}."
         assert shown == text, "darkroom top shows the parts of it"
-        words = iter(found[2].split())
-        known: Any = whole
+        words = iter(match[2].split())
+        known: Any = root
         while hasattr(known, "commands"):
             known = known.commands[next(words)]
         options = {option for parameter in known.params for option in parameter.opts}
-        assert {"--stack", *(word for word in words if word.startswith("--"))} <= options, found[2]
+        assert {"--stack", *(word for word in words if word.startswith("--"))} <= options, match[2]
 
 
 def written_out(text: Any) -> str:

@@ -49,7 +49,11 @@ def places() -> list[tuple[str, str, str]]:
     """The partition, region and domain of each region that has Lambda."""
     session = botocore.session.get_session()
     partitions = session.get_component("data_loader").load_data("endpoints")["partitions"]
-    return [(one["partition"], region, one["dnsSuffix"]) for one in partitions for region in one["regions"]]
+    return [
+        (partition["partition"], region, partition["dnsSuffix"])
+        for partition in partitions
+        for region in partition["regions"]
+    ]
 
 
 class Deployed:
@@ -75,7 +79,7 @@ class Deployed:
             case {"Fn::GetAtt": [str(name), "Arn" | "Id"]}:
                 return self._arn(name)
             case {"Fn::Sub": str(text)}:
-                return re.sub(r"\$\{([\w:]+)\}", lambda found: self._reference(found[1]), text)
+                return re.sub(r"\$\{([\w:]+)\}", lambda match: self._reference(match[1]), text)
             case {"Fn::If": [_, then, otherwise]}:
                 return max((self.text(then), self.text(otherwise)), key=lambda text: len(text or ""))
             case str():
@@ -123,5 +127,5 @@ def test_what_a_function_is_told_fits_into_its_environment_whatever_the_stack_is
     stack = longest_stack_name()
     for place in places():
         deployed = Deployed(stack, *place)
-        told = {variable: text for variable, value in variables.items() if (text := deployed.text(value)) is not None}
-        assert len(json.dumps(told, separators=(",", ":"))) <= MAX_ENVIRONMENT_BYTES, place
+        texts = {variable: text for variable, value in variables.items() if (text := deployed.text(value)) is not None}
+        assert len(json.dumps(texts, separators=(",", ":"))) <= MAX_ENVIRONMENT_BYTES, place

@@ -446,8 +446,8 @@ def calls_by_messages() -> dict[str, set[str]]:
             queue = subscription["Endpoint"]["Fn::Select"][1][0]
             queues.setdefault(_text(subscription["TopicArn"]), set()).add(_text(queue))
     for bucket, properties in resources("AWS::S3::Bucket").items():
-        for told in properties.get("NotificationConfiguration", {}).get("QueueConfigurations", []):
-            queues.setdefault(f"${{{bucket}.Arn}}", set()).add(_text(told["Queue"]))
+        for configuration in properties.get("NotificationConfiguration", {}).get("QueueConfigurations", []):
+            queues.setdefault(f"${{{bucket}.Arn}}", set()).add(_text(configuration["Queue"]))
     sends = {"sqs:SendMessage", "sns:Publish", "s3:PutObject"}
     return {
         folder: {
@@ -468,11 +468,11 @@ def test_lambda_lets_those_functions_go_round_that_call_themselves_on_purpose_an
     assert "accept_upload" in calls["begin_upload"], "by the form that it signs"
 
     def reached(folder: str) -> set[str]:
-        found, new = set[str](), calls[folder]
+        reached, new = set[str](), calls[folder]
         while new:
-            found |= new
-            new = {called for one in new for called in calls[one]} - found
-        return found
+            reached |= new
+            new = {called for function in new for called in calls[function]} - reached
+        return reached
 
     going_round = {folder for folder in FUNCTION_FOLDERS if folder in reached(folder)}
     functions = resources("AWS::Lambda::Function")

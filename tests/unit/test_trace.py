@@ -74,21 +74,21 @@ def steps(image: Image, lines: Sequence[LogLine] = (), deliveries: Sequence[Deli
     return trace_of(image, lines, deliveries, now=now).steps
 
 
-def of_kind(found: Sequence[Step], kind: str) -> list[Step]:
-    return [step for step in found if step.kind == kind]
+def of_kind(shown: Sequence[Step], kind: str) -> list[Step]:
+    return [step for step in shown if step.kind == kind]
 
 
-def told(found: Sequence[Step], kind: str) -> list[tuple[str, str]]:
-    return [(step.title, step.detail) for step in of_kind(found, kind)]
+def titles_of(shown: Sequence[Step], kind: str) -> list[tuple[str, str]]:
+    return [(step.title, step.detail) for step in of_kind(shown, kind)]
 
 
 # ── What lines and the row say ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_life_without_trouble_is_a_request_a_wait_and_an_attempt_with_its_phases() -> None:
-    found = steps(done(), [DONE, REQUEST, PUBLISHED])
-    assert [step.kind for step in found[:4]] == ["request", "wait", "event", "attempt"]
-    (request,), (wait,), (attempt,) = (of_kind(found, kind) for kind in ("request", "wait", "attempt"))
+    shown = steps(done(), [DONE, REQUEST, PUBLISHED])
+    assert [step.kind for step in shown[:4]] == ["request", "wait", "event", "attempt"]
+    (request,), (wait,), (attempt,) = (of_kind(shown, kind) for kind in ("request", "wait", "attempt"))
     assert (request.title, request.at, request.until) == ("POST /images", NOW - 5, NOW + 40)
     assert (wait.title, wait.at, wait.until) == ("slow lane", NOW, NOW + 90)
     assert wait.detail == "received after 50 ms"
@@ -103,7 +103,7 @@ def test_a_life_without_trouble_is_a_request_a_wait_and_an_attempt_with_its_phas
 
 def test_the_gateways_line_adds_the_status_of_a_request() -> None:
     gateway = LogLine(at=NOW, source="api", fields={"correlation_id": "c", "status": "202"})
-    assert told(steps(done(), [REQUEST, gateway]), "request") == [("POST /images", "202")]
+    assert titles_of(steps(done(), [REQUEST, gateway]), "request") == [("POST /images", "202")]
 
 
 def test_each_retry_is_drawn_with_what_it_waited_for() -> None:
@@ -111,19 +111,19 @@ def test_each_retry_is_drawn_with_what_it_waited_for() -> None:
         run_line(1, "put_back", cause="KeyError", claimed=90, decoded=200, finished=210),
         run_line(2, claimed=21_000, decoded=21_100, developed=21_200, stored=21_300, finished=21_400),
     ]
-    found = steps(done(), lines)
-    assert told(found, "attempt") == [("attempt 1", "failed: KeyError"), ("attempt 2", "done")]
-    assert told(found, "wait") == [("slow lane", ""), ("waits to try again", "KeyError")]
-    again = of_kind(found, "wait")[1]
+    shown = steps(done(), lines)
+    assert titles_of(shown, "attempt") == [("attempt 1", "failed: KeyError"), ("attempt 2", "done")]
+    assert titles_of(shown, "wait") == [("slow lane", ""), ("waits to try again", "KeyError")]
+    again = of_kind(shown, "wait")[1]
     assert (again.at, again.until) == (NOW + 210, NOW + 21_000)
-    assert of_kind(found, "attempt")[0].level == "warning"
+    assert of_kind(shown, "attempt")[0].level == "warning"
 
 
 def test_the_row_tells_the_attempts_of_which_there_are_no_lines() -> None:
     failed = put_back(processing(accepted_at=NOW), now=NOW + 300, delay_seconds=20, cause=CAUSE, message_returns=True)
-    found = steps(failed, now=NOW + 1000)
-    assert told(found, "attempt") == [("attempt 1", "failed: KeyError: 'a bug'")]
-    (_, again) = of_kind(found, "wait")
+    shown = steps(failed, now=NOW + 1000)
+    assert titles_of(shown, "attempt") == [("attempt 1", "failed: KeyError: 'a bug'")]
+    (_, again) = of_kind(shown, "wait")
     assert (again.title, again.at, again.until) == ("waits to try again", NOW + 300, None)
     assert again.detail == f"next at {rfc3339(failed.not_before)[11:19]}Z"  # type: ignore[index]
 
@@ -134,14 +134,14 @@ def test_a_tombstone_has_forgotten_its_attempts_and_its_request_but_the_lines_ha
     lines = [REQUEST, why, run_line(1, "put_back", claimed=90, finished=210), line("timing", 9000, "delete_image")]
     trace = trace_of(deleted, lines, [], now=LATER)
     assert trace.requests == ("c",)
-    assert told(trace.steps, "attempt") == [("attempt 1", "failed: KeyError: 'a bug'")]
-    assert told(trace.steps, "end") == [("deleted", "")]
+    assert titles_of(trace.steps, "attempt") == [("attempt 1", "failed: KeyError: 'a bug'")]
+    assert titles_of(trace.steps, "end") == [("deleted", "")]
     assert [step.title for step in of_kind(trace.steps, "request")] == ["POST /images", "DELETE /images/{id}"]
 
 
 def test_a_withdrawn_image_ends_once() -> None:
-    found = steps(delete(accepted(), now=NOW + 9000))
-    assert told(found, "end") == [("deleted", "")]
+    shown = steps(delete(accepted(), now=NOW + 9000))
+    assert titles_of(shown, "end") == [("deleted", "")]
 
 
 @pytest.mark.guards("trace-lost-worker-lease-lapsed")
@@ -150,10 +150,10 @@ def test_a_lost_worker_is_told_apart_from_one_that_is_at_work() -> None:
     assert [(step.detail, step.until) for step in of_kind(at_work, "attempt")] == [("at work", None)]
     lost = Attempt(run=1, number=1, request_id="r", started_at=NOW + 5)
     second = Attempt(run=1, number=2, request_id="s", started_at=NOW + 400_000)
-    found = steps(processing(accepted_at=NOW, attempt=2, attempts=(lost, second), lease_until=LATER + 1))
-    assert told(found, "attempt") == [("attempt 1", "its worker was lost"), ("attempt 2", "at work")]
-    assert told(found, "wait") == [("slow lane", ""), ("waits to try again", "its worker was lost")]
-    assert of_kind(found, "attempt")[0].level == "error"
+    shown = steps(processing(accepted_at=NOW, attempt=2, attempts=(lost, second), lease_until=LATER + 1))
+    assert titles_of(shown, "attempt") == [("attempt 1", "its worker was lost"), ("attempt 2", "at work")]
+    assert titles_of(shown, "wait") == [("slow lane", ""), ("waits to try again", "its worker was lost")]
+    assert of_kind(shown, "attempt")[0].level == "error"
 
 
 def test_a_scheduled_image_waits_for_its_time_then_in_its_lane() -> None:
@@ -161,8 +161,8 @@ def test_a_scheduled_image_waits_for_its_time_then_in_its_lane() -> None:
     waiting = steps(accepted(status=Status.SCHEDULED, process_at=at), now=NOW + 5000)
     assert [(step.title, step.until) for step in of_kind(waiting, "wait")] == [("waits for its time", None)]
     begun = run_line(enqueued=1_500_000, claimed=1_800_050, finished=1_801_000)
-    found = of_kind(steps(done(process_at=at, completed_at=NOW + 1_801_000), [begun]), "wait")
-    assert [(step.title, step.at - NOW, step.until) for step in found] == [
+    waits = of_kind(steps(done(process_at=at, completed_at=NOW + 1_801_000), [begun]), "wait")
+    assert [(step.title, step.at - NOW, step.until) for step in waits] == [
         ("waits for its time", 0, at),
         ("slow lane", 1_800_000, NOW + 1_800_050),
     ]
@@ -170,8 +170,8 @@ def test_a_scheduled_image_waits_for_its_time_then_in_its_lane() -> None:
 
 def test_a_message_that_came_late_is_a_warning() -> None:
     late = SOON_MILLISECONDS + 1
-    found = steps(done(), [run_line(enqueued=late, received=late + 1, claimed=late + 2, finished=late + 9)])
-    waits = of_kind(found, "wait")
+    shown = steps(done(), [run_line(enqueued=late, received=late + 1, claimed=late + 2, finished=late + 9)])
+    waits = of_kind(shown, "wait")
     assert [(step.title, step.level) for step in waits] == [
         ("no message in its lane", "warning"),
         ("slow lane", "info"),
@@ -181,9 +181,9 @@ def test_a_message_that_came_late_is_a_warning() -> None:
 
 def test_each_run_is_told_with_its_attempts() -> None:
     lines = [DONE, run_line(1, "done", run=2, enqueued=900_000, claimed=900_100, finished=900_200)]
-    found = steps(done(run=2), lines)
-    assert [title for title, _ in told(found, "attempt")] == ["attempt 1", "run 2, attempt 1"]
-    assert [(step.at - NOW, step.until) for step in of_kind(found, "wait")][1] == (900_000, NOW + 900_100)
+    shown = steps(done(run=2), lines)
+    assert [title for title, _ in titles_of(shown, "attempt")] == ["attempt 1", "run 2, attempt 1"]
+    assert [(step.at - NOW, step.until) for step in of_kind(shown, "wait")][1] == (900_000, NOW + 900_100)
 
 
 def test_an_announced_image_waits_for_its_upload() -> None:
@@ -197,7 +197,7 @@ def test_an_announced_image_waits_for_its_upload() -> None:
 
 def test_an_event_of_which_no_line_tells_is_a_warning_once_it_should_have_been_published() -> None:
     lines = [REQUEST, PUBLISHED]
-    titles = told(steps(done(), lines, now=NOW + 700), "event")
+    titles = titles_of(steps(done(), lines, now=NOW + 700), "event")
     assert titles == [("image.accepted", "published"), ("image.done", "not published yet")]
     late = of_kind(steps(done(), lines), "event")
     assert [step.level for step in late] == ["info", "warning"]
@@ -206,7 +206,7 @@ def test_an_event_of_which_no_line_tells_is_a_warning_once_it_should_have_been_p
 
 def test_an_event_that_was_published_twice_is_told_twice() -> None:
     again = replace(PUBLISHED, at=NOW + 5000)
-    assert told(steps(accepted(), [PUBLISHED, again]), "event") == [
+    assert titles_of(steps(accepted(), [PUBLISHED, again]), "event") == [
         ("image.accepted", "published"),
         ("image.accepted", "published again"),
     ]
@@ -243,13 +243,13 @@ def delivery(*answers: Answer) -> Delivery:
 
 def test_each_attempt_of_a_delivery_is_told_and_what_is_to_come() -> None:
     refused, taken = Answer(milliseconds=20, status=500), Answer(milliseconds=30, status=204)
-    found = steps(done(), [], [delivery(refused)])
+    shown = steps(done(), [], [delivery(refused)])
     to = f"image.done to {endpoint().endpoint_id}"
-    assert [(step.title, step.level) for step in of_kind(found, "delivery")] == [(to, "warning"), (to, "info")]
-    refusal, waiting = of_kind(found, "delivery")
+    assert [(step.title, step.level) for step in of_kind(shown, "delivery")] == [(to, "warning"), (to, "info")]
+    refusal, waiting = of_kind(shown, "delivery")
     assert (refusal.detail, waiting.until) == ("500", None)
-    found = steps(done(), [], [delivery(refused, taken)])
-    assert [(step.at - NOW, step.detail) for step in of_kind(found, "delivery")] == [
+    shown = steps(done(), [], [delivery(refused, taken)])
+    assert [(step.at - NOW, step.detail) for step in of_kind(shown, "delivery")] == [
         (1000, "500"),
         (401_000, "204, attempt 2"),
     ]
@@ -263,7 +263,7 @@ def test_lines_tell_of_deliveries_to_an_endpoint_that_is_gone_and_of_no_delivery
         line("delivery", 1020, "deliver_event", webhook_id=row.endpoint_id, **of),
         line("delivery", 1020, "deliver_event", webhook_id="we_gone", **of),
     ]
-    assert told(steps(done(), lines, [row]), "delivery") == [
+    assert titles_of(steps(done(), lines, [row]), "delivery") == [
         (f"image.done to {row.endpoint_id}", "204"),
         ("image.done to we_gone", "204"),
     ]
@@ -301,7 +301,7 @@ def test_lines_about_other_images_and_other_requests_are_left_out() -> None:
     of_other = LogLine(at=NOW, source="api", fields={"correlation_id": "d", "status": "202", "agent": "c"})
     trace = found_by(world(done(), DONE, REQUEST, other, gateway, of_other))
     assert trace.lines == 3
-    assert told(trace.steps, "request") == [("POST /images", "202")]
+    assert titles_of(trace.steps, "request") == [("POST /images", "202")]
 
 
 def test_a_request_whose_function_logged_no_time_has_the_gateways() -> None:

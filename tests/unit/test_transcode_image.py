@@ -278,11 +278,11 @@ def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
     message = submitted(world)
     with finishes_lost(world):
         world.deliver(message)
-    whole = dict(world.outputs.objects)
-    world.outputs.objects.pop(min(whole))
+    complete = dict(world.outputs.objects)
+    world.outputs.objects.pop(min(complete))
     world.advance(400)
     world.deliver(message, receipt="receipt-2")
-    assert world.outputs.objects == whole and len(world.row(message.image_id).variants) == 4
+    assert world.outputs.objects == complete and len(world.row(message.image_id).variants) == 4
 
 
 @pytest.mark.guards("retry-last-receive")

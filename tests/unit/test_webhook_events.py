@@ -46,7 +46,7 @@ def fails(row: Endpoint, seconds: int) -> Endpoint:
     return fail(row, "d", is_first=True, retry_at=None, is_gone=False, now=NOW + seconds * 1000)
 
 
-def told(before: Endpoint, after: Endpoint) -> PublishedEvent:
+def published(before: Endpoint, after: Endpoint) -> PublishedEvent:
     event = event_of(before, after)
     assert event is not None
     return event
@@ -58,7 +58,7 @@ def test_an_endpoint_at_which_everything_fails_for_a_day_is_told_once() -> None:
     endpoints.create(endpoint())
     first = endpoints.change(endpoint(), fails(endpoint(), 0))
     warned = endpoints.change(first, fails(first, WARN_SECONDS))
-    event = told(first, warned)
+    event = published(first, warned)
     assert (event.type, event.event_id, event.time) == (EventType.WEBHOOK_FAILING, f"{ID}-3", warned.warned_at)
     assert (event_of(endpoint(), first), event_of(warned, fails(warned, WARN_SECONDS + 9))) == (None, None)
     assert event.data == {
@@ -76,7 +76,7 @@ def test_a_disabled_endpoint_is_told_with_the_reason_and_without_its_address() -
         (disable(failing, DisabledBy.CLIENT, now=NOW + 7), DisabledBy.CLIENT),
         (fail(failing, "d", is_first=True, retry_at=None, is_gone=True, now=NOW + 7), DisabledBy.GONE),
     ):
-        event = told(failing, after)
+        event = published(failing, after)
         assert (event.type, event.data["disabled_by"], event.time) == (
             EventType.WEBHOOK_DISABLED,
             by,

@@ -57,15 +57,15 @@ def test_an_endpoint_keeps_its_secret() -> None:
 
 @given(NAMES, NAMES)
 def test_every_endpoint_and_generation_has_a_secret_of_its_own(
-    one: tuple[str, str, int], other: tuple[str, str, int]
+    first: tuple[str, str, int], other: tuple[str, str, int]
 ) -> None:
-    assert (secret(*one) == secret(*other)) == (one == other)
+    assert (secret(*first) == secret(*other)) == (first == other)
 
 
 @pytest.mark.guards("webhook-secret-name-separation")
 @given(st.text(max_size=6), st.integers(0, 6), st.integers(0, 6))
-def test_where_one_name_ends_and_the_next_begins_matters(text: str, one: int, other: int) -> None:
-    cuts = [(text[:place], text[place:]) for place in (one, other)]
+def test_where_one_name_ends_and_the_next_begins_matters(text: str, first: int, other: int) -> None:
+    cuts = [(text[:place], text[place:]) for place in (first, other)]
     assert (secret(*cuts[0]) == secret(*cuts[1])) == (cuts[0] == cuts[1])
 
 

@@ -12,7 +12,9 @@ from darkroom.domain.recipes.written_recipes import MAX_RECIPE_BYTES, InvalidRec
 
 
 def of(*variants: Any) -> str:
-    return json.dumps({"variants": [{"name": f"v{index}", "width": 10} | one for index, one in enumerate(variants)]})
+    return json.dumps(
+        {"variants": [{"name": f"v{index}", "width": 10} | fields for index, fields in enumerate(variants)]}
+    )
 
 
 def problems(text: str) -> dict[str, str]:
@@ -30,8 +32,8 @@ def test_a_recipe_is_read_from_json() -> None:
 
 
 def test_a_whole_number_is_one_however_it_is_written() -> None:
-    whole, written = (recipe_from_json(of({"width": width, "quality": 80})) for width in (3, 3.0))
-    assert (written, written.digest()) == (whole, whole.digest())
+    integral, written = (recipe_from_json(of({"width": width, "quality": 80})) for width in (3, 3.0))
+    assert (written, written.digest()) == (integral, integral.digest())
 
 
 @pytest.mark.guards("attention-crop-only")
@@ -72,8 +74,8 @@ def test_each_wrong_field_is_named_in_plain_words(change: dict[str, Any], field:
 
 
 def test_an_invalid_gravity_is_reported_with_both_kinds() -> None:
-    told = problems(of({"gravity": "up"}))["variants.0.gravity"]
-    assert "'northwest', attention, or" in told and '{"x": 0.5, "y": 0.4}' in told
+    message_of_gravity = problems(of({"gravity": "up"}))["variants.0.gravity"]
+    assert "'northwest', attention, or" in message_of_gravity and '{"x": 0.5, "y": 0.4}' in message_of_gravity
 
 
 def test_an_unknown_field_is_told_with_the_known_ones() -> None:
@@ -131,8 +133,8 @@ def test_a_wrong_edit_of_the_picture_is_named_in_plain_words(edits: dict[str, An
     ],
 )
 def test_what_is_no_recipe_at_all_is_told_so(text: str, field: str, message: str) -> None:
-    ((told_field, told),) = problems(text).items()
-    assert told_field == field and told.startswith(message)
+    ((told_field, text_of_problem),) = problems(text).items()
+    assert told_field == field and text_of_problem.startswith(message)
 
 
 def test_all_wrong_fields_are_told_at_once_up_to_sixteen() -> None:
@@ -169,14 +171,14 @@ def test_a_recipe_is_held_to_what_developing_it_may_cost(variant: dict[str, Any]
     if fits:
         recipe_from_json(of(variant))
     else:
-        told = problems(of(variant))["variants"]
-        assert "at most 16.8 are allowed" in told and "2 for AVIF" in told and "give both sides" in told
+        message = problems(of(variant))["variants"]
+        assert "at most 16.8 are allowed" in message and "2 for AVIF" in message and "give both sides" in message
 
 
 def test_the_cost_is_that_of_all_variants_together() -> None:
-    one = {"width": 4096, "height": 4096}  # auto counts half
-    recipe_from_json(of(one, one))
-    assert list(problems(of(one, one, {"width": 1, "height": 1}))) == ["variants"]
+    variant = {"width": 4096, "height": 4096}  # auto counts half
+    recipe_from_json(of(variant, variant))
+    assert list(problems(of(variant, variant, {"width": 1, "height": 1}))) == ["variants"]
 
 
 _VALUES = st.recursive(

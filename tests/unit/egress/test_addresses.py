@@ -77,8 +77,10 @@ def test_addresses_beside_the_reserved_blocks_are_public(text: str) -> None:
 
 @pytest.mark.parametrize("text", RESERVED)
 def test_the_ends_of_every_reserved_block_are_not_public(text: str) -> None:
-    found = ip_network(text)
-    assert not is_public(found[0]) and not is_public(found[-1]) and not is_public(found[found.num_addresses // 2])
+    network = ip_network(text)
+    assert (
+        not is_public(network[0]) and not is_public(network[-1]) and not is_public(network[network.num_addresses // 2])
+    )
 
 
 @given(st.data())

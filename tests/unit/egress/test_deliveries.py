@@ -42,7 +42,7 @@ def unavailable(connection: socket.socket, server: Server) -> None:
 
 def test_a_name_server_that_rebinds_leads_no_attempt_inside(internet: Internet, authority: Authority) -> None:
     inside = (["127.0.0.1"], ["169.254.169.254"], [PUBLIC, "10.0.0.1"])
-    server_says = RebindingNameServer(*(answer for one in inside for answer in ([PUBLIC], one)))
+    server_says = RebindingNameServer(*(answer for address in inside for answer in ([PUBLIC], address)))
     world = WebhooksWorld()
     world.receiver = HttpReceiver(clock=world.clock, resolve=server_says)
     endpoint = world.add("https://hooks.example/")

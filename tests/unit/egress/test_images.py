@@ -92,7 +92,7 @@ def test_what_is_too_long_or_no_text_is_not_kept_of_what_a_server_says() -> None
 
 
 @pytest.mark.parametrize(
-    ("code", "headers", "told", "may_pass", "seconds"),
+    ("code", "headers", "expected", "may_pass", "seconds"),
     [
         (401, (), "fetch_refused", False, 0),
         (403, (), "fetch_refused", False, 0),
@@ -109,9 +109,9 @@ def test_what_is_too_long_or_no_text_is_not_kept_of_what_a_server_says() -> None
         (503, ("Retry-After: 7200",), "fetch_failed", True, 7200),
     ],
 )
-def test_what_a_status_means(code: int, headers: tuple[str, ...], told: str, may_pass: bool, seconds: int) -> None:
+def test_what_a_status_means(code: int, headers: tuple[str, ...], expected: str, may_pass: bool, seconds: int) -> None:
     answer, _ = fetched_from(answering(status(code, *headers)))
-    assert code_of(answer) == told
+    assert code_of(answer) == expected
     assert isinstance(answer, Unfetched)
     assert (answer.may_pass, answer.retry_after_seconds) == (may_pass, seconds)
 
@@ -124,8 +124,8 @@ def test_redirects_are_followed_three_times(location: str) -> None:
         server.received = b""
         server.hear(connected)
         hops.append(server.received.split(b"\r\n")[0])
-        there = location.format(port=server.port)
-        server.say(connected, ok() if len(hops) > MAX_REDIRECTS else status(302, f"Location: {there}"))
+        target = location.format(port=server.port)
+        server.say(connected, ok() if len(hops) > MAX_REDIRECTS else status(302, f"Location: {target}"))
 
     answer, server = fetched_from(behave)
     assert isinstance(answer, Fetched)
@@ -161,8 +161,8 @@ def test_redirects_are_followed_three_times(location: str) -> None:
 )
 def test_what_a_redirect_may_not_have_is_encoded_as_browsers_do(location: bytes, asked: str) -> None:
     def behave(connected: socket.socket, server: Server) -> None:
-        there = location.replace(b"{port}", str(server.port).encode())
-        redirect = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + there + b"\r\n\r\n"
+        target = location.replace(b"{port}", str(server.port).encode())
+        redirect = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + target + b"\r\n\r\n"
         server.received = b""
         server.hear(connected)
         server.say(connected, redirect if server.connections == 1 else ok())
@@ -357,9 +357,9 @@ def test_a_picture_that_ends_before_it_can_be_judged_is_fetched_again_if_it_is_n
         return input_format_of(first) is not None
 
     short = PHOTO[: SNIFF_BYTES - 1]
-    whole, _ = fetched_from(answering(ok(short)), is_picture=is_picture)
+    complete, _ = fetched_from(answering(ok(short)), is_picture=is_picture)
     cut, _ = fetched_from(answering(ok(VIDEO)[: -MAX_BYTES + SNIFF_BYTES - 1]), is_picture=is_picture)
-    assert whole == Fetched(body=short, provenance=Provenance())
+    assert complete == Fetched(body=short, provenance=Provenance())
     assert code_of(cut) == "fetch_failed" and isinstance(cut, Unfetched) and cut.may_pass
 
 
@@ -471,16 +471,16 @@ def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Au
 def test_only_an_alert_of_tls_tells_the_end_of_a_body_without_a_length_from_a_cut(
     internet: Internet, authority: Authority
 ) -> None:
-    told = b"HTTP/1.0 200 OK\r\n\r\n" + PHOTO
+    response = b"HTTP/1.0 200 OK\r\n\r\n" + PHOTO
 
     def say_goodbye(connected: socket.socket, server: Server) -> None:
-        answering(told)(connected, server)
+        answering(response)(connected, server)
         assert isinstance(connected, ssl.SSLSocket)
         connected.unwrap()
 
-    whole = fetched_securely(internet, authority, say_goodbye)
-    assert isinstance(whole, Fetched) and whole.body == PHOTO
-    cut = fetched_securely(internet, authority, answering(told[:-200]))
+    complete = fetched_securely(internet, authority, say_goodbye)
+    assert isinstance(complete, Fetched) and complete.body == PHOTO
+    cut = fetched_securely(internet, authority, answering(response[:-200]))
     assert code_of(cut) == "fetch_failed"
     assert isinstance(cut, Unfetched) and cut.may_pass
     # A length tells it too.
@@ -522,7 +522,7 @@ def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> 
 
 @pytest.mark.guards("egress-other-codings-allowed")
 @pytest.mark.parametrize(
-    "told",
+    "coding",
     [
         "Content-Encoding:",
         "Content-Encoding: identity, , Identity",
@@ -537,14 +537,14 @@ def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> 
         "Transfer-Encoding: identity",
     ],
 )
-def test_a_coding_that_compresses_nothing_leaves_the_file_to_its_bytes(told: str) -> None:
-    answer, _ = fetched_from(answering(ok(PHOTO, told)))
+def test_a_coding_that_compresses_nothing_leaves_the_file_to_its_bytes(coding: str) -> None:
+    answer, _ = fetched_from(answering(ok(PHOTO, coding)))
     assert isinstance(answer, Fetched) and answer.body == PHOTO
 
 
 @pytest.mark.guards("egress-compressed-file-refused", "egress-compression-spellings")
 @pytest.mark.parametrize(
-    "told",
+    "coding",
     [
         *(f"Content-Encoding: {coding}" for coding in ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br")),
         *(f"Content-Encoding: {coding}" for coding in ("zstd", "dcb", "dcz", "exi", "pack200-gzip", "xz", "x-bzip2")),
@@ -555,8 +555,8 @@ def test_a_coding_that_compresses_nothing_leaves_the_file_to_its_bytes(told: str
         'Content-Encoding: "gzip"',
     ],
 )
-def test_a_coding_that_compresses_ends_it_whatever_is_beside_it(told: str) -> None:
-    answer, _ = fetched_from(answering(ok(PHOTO, told)))
+def test_a_coding_that_compresses_ends_it_whatever_is_beside_it(coding: str) -> None:
+    answer, _ = fetched_from(answering(ok(PHOTO, coding)))
     assert code_of(answer) == "fetch_failed"
     assert isinstance(answer, Unfetched) and "compressed" in answer.message and not answer.may_pass
 
@@ -571,7 +571,7 @@ def test_a_proxy_that_changed_the_response_sends_a_file_too() -> None:
 @pytest.mark.guards("egress-nested-chunking-refused")
 @pytest.mark.parametrize("coding", ["gzip, chunked", "chunked, chunked", "utf-8"])
 def test_chunks_within_another_coding_are_not_taken_for_the_file(coding: str) -> None:
-    told = f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n".encode()
-    answer, _ = fetched_from(answering(told))
+    response = f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n".encode()
+    answer, _ = fetched_from(answering(response))
     assert code_of(answer) == "fetch_failed"
     assert isinstance(answer, Unfetched) and "Transfer-Encoding" in answer.message

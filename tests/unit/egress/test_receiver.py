@@ -48,8 +48,8 @@ def test_a_request_is_posted_with_its_headers_and_its_response_told() -> None:
     ],
 )
 def test_what_a_receiver_asks_for_is_understood_or_ignored(written: str, seconds: int | None) -> None:
-    told = f"HTTP/1.1 503 Busy\r\nRetry-After: {written}\r\nContent-Length: 0\r\n\r\n".encode()
-    assert posted(answering(told)).retry_after_seconds == seconds
+    response = f"HTTP/1.1 503 Busy\r\nRetry-After: {written}\r\nContent-Length: 0\r\n\r\n".encode()
+    assert posted(answering(response)).retry_after_seconds == seconds
 
 
 def test_whatever_bytes_come_are_a_text_that_a_row_can_hold() -> None:

@@ -62,8 +62,8 @@ def kind_of(internet: Internet, *, seconds: float = 10) -> EgressFailureKind:
 
 @pytest.mark.guards("egress-no-compression-asked")
 def test_a_request_is_sent_whole_and_its_response_comes_back(internet: Internet, authority: Authority) -> None:
-    told = b"HTTP/1.1 201 Created\r\nRetry-After: 7\r\nVia: a\r\nvia: b\r\nContent-Length: 5\r\n\r\nhello"
-    with secured(internet, authority, answering(told)) as server:
+    raw_response = b"HTTP/1.1 201 Created\r\nRetry-After: 7\r\nVia: a\r\nvia: b\r\nContent-Length: 5\r\n\r\nhello"
+    with secured(internet, authority, answering(raw_response)) as server:
         response = ask(internet, body=b'{"a": 1}')
     assert (response.status, response.body) == (201, b"hello")
     assert response.headers == {"retry-after": "7", "via": "a, b", "content-length": "5"}
@@ -99,8 +99,8 @@ def test_the_environments_proxies_and_credentials_are_not_used(
 
 
 def test_a_redirect_is_a_response_and_is_not_followed(internet: Internet, authority: Authority) -> None:
-    told = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/meta-data/\r\nContent-Length: 0\r\n\r\n"
-    with secured(internet, authority, answering(told)) as server:
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/meta-data/\r\nContent-Length: 0\r\n\r\n"
+    with secured(internet, authority, answering(redirect)) as server:
         response = ask(internet)
     assert response.status == 302 and response.body == b""
     assert server.connections == 1 and internet.opened == [("93.184.215.14", 443)]
@@ -116,7 +116,7 @@ def test_a_compressed_body_is_not_decompressed(internet: Internet, authority: Au
 
 @pytest.mark.guards("egress-interim-responses-skipped")
 @pytest.mark.parametrize(
-    ("told", "status", "body"),
+    ("raw_response", "status", "body"),
     [
         (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", 200, b"until the end"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
@@ -130,9 +130,9 @@ def test_a_compressed_body_is_not_decompressed(internet: Internet, authority: Au
     ids=["1.0", "204", "no reason", "410", "chunks", "100", "102 and 103", "101"],
 )
 def test_responses_of_every_shape_are_read(
-    internet: Internet, authority: Authority, told: bytes, status: int, body: bytes
+    internet: Internet, authority: Authority, raw_response: bytes, status: int, body: bytes
 ) -> None:
-    with secured(internet, authority, answering(told)):
+    with secured(internet, authority, answering(raw_response)):
         response = ask(internet)
     assert (response.status, response.body) == (status, body)
 
@@ -184,13 +184,13 @@ def test_a_certificate_may_have_a_wildcard(internet: Internet, authority: Author
 
 
 def test_the_server_is_told_the_hosts_name(internet: Internet, authority: Authority) -> None:
-    told: list[str | None] = []
+    server_names: list[str | None] = []
     context = authority.server(HOST)
-    context.sni_callback = lambda _, name, __: told.append(name)
+    context.sni_callback = lambda _, name, __: server_names.append(name)
     with serving(answering(OK), context) as server:
         internet.port = server.port
         ask(internet)
-    assert told == [HOST]
+    assert server_names == [HOST]
 
 
 @pytest.mark.guards("egress-tls-minimum-version")
@@ -257,8 +257,8 @@ def test_a_response_that_comes_byte_by_byte_is_not_waited_for(
 
 @pytest.mark.parametrize("stage", ["handshake", "response"])
 def test_tls_that_comes_byte_by_byte_is_not_waited_for(internet: Internet, authority: Authority, stage: str) -> None:
-    told = b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n" + bytes(4000)
-    with serving(answering(told), authority.server(HOST)) as server:
+    raw_response = b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n" + bytes(4000)
+    with serving(answering(raw_response), authority.server(HOST)) as server:
 
         def relay(connection: socket.socket, relaying: Server) -> None:
             with socket.create_connection(("127.0.0.1", server.port)) as behind:
@@ -395,7 +395,7 @@ def test_what_surrounds_a_body_has_an_end(internet: Internet, authority: Authori
 
 
 @pytest.mark.parametrize(
-    "told",
+    "raw_response",
     [
         b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
         b"HTTP/1.1 abc OK\r\n\r\n",
@@ -410,10 +410,10 @@ def test_what_surrounds_a_body_has_an_end(internet: Internet, authority: Authori
     ],
     ids=ascii,
 )
-def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Authority, told: bytes) -> None:
+def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Authority, raw_response: bytes) -> None:
     def behave(connection: socket.socket, server: Server) -> None:
         server.hear(connection)
-        server.say(connection, told)
+        server.say(connection, raw_response)
         connection.recv(1)  # until the other side closes
 
     with secured(internet, authority, behave):
@@ -422,7 +422,7 @@ def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Autho
 
 @pytest.mark.guards("egress-cut-body-refused", "egress-cut-head-refused")
 @pytest.mark.parametrize(
-    "told",
+    "raw_response",
     [
         b"",
         b"HTTP/1.1 200 OK\r\n",
@@ -434,8 +434,10 @@ def test_what_is_no_http_is_said_to_be_none(internet: Internet, authority: Autho
     ],
     ids=ascii,
 )
-def test_a_response_that_is_cut_off_does_not_count(internet: Internet, authority: Authority, told: bytes) -> None:
-    with secured(internet, authority, answering(told)):
+def test_a_response_that_is_cut_off_does_not_count(
+    internet: Internet, authority: Authority, raw_response: bytes
+) -> None:
+    with secured(internet, authority, answering(raw_response)):
         assert kind_of(internet) is EgressFailureKind.RESET
 
 
@@ -468,10 +470,10 @@ def test_a_connection_that_is_reset_is_said_to_be(internet: Internet, authority:
     ).map(b"".join),
 )  # fmt: skip
 def test_whatever_comes_is_a_response_or_a_failure(first: bytes, rest: bytes) -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        there.sendall(first + rest)
-        there.shutdown(socket.SHUT_WR)
+    here, peer = socket.socketpair()
+    with here, peer:
+        peer.sendall(first + rest)
+        peer.shutdown(socket.SHUT_WR)
         try:
             response = exchange(here, b"GET / HTTP/1.1\r\n\r\n", method="GET", deadline=Deadline(10), max_bytes=16)
         except RequestFailed as failed:

@@ -76,7 +76,7 @@ def test_a_quoted_boundary_is_the_same_boundary() -> None:
 
 @pytest.mark.guards("form-part-header-bound", "form-single-part")
 @pytest.mark.parametrize(
-    ("form", "told"),
+    ("form", "refusal"),
     [
         (b"", "broken or cut off"),
         (part(), "broken or cut off"),
@@ -99,8 +99,8 @@ def test_a_quoted_boundary_is_the_same_boundary() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_form_that_cannot_be_used_is_refused_with_what_to_do(form: bytes, told: str) -> None:
-    with pytest.raises(Rejected, match=told) as rejected:
+def test_a_form_that_cannot_be_used_is_refused_with_what_to_do(form: bytes, refusal: str) -> None:
+    with pytest.raises(Rejected, match=refusal) as rejected:
         file_in_form(form, TYPE)
     assert rejected.value.code == "invalid_form"
     assert "curl -F file=@photo.jpg" in rejected.value.message

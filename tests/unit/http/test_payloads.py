@@ -81,12 +81,12 @@ def test_an_event_is_not_taken_for_one_of_another_type(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(PAYLOADS))
 def test_a_receiver_is_told_the_headers_and_what_to_answer(kind: str) -> None:
-    told = described()["webhooks"][kind]["post"]
-    assert [header["name"] for header in told["parameters"]] == [
+    operation = described()["webhooks"][kind]["post"]
+    assert [header["name"] for header in operation["parameters"]] == [
         "webhook-id",
         "webhook-timestamp",
         "webhook-signature",
     ]
-    assert all(not misfits(header["example"], header["schema"]) for header in told["parameters"])
-    assert told["responses"].keys() == {"2XX", "410", "429", "default"}
-    assert told["security"] == []
+    assert all(not misfits(header["example"], header["schema"]) for header in operation["parameters"])
+    assert operation["responses"].keys() == {"2XX", "410", "429", "default"}
+    assert operation["security"] == []

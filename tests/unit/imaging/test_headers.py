@@ -193,7 +193,7 @@ def png_chunk(name: bytes, data: bytes) -> bytes:
 @pytest.mark.guards("engine-progressive-scans-complete")
 def test_a_progressive_jpeg_that_lacks_whole_scans_is_truncated() -> None:
     body = encoded(noisy(), "JPEG", progressive=True)
-    scans = [found.start() for found in re.finditer(rb"\xff\xda", body)]
+    scans = [match.start() for match in re.finditer(rb"\xff\xda", body)]
     assert not header_of(body[:-2]).complete
     for start in scans[1:]:
         assert code_of(body[:start]) == "truncated"

@@ -24,7 +24,7 @@ def item(kind: bytes = b"hvc1", *held: bytes, at: int = 0, **references: Sequenc
     return Item(
         kind=kind,
         extents=[(at, 10)],
-        associations=[PROPERTIES.index(one) + 1 for one in held or (SIZE, CODED)],
+        associations=[PROPERTIES.index(property_box) + 1 for property_box in held or (SIZE, CODED)],
         references={name.encode(): of for name, of in references.items()},
     )
 
@@ -42,26 +42,28 @@ def kinds(heic: bytes) -> list[bytes]:
 
 
 def links(heic: bytes) -> list[tuple[bytes, int, tuple[int, ...]]]:
-    found = [(at, length) for name, at, length in boxes(heic) if name == b"iref"]
+    references = [(at, length) for name, at, length in boxes(heic) if name == b"iref"]
     links = []
-    for start, length in found:
+    for start, length in references:
         for name, at, _ in boxes(heic, start + 12, start + length):
-            one, count = struct.unpack_from(">HH", heic, at + 8)
-            links.append((name, one, struct.unpack_from(f">{count}H", heic, at + 12)))
+            from_item, count = struct.unpack_from(">HH", heic, at + 8)
+            links.append((name, from_item, struct.unpack_from(f">{count}H", heic, at + 12)))
     return links
 
 
 def held(heic: bytes) -> list[list[bytes]]:
     """The properties of each item."""
     start, length = find(heic, b"ipco")
-    whole = [heic[at : at + size] for _, at, size in boxes(heic, start + 8, start + length)]
+    properties = [heic[at : at + size] for _, at, size in boxes(heic, start + 8, start + length)]
     at, _ = find(heic, b"ipma")
-    (count,), at, found = struct.unpack_from(">I", heic, at + 12), at + 16, []
+    (count,), at, associations = struct.unpack_from(">I", heic, at + 12), at + 16, []
     for _ in range(count):
         _, many = struct.unpack_from(">HB", heic, at)
-        found.append([whole[(one & 0x7FFF) - 1] for one in struct.unpack_from(f">{many}H", heic, at + 3)])
+        associations.append(
+            [properties[(index & 0x7FFF) - 1] for index in struct.unpack_from(f">{many}H", heic, at + 3)]
+        )
         at += 3 + 2 * many
-    return found
+    return associations
 
 
 def contents(heic: bytes) -> list[bytes]:
@@ -118,8 +120,8 @@ def test_a_heic_with_wide_numbers_is_read() -> None:
     def meta(at: int) -> bytes:
         entry = full_box(b"infe", struct.pack(">IH4s", number, 0, b"grid"), b"\0", version=3)
         tile = full_box(b"infe", struct.pack(">IH4s", 1, 0, b"hvc1"), b"\0", version=3)
-        joined = b"".join(struct.pack(">IBHH", one, 2, 0x8001, 2) for one in (number, 1))
-        places = b"".join(struct.pack(">IHHQHQQ", one, 0, 0, at, 1, start, 3) for one, start in ((number, 0), (1, 3)))
+        joined = b"".join(struct.pack(">IBHH", item, 2, 0x8001, 2) for item in (number, 1))
+        places = b"".join(struct.pack(">IHHQHQQ", item, 0, 0, at, 1, start, 3) for item, start in ((number, 0), (1, 3)))
         return full_box(
             b"meta",
             full_box(b"pitm", struct.pack(">I", number), version=1),

@@ -164,8 +164,8 @@ def test_properties_of_xmp_have_several_forms_and_only_the_pictures_own_count() 
     languages = f"<dc:rights>{languages}</dc:rights>"
     assert read_rights(jpeg_with(xmp=packet(languages.format("x-default")))).rights.copyright == "All"
     assert read_rights(jpeg_with(xmp=packet(languages.format("en")))).rights.copyright == "Alle"
-    whole = languages.replace("'>All<", "' rdf:parseType='Resource'><rdf:value>All</rdf:value><")
-    assert read_rights(jpeg_with(xmp=packet(whole.format("x-default")))).rights.copyright == "All"
+    written_out = languages.replace("'>All<", "' rdf:parseType='Resource'><rdf:value>All</rdf:value><")
+    assert read_rights(jpeg_with(xmp=packet(written_out.format("x-default")))).rights.copyright == "All"
 
 
 # ── Hostile text ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,9 +190,9 @@ def test_text_of_any_kind_comes_out_as_it_came_in(text: str) -> None:
 
 
 def test_a_long_text_is_cut_between_characters_with_a_notice() -> None:
-    found = read_rights(jpeg_with(xmp=xmp_with(Rights(copyright="ë" * (MAX_CHARACTERS + 1)))))
-    assert found.rights == Rights(copyright="ë" * MAX_CHARACTERS)
-    assert found.notices == (SHORTENED,)
+    read = read_rights(jpeg_with(xmp=xmp_with(Rights(copyright="ë" * (MAX_CHARACTERS + 1)))))
+    assert read.rights == Rights(copyright="ë" * MAX_CHARACTERS)
+    assert read.notices == (SHORTENED,)
     exact = read_rights(jpeg_with(xmp=xmp_with(Rights(copyright="ë" * MAX_CHARACTERS))))
     assert (len(exact.rights.copyright), exact.notices) == (MAX_CHARACTERS, ())
 
@@ -203,9 +203,9 @@ def test_all_values_together_are_bounded() -> None:
     long = Rights(
         creators=names[:60], copyright="🄯" * 1024, credit="&" * 1024, source="<" * 1024, usage_terms="&" * 1024
     )
-    found = read_rights(jpeg_with(xmp=xmp_with(long)))
-    assert SHORTENED in found.notices
-    carriers = carriers_of(found.rights)
+    read = read_rights(jpeg_with(xmp=xmp_with(long)))
+    assert SHORTENED in read.notices
+    carriers = carriers_of(read.rights)
     assert carriers is not None
     assert len(carriers.xmp) + len(carriers.exif) + len(carriers.resources) < 3 * MAX_TOTAL_BYTES
     many = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp_with(Rights(creators=("a",) * 3000)))))
@@ -227,8 +227,8 @@ def test_they_take_at_most_a_quarter_of_a_files_ceiling() -> None:
 )
 def test_what_is_no_whole_http_url_is_left_out(url: str) -> None:
     rights = Rights(copyright="©", web_statement=url, licence_url=url, licensor_url=url)
-    found = read_rights(jpeg_with(xmp=xmp_with(rights)))
-    assert (found.rights, found.notices) == (Rights(copyright="©"), (SHORTENED,))
+    read = read_rights(jpeg_with(xmp=xmp_with(rights)))
+    assert (read.rights, read.notices) == (Rights(copyright="©"), (SHORTENED,))
 
 
 # ── Hostile structure ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -253,8 +253,8 @@ HOSTILE_XMP = {
 @pytest.mark.guards("rights-damage-tolerated", case="no end")
 @pytest.mark.parametrize("name", HOSTILE_XMP)
 def test_xmp_that_is_no_plain_xml_is_left_out_with_a_notice(name: str) -> None:
-    found = read_rights(jpeg_with(xmp=HOSTILE_XMP[name], exif=exif_with(Rights(copyright="©"))))
-    assert (found.rights, found.notices) == (Rights(copyright="©"), (unreadable("XMP"),))
+    read = read_rights(jpeg_with(xmp=HOSTILE_XMP[name], exif=exif_with(Rights(copyright="©"))))
+    assert (read.rights, read.notices) == (Rights(copyright="©"), (unreadable("XMP"),))
 
 
 def test_the_encoding_that_xmp_declares_is_not_believed() -> None:
@@ -266,8 +266,8 @@ def test_the_encoding_that_xmp_declares_is_not_believed() -> None:
 def test_xmp_that_is_too_large_is_not_read_even_if_it_was_compressed() -> None:
     large = packet("<dc:creator>Zo</dc:creator>") + b" " * MAX_XMP_BYTES
     for flag, text in ((b"\0", large), (b"\1", zlib.compress(large))):
-        found = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0" + flag + b"\0\0\0" + text)))
-        assert (found.rights, found.notices) == (Rights(), (unreadable("XMP"),))
+        read = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0" + flag + b"\0\0\0" + text)))
+        assert (read.rights, read.notices) == (Rights(), (unreadable("XMP"),))
     broken = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + b"no zlib")))
     assert broken.notices == (unreadable("XMP"),)
 
@@ -281,8 +281,8 @@ def test_extents_without_bytes_are_counted_too() -> None:
     # Offsets and lengths of no bytes at all (ISO/IEC 14496-12, 8.11.3): a table of 6 bytes has 65,535 extents.
     table = struct.pack(">HHHH", 1, 1, 0, 65_535)
     meta = box(b"meta", bytes(4), box(b"iinf", bytes(6)), box(b"iloc", bytes(6), table))
-    found = read_rights(box(b"ftyp", b"avif", bytes(4), b"avif") + meta)
-    assert (found.rights, found.notices) == (Rights(), (unreadable("metadata"),))
+    read = read_rights(box(b"ftyp", b"avif", bytes(4), b"avif") + meta)
+    assert (read.rights, read.notices) == (Rights(), (unreadable("metadata"),))
 
 
 @pytest.mark.guards("rights-exif-damage-partial")
@@ -292,7 +292,7 @@ def test_what_is_sound_in_a_damaged_block_counts() -> None:
     broken_length = iim((80, artist[1]), (116, notice[1]))[12:] + b"\x1c\x02\x6e\x7f\xff"
     cut = struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(broken_length)) + broken_length
     cut += bytes(len(broken_length) % 2)
-    for kind, block, found in (
+    for kind, block, expected in (
         ("EXIF", exif_of(artist, notice, entries=40), name | words),
         ("EXIF", exif_of(notice, artist, claims={0x013B: 5000}), words),
         ("EXIF", exif_of(artist, notice, claims={0x013B: 5000}), words),
@@ -301,7 +301,7 @@ def test_what_is_sound_in_a_damaged_block_counts() -> None:
         ("IPTC", iim((80, artist[1]), (116, notice[1])) + struct.pack(">4sHHI", b"8BIM", 1, 0, 9), name | words),
     ):
         result = read_rights(jpeg_with(**{"exif" if kind == "EXIF" else "resources": block}))
-        assert result.rights == Rights(**found), (kind, found)
+        assert result.rights == Rights(**expected), (kind, expected)
         assert result.notices == (unreadable(kind, part=True),)
     assert unreadable("EXIF", part=True) == (
         "Author and copyright: part of the file's EXIF could not be read and was left out."
@@ -317,15 +317,15 @@ def test_an_extended_dataset_is_stepped_over_or_read(size: int) -> None:
     data = extended(202, b"\x1c\x02\x50" * bool(size)) + extended(80, b"Bo" * bool(size))
     data += struct.pack(">BBBH", 0x1C, 2, 116, 2) + b"(c"
     resources = struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(data)) + data + bytes(len(data) % 2)
-    found = read_rights(jpeg_with(resources=resources))
-    assert (found.rights, found.notices) == (Rights(creators=("Bo",) * bool(size), copyright="(c"), ())
+    read = read_rights(jpeg_with(resources=resources))
+    assert (read.rights, read.notices) == (Rights(creators=("Bo",) * bool(size), copyright="(c"), ())
 
 
 @pytest.mark.guards("rights-iptc-length-bound")
 def test_an_extended_dataset_with_a_longer_length_is_damage() -> None:
     data = struct.pack(">BBBH", 0x1C, 2, 80, 2) + b"Bo" + struct.pack(">BBBH", 0x1C, 2, 202, 0x8005) + bytes(5)
-    found = read_rights(jpeg_with(resources=struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(data)) + data))
-    assert (found.rights, found.notices) == (Rights(creators=("Bo",)), (unreadable("IPTC", part=True),))
+    read = read_rights(jpeg_with(resources=struct.pack(">4sHHI", b"8BIM", 0x0404, 0, len(data)) + data))
+    assert (read.rights, read.notices) == (Rights(creators=("Bo",)), (unreadable("IPTC", part=True),))
 
 
 @pytest.mark.guards("rights-damage-tolerated")

@@ -74,7 +74,7 @@ def test_actions_are_chosen_by_their_age_name_and_ids(run: Run, stack: FakeStack
     acted(stack, "change_tenant", hours_ago=1, tenant_id="acme")
 
     def names(*options: str) -> list[str]:
-        return [one["action"] for one in json.loads(run("audit", "--json", *options).stdout)["actions"]]
+        return [action["action"] for action in json.loads(run("audit", "--json", *options).stdout)["actions"]]
 
     assert names() == ["change_tenant", "drop"]
     assert names("--since", "30d") == ["change_tenant", "drop", "replay"]

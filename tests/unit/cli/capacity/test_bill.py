@@ -97,8 +97,8 @@ def test_what_is_kept_costs_more_each_month() -> None:
 )
 def test_originals_move_to_their_storage_class_as_they_age(storage: Storage, by_age: list[float]) -> None:
     kept = Kept(storage=storage, original_megabytes=2)
-    found = [originals_dollars(1_000_000, kept, months_old=age) for age in range(5)]
-    assert found == pytest.approx(by_age)
+    dollars = [originals_dollars(1_000_000, kept, months_old=age) for age in range(5)]
+    assert dollars == pytest.approx(by_age)
 
 
 @pytest.mark.parametrize("storage", ["infrequent", "intelligent"])

@@ -217,12 +217,14 @@ def test_quotas_are_the_accounts_own_where_it_may_be_asked() -> None:
 
 def test_the_first_limit_is_the_one_that_the_fewest_uploads_meet() -> None:
     demand = Demand(per_second=10, seconds=0.5, paid_share=0.5)
-    found = limits(demand, {"fast": 20, "slow": 10}, 500, Quotas())
-    assert [(limit.name, limit.uploads_per_second) for limit in found[:2]] == [
+    lowest_first = limits(demand, {"fast": 20, "slow": 10}, 500, Quotas())
+    assert [(limit.name, limit.uploads_per_second) for limit in lowest_first[:2]] == [
         ("workers of the slow lane (10)", 40),
         ("workers of the fast lane (20)", 80),
     ]
-    assert [limit.uploads_per_second for limit in found] == sorted(limit.uploads_per_second for limit in found)
+    assert [limit.uploads_per_second for limit in lowest_first] == sorted(
+        limit.uploads_per_second for limit in lowest_first
+    )
     few = limits(demand, {}, 500, Quotas(concurrency=10))
     assert few[0].name == "concurrent executions of the account (10)"
     assert few[0].uploads_per_second == pytest.approx(10 / 0.64)

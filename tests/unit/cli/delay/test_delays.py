@@ -295,12 +295,12 @@ def test_a_reschedule_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Ru
     ids = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T20:00:00Z")
     (other,) = stack.schedule("2026-12-25T08:00:00Z")
     before = dict(stack.images.rows)
-    told = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--rate", "20").stdout
-    assert told.startswith(
+    printed = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--rate", "20").stdout
+    assert printed.startswith(
         "2 images of 2026-12-24 would be rescheduled to 2026-12-25, to the same time of the day (UTC). "
         "Nothing was changed.\n"
     )
-    assert f"Do it:  ./darkroom delay reschedule --day 2026-12-24 --by 1d --rate 20 --yes{TARGET}" in told
+    assert f"Do it:  ./darkroom delay reschedule --day 2026-12-24 --by 1d --rate 20 --yes{TARGET}" in printed
     assert stack.images.rows == before
 
     done = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
@@ -309,15 +309,15 @@ def test_a_reschedule_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Ru
         "Rescheduled 2 images of 2026-12-24 to 2026-12-25, to the same time of the day (UTC).\n"
     )
     assert f"Is anything left?  ./darkroom delay ls --day 2026-12-24{TARGET}" in done.stdout
-    assert [(stack.row(one).schedule, stack.row(one).process_at) for one in ids] == [
-        (1, (before[one].process_at or 0) + 86_400_000) for one in ids
+    assert [(stack.row(image_id).schedule, stack.row(image_id).process_at) for image_id in ids] == [
+        (1, (before[image_id].process_at or 0) + 86_400_000) for image_id in ids
     ]
     assert stack.row(other) == before[other]
     assert len(stack.hold_queue.held) == 3 + 2
 
     again = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes").stdout
     assert again.startswith("Rescheduled 0 images of 2026-12-24.\n")
-    assert {stack.row(one).schedule for one in ids} == {1}
+    assert {stack.row(image_id).schedule for image_id in ids} == {1}
 
 
 def test_a_day_is_rescheduled_to_the_same_time_of_the_day_by_the_clocks_of_its_zone(run: Run, stack: FakeStack) -> None:
@@ -334,34 +334,34 @@ def test_an_hour_of_a_lane_of_a_tenant_is_withdrawn_alone(run: Run, stack: FakeS
         *stack.schedule("2026-12-24T08:30:00Z", tenant="acme"),
     ]
     filters = ["--day", "2026-12-24", "--hour", "8", "--lane", "fast", "--tenant", "acme"]
-    told = run("delay", "cancel", *filters).stdout
-    assert told.startswith("1 image of 2026-12-24 08:00 would be deleted. Nothing was changed.\n")
-    assert "--day 2026-12-24 --hour 8 --lane fast --tenant acme --yes --stack shop" in told
+    printed = run("delay", "cancel", *filters).stdout
+    assert printed.startswith("1 image of 2026-12-24 08:00 would be deleted. Nothing was changed.\n")
+    assert "--day 2026-12-24 --hour 8 --lane fast --tenant acme --yes --stack shop" in printed
     done = run("delay", "cancel", *filters, "--yes")
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "Deleted 1 image of 2026-12-24 08:00.")
     assert "Left alone" not in done.stdout
     assert stack.row(wanted).status is Status.CANCELLED
-    assert {stack.row(one).status for one in others} == {Status.SCHEDULED}
+    assert {stack.row(image_id).status for image_id in others} == {Status.SCHEDULED}
 
 
 @pytest.mark.guards("day-named-images-only")
 def test_of_a_day_only_the_images_that_are_named_are_moved(run: Run, stack: FakeStack) -> None:
     first, second, third = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z", "2026-12-24T10:00:00Z")
     (elsewhere,) = stack.schedule("2026-12-26T08:00:00Z")
-    named = [option for one in (first, third, elsewhere) for option in ("--image", one)]
-    told = run("delay", "reschedule", "--day", "2026-12-24", *named, "--by", "1d").stdout
-    assert told.startswith("2 images of 2026-12-24 would be rescheduled")
-    assert f"--image {first} --image {third} --image {elsewhere} --by 1d --yes" in told
+    named = [option for image_id in (first, third, elsewhere) for option in ("--image", image_id)]
+    printed = run("delay", "reschedule", "--day", "2026-12-24", *named, "--by", "1d").stdout
+    assert printed.startswith("2 images of 2026-12-24 would be rescheduled")
+    assert f"--image {first} --image {third} --image {elsewhere} --by 1d --yes" in printed
     run("delay", "reschedule", "--day", "2026-12-24", *named, "--by", "1d", "--yes")
-    assert [stack.row(one).schedule for one in (first, second, third, elsewhere)] == [1, 0, 1, 0]
+    assert [stack.row(image_id).schedule for image_id in (first, second, third, elsewhere)] == [1, 0, 1, 0]
 
 
 def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_alone(run: Run, stack: FakeStack) -> None:
     late, begun = stack.schedule("2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z")
     stack.world.advance(600)
     stack.images.rows[begun] = replace(stack.row(begun), status=Status.PROCESSING)
-    told = run("delay", "cancel", "--day", "2026-11-21").stdout
-    assert "Also 2 unfinished images whose time has come: those that no worker has begun would be " in told
+    printed = run("delay", "cancel", "--day", "2026-11-21").stdout
+    assert "Also 2 unfinished images whose time has come: those that no worker has begun would be " in printed
     done = run("delay", "cancel", "--day", "2026-11-21", "--yes").stdout
     assert "Left alone: 1 that were begun, rescheduled or deleted meanwhile." in done
     assert (stack.row(late).status, stack.row(begun).status) == (Status.CANCELLED, Status.PROCESSING)
@@ -375,7 +375,7 @@ def test_the_originals_of_many_are_removed_one_after_the_other(
     ids = stack.schedule(*(f"2026-12-24T08:00:0{second}Z" for second in range(4)))
     done = run("delay", "cancel", "--day", "2026-12-24", "--yes").stdout
     assert "Their originals are removed one after the other, within 2 min, or later if the sweeper is behind." in done
-    assert [(stack.row(one).due_at or 0) - stack.clock() for one in ids] == [0, 32_000, 64_000, 96_000]
+    assert [(stack.row(image_id).due_at or 0) - stack.clock() for image_id in ids] == [0, 32_000, 64_000, 96_000]
 
 
 def test_what_cannot_be_rescheduled_is_told_and_fails_the_command(run: Run, stack: FakeStack) -> None:
@@ -449,9 +449,9 @@ def test_an_interrupted_reschedule_ends_in_good_order_and_is_typed_again(
     assert result.exit_code == 130
     again = f"./darkroom delay reschedule --day 2026-12-24 --by 1d --yes{TARGET}"
     assert f"Interrupted. For the rest:  {again}" in result.stderr
-    assert [stack.row(one).schedule for one in ids] == [1, 0, 0]
+    assert [stack.row(image_id).schedule for image_id in ids] == [1, 0, 0]
     assert run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes").exit_code == 0
-    assert [stack.row(one).schedule for one in ids] == [1, 1, 1]
+    assert [stack.row(image_id).schedule for image_id in ids] == [1, 1, 1]
 
 
 # ── Single images ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -161,8 +161,8 @@ def test_what_was_given_up_is_listed_and_explained_before_the_sweeper_has_placed
     stack.images.rows[row.image_id] = row
     listed = run("dlq", "ls").stdout
     assert listed.startswith(f"No dead letters in {QUEUES}.\n")
-    told = "1 image given up whose dead letter is still coming: the sweeper places it within a minute."
-    assert f"{told}\n" in listed
+    summary = "1 image given up whose dead letter is still coming: the sweeper places it within a minute."
+    assert f"{summary}\n" in listed
     line = next(line.split() for line in listed.splitlines() if line.split()[:1] == [row.image_id])
     assert line == [row.image_id, "slow", "ZeroDivisionError", "failed", "1", "1", "h", "0", "min", "default", "0"]
     assert f"./darkroom dlq show {row.image_id} --stack shop" in listed
@@ -198,9 +198,9 @@ def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dea
         not_fetched(being_fetched(1), Unfetched(code="fetch_failed", message="No."), unit_random=0, now=NOW),
         image_id="9" * 26,
     )
-    for one in (row, refused):
-        assert one.due_at is not None and one.due_at <= stack.clock()
-        stack.images.rows[one.image_id] = one
+    for image in (row, refused):
+        assert image.due_at is not None and image.due_at <= stack.clock()
+        stack.images.rows[image.image_id] = image
     listed = run("dlq", "ls").stdout
     assert "1 image not fetched because of a fault of ours, and without a dead letter" in listed
     assert f"./darkroom trace {row.image_id} --stack shop" in listed and refused.image_id not in listed
@@ -214,8 +214,8 @@ def test_what_could_not_be_fetched_because_of_us_is_listed_though_it_gets_no_dea
 def test_dead_letters_that_another_reader_hides_are_not_said_to_be_none(run: Run, stack: FakeStack) -> None:
     stack.world.place(FAILED)
     stack.world.dead_letters.take("slow", 1)
-    told = run("dlq", "ls").stdout
-    assert told.startswith(f"No dead letter in {QUEUES} can be seen at this moment.\nAbout 1 more are hidden")
+    printed = run("dlq", "ls").stdout
+    assert printed.startswith(f"No dead letter in {QUEUES} can be seen at this moment.\nAbout 1 more are hidden")
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
@@ -270,9 +270,9 @@ def test_a_lane_that_a_move_would_harm_is_not_moved(run: Run, stack: FakeStack, 
 def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: FakeStack) -> None:
     stack.world.place(FAILED)
     stack.world.place(replace(given_up(3), status=Status.DONE))
-    told = run("dlq", "drop").stdout
-    assert told.startswith(f"Would drop 1 dead letter of 2 in {QUEUES}. Nothing was changed.")
-    assert "1 to replay: these stay. --force drops them too." in told
+    printed = run("dlq", "drop").stdout
+    assert printed.startswith(f"Would drop 1 dead letter of 2 in {QUEUES}. Nothing was changed.")
+    assert "1 to replay: these stay. --force drops them too." in printed
     assert run("dlq", "drop", "--yes").stdout.startswith(
         "Dropped 1 case. Dead letters: fast 0 before, 0 after, slow 2 "
     )
@@ -388,8 +388,8 @@ def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
     run: Run, stack: FakeStack, attempt: dict[str, Any]
 ) -> None:
     stack.world.images.rows[FAILED.image_id] = FAILED
-    told = json.dumps({"v": 1, "attempts": [attempt]})
-    stack.world.dead_letters.add("slow", message_for(FAILED).model_dump_json(), told)
+    explanation = json.dumps({"v": 1, "attempts": [attempt]})
+    stack.world.dead_letters.add("slow", message_for(FAILED).model_dump_json(), explanation)
     assert run("dlq", "show", FAILED.image_id).exit_code == 0
 
 
@@ -533,13 +533,18 @@ def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_
     ]
     assert f"Look again:        ./darkroom dlq show {row.image_id} --stack shop --region eu-west-1" in lines
     assert "dlq replay" not in result.stdout
-    (told,) = json.loads(run("dlq", "show", row.image_id, "--json").stdout)
-    assert (told["verdict"], told["cause"], told["letters"], told["meaning"]) == ("retrying", "KeyError", [], goes_on)
-    assert [attempt["attempt"] for attempt in told["explanation"]["attempts"]] == [1, 2]
+    (document,) = json.loads(run("dlq", "show", row.image_id, "--json").stdout)
+    assert (document["verdict"], document["cause"], document["letters"], document["meaning"]) == (
+        "retrying",
+        "KeyError",
+        [],
+        goes_on,
+    )
+    assert [attempt["attempt"] for attempt in document["explanation"]["attempts"]] == [1, 2]
     place = "layers/core/darkroom/operations/images/transcode_image.py:83 in _develop"
-    assert told["frames"] == [[{"place": place, "source": "sizes[name]"}]] * 2
-    assert told["fingerprint"] == "KeyError@operations/transcode_image.py:_develop"
-    assert told["retry"] == {
+    assert document["frames"] == [[{"place": place, "source": "sizes[name]"}]] * 2
+    assert document["fingerprint"] == "KeyError@operations/transcode_image.py:_develop"
+    assert document["retry"] == {
         "attempt": 3,
         "in_work": False,
         "began_at": None,
@@ -547,7 +552,7 @@ def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_
     }
     stack.world.place(FAILED)
     (case,) = json.loads(run("dlq", "show", FAILED.image_id, "--json").stdout)
-    assert told.keys() - {"retry"} == case.keys()
+    assert document.keys() - {"retry"} == case.keys()
 
 
 @pytest.mark.parametrize(

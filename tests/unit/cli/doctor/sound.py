@@ -117,7 +117,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
     "TranscodeImageFunction": {"IDEMPOTENCY_TABLE": "idempotency", "VISIBILITY_SECONDS": "360"},
     "CountUsageFunction": {"COUNTED_EVENTS_TABLE": "counted"},
     "SweepDueImagesFunction": {
-        "DEAD_LETTER_QUEUES": ",".join(one.url for name, one in QUEUES.items() if name.endswith("DeadLetters"))
+        "DEAD_LETTER_QUEUES": ",".join(queue.url for name, queue in QUEUES.items() if name.endswith("DeadLetters"))
     },
 }
 
@@ -205,7 +205,7 @@ def alarm(watch: alarms.AlarmWatch) -> AlarmFacts:
         is_acting=True,
         namespace="Darkroom/shop" if watch.is_own else "AWS/SQS",
         metric=watch.metric,
-        queues=frozenset(one.name for name, one in QUEUES.items() if name.endswith("DeadLetters")),
+        queues=frozenset(queue.name for name, queue in QUEUES.items() if name.endswith("DeadLetters")),
         comparison="GreaterThanOrEqualToThreshold",
         threshold=1,
         period_seconds=60,
@@ -220,7 +220,10 @@ def policies(statements: tuple[Statement, ...]) -> list[dict[str, Any]]:
     return [
         {
             "PolicyDocument": {
-                "Statement": [{"Action": sorted(one.actions), "Resource": sorted(one.resources)} for one in statements]
+                "Statement": [
+                    {"Action": sorted(statement.actions), "Resource": sorted(statement.resources)}
+                    for statement in statements
+                ]
             }
         }
     ]

@@ -53,9 +53,9 @@ def calls() -> set[str]:
 
 
 def test_every_operation_that_it_calls_only_reads() -> None:
-    found = calls()
-    assert {"GetQueueAttributes", "ListSubscriptionsByTopic", "DescribeAlarms", "ListServiceQuotas"} <= found
-    assert {name for name in found if not READING.match(name)} == set()
+    operations = calls()
+    assert {"GetQueueAttributes", "ListSubscriptionsByTopic", "DescribeAlarms", "ListServiceQuotas"} <= operations
+    assert {name for name in operations if not READING.match(name)} == set()
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_only_a_redrive_that_failed_is_one(results: list[dict[str, str]], reason
     ("listed", "is_confirmed"), [("PendingConfirmation", False), ("arn:aws:sns:eu-west-1:123456789012:t:1", True)]
 )
 def test_a_subscription_by_mail_is_confirmed_once_it_has_an_arn(listed: str, is_confirmed: bool) -> None:
-    one = {"SubscriptionArn": listed, "Protocol": "email", "Endpoint": "a@example.com"}
-    assert collect._subscription(client("sns"), one).is_confirmed is is_confirmed
+    subscription = {"SubscriptionArn": listed, "Protocol": "email", "Endpoint": "a@example.com"}
+    assert collect._subscription(client("sns"), subscription).is_confirmed is is_confirmed
 
 
 def test_what_a_bucket_does_not_have_is_nothing_and_what_is_refused_stays_refused() -> None:
@@ -211,14 +211,14 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_policy_is_read_as_text_or_parsed_and_with_single_values() -> None:
     text = '{"Statement": {"Effect": "Allow", "Action": "a:b", "Resource": ["x", "y"]}}'
-    (one,) = statements_of(text)
-    assert (one.is_allowed, sorted(one.actions), sorted(one.resources)) == (True, ["a:b"], ["x", "y"])
+    (statement,) = statements_of(text)
+    assert (statement.is_allowed, sorted(statement.actions), sorted(statement.resources)) == (True, ["a:b"], ["x", "y"])
     assert statements_of(None) == statements_of("") == ()
 
 
 def test_what_is_not_named_is_everything() -> None:
-    (one,) = statements_of(policy({"Effect": "Allow", "NotAction": "iam:*", "NotResource": "x"}))
-    assert (sorted(one.actions), sorted(one.resources)) == (["*"], ["*"])
+    (statement,) = statements_of(policy({"Effect": "Allow", "NotAction": "iam:*", "NotResource": "x"}))
+    assert (sorted(statement.actions), sorted(statement.resources)) == (["*"], ["*"])
 
 
 @pytest.mark.parametrize(
@@ -260,5 +260,5 @@ def test_everybody_is_a_star_anywhere(principal: Any, anybody: bool) -> None:
     statement = {"Effect": "Allow", "Action": "a", "Resource": "*"} | (
         {} if principal is None else {"Principal": principal}
     )
-    (one,) = statements_of(policy(statement))
-    assert is_for_anybody(one) is anybody
+    (read_statement,) = statements_of(policy(statement))
+    assert is_for_anybody(read_statement) is anybody

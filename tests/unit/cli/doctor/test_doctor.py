@@ -119,7 +119,7 @@ def test_json_has_each_check(run: Run, stack: FakeStack) -> None:
     stack.facts = replace(SOUND, queues={**SOUND.queues, "FastQueue": replace(SOUND.queues["FastQueue"], policy=())})
     result = run("doctor", "--json")
     document = json.loads(result.stdout)
-    checks = {one["name"]: one for one in document["checks"]}
+    checks = {check["name"]: check for check in document["checks"]}
     assert (result.exit_code, document["stack"], document["sound"], document["production"]) == (1, "shop", False, False)
     assert checks.keys() == {check.name for check in CHECKS} | {"rows", "listed"}
     assert checks["tls-only"]["status"] == "wrong" and checks["tls-only"]["group"] == "Security"
@@ -215,9 +215,9 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     with pytest.raises(typer.Exit) as ended:
         doctor_work.examine(stack, whole_table=False, production=False, as_json=False, checks=(silent, *CHECKS))  # type: ignore[arg-type]
     assert ended.value.exit_code == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[1:3] == ["  ? it speaks", "      could not be checked: AWS refuses Query (AccessDenied)"]
-    assert "  ✓ senders may only send, on each queue" in told
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1:3] == ["  ? it speaks", "      could not be checked: AWS refuses Query (AccessDenied)"]
+    assert "  ✓ senders may only send, on each queue" in printed
 
 
 @pytest.mark.guards("isolated-doctor-rows", case="due")

@@ -13,7 +13,7 @@ from darkroom_cli.doctor.facts import Facts, Missing
 from darkroom_cli.doctor.repair import WRITES
 from darkroom_cli.doctor.template import UNKNOWN
 from tests.unit.cli.doctor.sound import KEY, SOUND
-from tests.unit.cli.doctor.test_judgements import BY_NAME, WRONG, one
+from tests.unit.cli.doctor.test_judgements import BY_NAME, WRONG, change_of
 
 GROUPS = {group: kind for table in (SETTINGS, SWITCHES) for kind, (group, _) in table.items()} | {
     "alarms": "AWS::CloudWatch::Alarm",
@@ -29,8 +29,8 @@ GROUPS = {group: kind for table in (SETTINGS, SWITCHES) for kind, (group, _) in 
 
 def deployed(facts: Facts, **properties: Any) -> Facts:
     """The facts of a stack that was deployed by this checkout; `properties` are what its template says of resources."""
-    its = {name: kind for group, kind in GROUPS.items() for name in (*getattr(SOUND, group), *getattr(facts, group))}
-    types = {**its, "Api": "AWS::ApiGatewayV2::Api"}
+    kinds = {name: kind for group, kind in GROUPS.items() for name in (*getattr(SOUND, group), *getattr(facts, group))}
+    types = {**kinds, "Api": "AWS::ApiGatewayV2::Api"}
     resources = {**{name: {} for name in types}, **SOUND.checkout.resources, **properties}
     written = replace(facts.checkout, types=types, resources=resources)
     return replace(facts, types=types, checkout=written, deployed=resources)
@@ -53,7 +53,9 @@ def test_what_was_changed_by_hand_is_never_answered_by_deploying_again(case: str
             assert set(advice(check, [finding], facts)) <= {REPAIR, REVERT}, finding
 
 
-CHANGED = one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "another"})
+CHANGED = change_of(
+    "functions", "CountUsageFunction", variables={"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "another"}
+)
 RESERVED = SOUND.functions["CountUsageFunction"].reserved
 FUNCTION = {"Timeout": 60, "Environment": {"Variables": {"MESSAGE_KEY": KEY, "COUNTED_EVENTS_TABLE": "counted"}}}
 
@@ -61,12 +63,16 @@ FUNCTION = {"Timeout": 60, "Environment": {"Variables": {"MESSAGE_KEY": KEY, "CO
 @pytest.mark.guards("drift-manual-change-repaired")
 def test_a_variable_that_was_changed_by_hand_is_set_back_by_a_command() -> None:
     facts = deployed(CHANGED(SOUND), CountUsageFunction={**FUNCTION, "ReservedConcurrentExecutions": RESERVED})
-    (drift,) = [one for one in drifts(facts) if one.resource == "CountUsageFunction"]
+    (drift,) = [each for each in drifts(facts) if each.resource == "CountUsageFunction"]
     assert drift.words("it was deployed as") == (
         "its variable COUNTED_EVENTS_TABLE is another, and it was deployed as counted"
     )
     for name in ("consumers-are-idempotent", "settings"):
-        findings = [one for one in judge(BY_NAME[name], facts, production=False).findings if "another" in one.problem]
+        findings = [
+            finding
+            for finding in judge(BY_NAME[name], facts, production=False).findings
+            if "another" in finding.problem
+        ]
         assert advice(BY_NAME[name], findings, facts) == (REPAIR,)
 
 
@@ -75,7 +81,11 @@ def test_what_only_this_checkout_says_is_deployed_and_what_was_changed_beside_it
     newer = {**facts.checkout.resources, "UsageQueue": {"VisibilityTimeout": 720}}
     facts = replace(facts, checkout=replace(facts.checkout, resources=newer))
     check = BY_NAME["settings"]
-    findings = [one for one in judge(check, facts, production=False).findings if one.subject.startswith(("Co", "Us"))]
+    findings = [
+        finding
+        for finding in judge(check, facts, production=False).findings
+        if finding.subject.startswith(("Co", "Us"))
+    ]
     assert set(advice(check, findings, facts)) == {REPAIR, check.remedy}
 
 
@@ -118,12 +128,14 @@ def test_a_policy_that_this_checkout_changes_is_deployed() -> None:
 
 @pytest.mark.guards("drift-secret-not-shown")
 def test_what_somebody_put_into_a_variable_is_not_shown_where_it_may_be_a_secret() -> None:
-    hand = one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "s3cret", "NEW": "s3cret"})(SOUND)
+    hand = change_of("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "s3cret", "NEW": "s3cret"})(SOUND)
     facts = deployed(hand, CountUsageFunction=FUNCTION)
-    shown = [one.words("it was deployed as") for one in drifts(facts) if one.resource == "CountUsageFunction"]
-    told = [finding.problem for check in BY_NAME.values() for finding in judge(check, facts, production=True).findings]
-    assert any("NEW is something else" in text for text in shown) and any("MESSAGE_KEY" in text for text in told)
-    assert not any("s3cret" in text for text in (*shown, *told))
+    shown = [drift.words("it was deployed as") for drift in drifts(facts) if drift.resource == "CountUsageFunction"]
+    problems = [
+        finding.problem for check in BY_NAME.values() for finding in judge(check, facts, production=True).findings
+    ]
+    assert any("NEW is something else" in text for text in shown) and any("MESSAGE_KEY" in text for text in problems)
+    assert not any("s3cret" in text for text in (*shown, *problems))
 
 
 def test_each_kind_of_resource_that_is_compared_can_be_set_back() -> None:

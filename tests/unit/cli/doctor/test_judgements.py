@@ -53,13 +53,15 @@ def changed(section: str, **items: Any) -> Change:
 
     def change(facts: Facts) -> Facts:
         merged = {**getattr(facts, section), **items}
-        sections: dict[str, Any] = {section: {name: one for name, one in merged.items() if one is not None}}
+        sections: dict[str, Any] = {
+            section: {name: attribute for name, attribute in merged.items() if attribute is not None}
+        }
         return replace(facts, **sections)
 
     return change
 
 
-def one(section: str, name: str, **attributes: Any) -> Change:
+def change_of(section: str, name: str, **attributes: Any) -> Change:
     """The facts with another item, which differs from the sound one in these attributes."""
     return changed(section, **{name: replace(getattr(SOUND, section)[name], **attributes)})
 
@@ -83,16 +85,16 @@ def with_role(name: str, *statements: Any, **attributes: Any) -> Change:
 
 
 def with_policy(queue: str, *statements: Any) -> Change:
-    return one("queues", queue, policy=(*QUEUES[queue].policy, *statements))
+    return change_of("queues", queue, policy=(*QUEUES[queue].policy, *statements))
 
 
 def with_alarm(name: str, **attributes: Any) -> Change:
-    return one("alarms", name, **attributes)
+    return change_of("alarms", name, **attributes)
 
 
 def states(**release: Any) -> Change:
     definition = {"States": {"Release": {"Type": "Task", **release}}}
-    return one("state_machines", "HoldBatchStateMachine", definition=definition)
+    return change_of("state_machines", "HoldBatchStateMachine", definition=definition)
 
 
 COMPOSITE = AlarmFacts(
@@ -108,19 +110,19 @@ ITS_KEY = Kms(arn=OURS, is_enabled=True, is_rotated=True)
 ENCRYPTED_BY_OURS = all_of(
     parameters(Encryption="customer"),
     changed("keys", Key=ITS_KEY),
-    *(one("queues", name, key=OURS) for name in QUEUES),
-    *(one("tables", name, key=OURS) for name in SOUND.tables),
-    *(one("topics", name, key=OURS) for name in SOUND.topics),
-    one("buckets", "OriginalsBucket", key=OURS),
-    one("log_groups", "ReadImageLogs", key=OURS),
+    *(change_of("queues", name, key=OURS) for name in QUEUES),
+    *(change_of("tables", name, key=OURS) for name in SOUND.tables),
+    *(change_of("topics", name, key=OURS) for name in SOUND.topics),
+    change_of("buckets", "OriginalsBucket", key=OURS),
+    change_of("log_groups", "ReadImageLogs", key=OURS),
 )
 
 
 def test_nothing_is_wrong_with_a_sound_stack() -> None:
     for production in (False, True):
         results = [judge(check, SOUND, production=production) for check in CHECKS]
-        assert {one.check.name: one.findings for one in results if one.findings} == {}
-        assert CheckStatus.UNKNOWN not in {one.status for one in results}
+        assert {result.check.name: result.findings for result in results if result.findings} == {}
+        assert CheckStatus.UNKNOWN not in {result.status for result in results}
 
 
 def test_the_checklist_has_27_lines_in_five_groups() -> None:
@@ -223,41 +225,49 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "nobody-lists",
         "a function that may list every original",
-        one("listings", "TranscodeImageFunctionRole", everything=frozenset({"OriginalsBucket"})),
+        change_of("listings", "TranscodeImageFunctionRole", everything=frozenset({"OriginalsBucket"})),
         "TranscodeImageFunctionRole",
         "list the whole of OriginalsBucket",
     ),
     (
         "nobody-lists",
         "a function that does not know what is missing",
-        one("listings", "TranscodeImageFunctionRole", nothing=frozenset({"OriginalsBucket"})),
+        change_of("listings", "TranscodeImageFunctionRole", nothing=frozenset({"OriginalsBucket"})),
         "TranscodeImageFunctionRole",
         "cannot tell a missing object of OriginalsBucket",
     ),
     # tls-only
-    ("tls-only", "a queue", one("queues", "FastQueue", policy=()), "FastQueue", "TLS"),
-    ("tls-only", "a topic", one("topics", "EventsTopic", policy=()), "EventsTopic", "TLS"),
-    ("tls-only", "a bucket", one("buckets", "OriginalsBucket", policy=()), "OriginalsBucket", "TLS"),
+    ("tls-only", "a queue", change_of("queues", "FastQueue", policy=()), "FastQueue", "TLS"),
+    ("tls-only", "a topic", change_of("topics", "EventsTopic", policy=()), "EventsTopic", "TLS"),
+    ("tls-only", "a bucket", change_of("buckets", "OriginalsBucket", policy=()), "OriginalsBucket", "TLS"),
     (
         "tls-only",
         "an exception for somebody",
-        one("queues", "FastQueue", policy=(replace(refusing("sqs:*"), principals={"AWS": "arn:aws:iam::1:root"}),)),
+        change_of(
+            "queues", "FastQueue", policy=(replace(refusing("sqs:*"), principals={"AWS": "arn:aws:iam::1:root"}),)
+        ),
         "FastQueue",
         "TLS",
     ),
     (
         "tls-only",
         "only what sends",
-        one("queues", "FastQueue", policy=(refusing("sqs:SendMessage"),)),
+        change_of("queues", "FastQueue", policy=(refusing("sqs:SendMessage"),)),
         "FastQueue",
         "TLS",
     ),
     # queues-encrypted
-    ("queues-encrypted", "nothing", one("queues", "FastQueue", is_encrypted=False), "FastQueue", "nothing encrypts it"),
+    (
+        "queues-encrypted",
+        "nothing",
+        change_of("queues", "FastQueue", is_encrypted=False),
+        "FastQueue",
+        "nothing encrypts it",
+    ),
     (
         "queues-encrypted",
         "another key",
-        all_of(ENCRYPTED_BY_OURS, one("queues", "FastQueue", key="alias/aws/sqs")),
+        all_of(ENCRYPTED_BY_OURS, change_of("queues", "FastQueue", key="alias/aws/sqs")),
         "FastQueue",
         "another key",
     ),
@@ -266,28 +276,28 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "messages-signed",
         "a secret that goes",
-        one("secrets", "MessageKey", is_being_deleted=True),
+        change_of("secrets", "MessageKey", is_being_deleted=True),
         "MessageKey",
         "deleted",
     ),
     (
         "messages-signed",
         "a consumer without it",
-        one("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "counted"}),
+        change_of("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "counted"}),
         "CountUsageFunction",
         "no key",
     ),
     (
         "messages-signed",
         "another secret",
-        one("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "another"}),
+        change_of("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "another"}),
         "CountUsageFunction",
         "something else",
     ),
     (
         "messages-signed",
         "a role that may not read it",
-        one("roles", "CountUsageFunctionRole", statements=()),
+        change_of("roles", "CountUsageFunctionRole", statements=()),
         "CountUsageFunction",
         "may not read",
     ),
@@ -295,14 +305,14 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "acknowledged-after-work",
         "a queue",
-        one("event_sources", "FastLane", reports_items=False),
+        change_of("event_sources", "FastLane", reports_items=False),
         "FastLane",
         "ReportBatchItemFailures",
     ),
     (
         "acknowledged-after-work",
         "a stream",
-        one("event_sources", "ImagesStream", reports_items=False),
+        change_of("event_sources", "ImagesStream", reports_items=False),
         "ImagesStream",
         "ReportBatchItemFailures",
     ),
@@ -310,28 +320,28 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "consumers-have-dead-letters",
         "none",
-        one("queues", "FastQueue", dead_letters=None),
+        change_of("queues", "FastQueue", dead_letters=None),
         "FastQueue",
         "no dead-letter queue",
     ),
     (
         "consumers-have-dead-letters",
         "somebody's",
-        one("queues", "FastQueue", dead_letters=arn("sqs", "somebodys")),
+        change_of("queues", "FastQueue", dead_letters=arn("sqs", "somebodys")),
         "FastQueue",
         "not of this stack",
     ),
     (
         "consumers-have-dead-letters",
         "a stream",
-        one("event_sources", "ImagesStream", failures=None),
+        change_of("event_sources", "ImagesStream", failures=None),
         "ImagesStream",
         "destination",
     ),
     (
         "consumers-have-dead-letters",
         "a subscription",
-        one(
+        change_of(
             "topics",
             "EventsTopic",
             subscriptions=(replace(SOUND.topics["EventsTopic"].subscriptions[0], dead_letters=None),),
@@ -387,7 +397,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "dead-letters-are-heard",
         "unconfirmed",
-        one(
+        change_of(
             "topics",
             "CriticalAlarms",
             subscriptions=(
@@ -408,32 +418,32 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "dead-letters-are-heard",
         "CloudWatch may not publish",
-        one("topics", "CriticalAlarms", policy=(refusing("sns:Publish"),)),
+        change_of("topics", "CriticalAlarms", policy=(refusing("sns:Publish"),)),
         "CriticalAlarms",
         "CloudWatch",
     ),
     (
         "dead-letters-are-heard",
         "a key that CloudWatch may not use",
-        one("topics", "CriticalAlarms", key="alias/aws/sns"),
+        change_of("topics", "CriticalAlarms", key="alias/aws/sns"),
         "CriticalAlarms",
         "dropped silently",
     ),
     # retries-end
-    ("retries-end", "too many", one("queues", "UsageQueue", max_receives=1000), "UsageQueue", "1,000 times"),
-    ("retries-end", "a lane's too few", one("queues", "FastQueue", max_receives=4), "FastQueue", "only 4"),
-    ("retries-end", "a consumer's only one", one("queues", "UsageQueue", max_receives=1), "UsageQueue", "only 1"),
+    ("retries-end", "too many", change_of("queues", "UsageQueue", max_receives=1000), "UsageQueue", "1,000 times"),
+    ("retries-end", "a lane's too few", change_of("queues", "FastQueue", max_receives=4), "FastQueue", "only 4"),
+    ("retries-end", "a consumer's only one", change_of("queues", "UsageQueue", max_receives=1), "UsageQueue", "only 1"),
     (
         "retries-end",
         "a stream's without end",
-        one("event_sources", "ImagesStream", maximum_retries=-1, maximum_age_seconds=-1),
+        change_of("event_sources", "ImagesStream", maximum_retries=-1, maximum_age_seconds=-1),
         "ImagesStream",
         "without end",
     ),
     (
         "retries-end",
         "a stream's after it has forgotten",
-        one("event_sources", "ImagesStream", maximum_age_seconds=86_400),
+        change_of("event_sources", "ImagesStream", maximum_age_seconds=86_400),
         "ImagesStream",
         "forgets",
     ),
@@ -457,7 +467,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "consumers-are-idempotent",
         "another table",
-        one("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "old"}),
+        change_of("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "old"}),
         "CountUsageFunction",
         "old",
     ),
@@ -473,18 +483,24 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "own-queues",
         "another lane's",
-        one("functions", "SubmitImageFunction", variables={"FAST_QUEUE_URL": QUEUES["SlowQueue"].url}),
+        change_of("functions", "SubmitImageFunction", variables={"FAST_QUEUE_URL": QUEUES["SlowQueue"].url}),
         "SubmitImageFunction",
         "lane fast",
     ),
     ("served-first", "nobody", changed("event_sources", FastLane=None), "FastQueue", "nothing takes"),
-    ("served-first", "disabled", one("event_sources", "FastLane", is_enabled=False), "FastLane", "disabled"),
-    ("served-first", "a window", one("event_sources", "FastLane", window_seconds=5), "FastLane", "waits 5 seconds"),
-    ("served-first", "a batch", one("event_sources", "FastLane", batch_size=10), "FastLane", "10 images at once"),
+    ("served-first", "disabled", change_of("event_sources", "FastLane", is_enabled=False), "FastLane", "disabled"),
+    (
+        "served-first",
+        "a window",
+        change_of("event_sources", "FastLane", window_seconds=5),
+        "FastLane",
+        "waits 5 seconds",
+    ),
+    ("served-first", "a batch", change_of("event_sources", "FastLane", batch_size=10), "FastLane", "10 images at once"),
     (
         "reserved-concurrency",
         "too little",
-        one("functions", "TranscodeImageFunction", reserved=19),
+        change_of("functions", "TranscodeImageFunction", reserved=19),
         "TranscodeImageFunction",
         "19 executions",
     ),
@@ -492,7 +508,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "reserved-concurrency",
         "too little of the account is left by other reservations",
         all_of(
-            one("functions", "TranscodeImageFunction", reserved=None),
+            change_of("functions", "TranscodeImageFunction", reserved=None),
             lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH - 1}),
         ),
         "account",
@@ -535,7 +551,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "each-dead-letter-tells",
         "the sweeper leaves it out",
-        one("functions", "SweepDueImagesFunction", variables={"X": OF_LANES}),
+        change_of("functions", "SweepDueImagesFunction", variables={"X": OF_LANES}),
         "UsageDeadLetters",
         "a quarter of an hour late",
     ),
@@ -568,7 +584,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "no traces",
         all_of(
             parameters(Tracing="Active"),
-            *(one("functions", name, is_traced=name != "SubmitImageFunction") for name in SOUND.functions),
+            *(change_of("functions", name, is_traced=name != "SubmitImageFunction") for name in SOUND.functions),
         ),
         "SubmitImageFunction",
         "are not traced, with Tracing=Active",
@@ -576,7 +592,7 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "time-is-tracked",
         "traces that nobody asked for",
-        one("functions", "SubmitImageFunction", is_traced=True),
+        change_of("functions", "SubmitImageFunction", is_traced=True),
         "SubmitImageFunction",
         "are traced, with Tracing=PassThrough",
     ),
@@ -606,64 +622,70 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "redriving-is-described",
         "a redrive that failed",
-        one("queues", "FastDeadLetters", failed_redrive="AccessDenied"),
+        change_of("queues", "FastDeadLetters", failed_redrive="AccessDenied"),
         "FastDeadLetters",
         "AccessDenied",
     ),
     (
         "work-ends-in-time",
         "told otherwise",
-        one("functions", "TranscodeImageFunction", variables={"VISIBILITY_SECONDS": "60"}),
+        change_of("functions", "TranscodeImageFunction", variables={"VISIBILITY_SECONDS": "60"}),
         "TranscodeImageFunction",
         "after 60 seconds",
     ),
     (
         "work-ends-in-time",
         "sweeps that overlap",
-        one("functions", "SweepDueImagesFunction", timeout_seconds=60),
+        change_of("functions", "SweepDueImagesFunction", timeout_seconds=60),
         "SweepDueImagesFunction",
         "60",
     ),
     (
         "work-ends-in-time",
         "a consumer that is stopped earlier",
-        one("functions", "CountUsageFunction", timeout_seconds=3),
+        change_of("functions", "CountUsageFunction", timeout_seconds=3),
         "CountUsageFunction",
         "stopped after 3",
     ),
     (
         "no-more-than-they-can",
         "no maximum",
-        one("event_sources", "UsageEvents", maximum_concurrency=None),
+        change_of("event_sources", "UsageEvents", maximum_concurrency=None),
         "UsageEvents",
         "maximum concurrency",
     ),
     (
         "no-more-than-they-can",
         "a larger batch",
-        one("event_sources", "UsageEvents", batch_size=51),
+        change_of("event_sources", "UsageEvents", batch_size=51),
         "UsageEvents",
         "51",
     ),
     (
         "no-more-than-they-can",
         "more images than time",
-        one("event_sources", "SlowLane", batch_size=13),
+        change_of("event_sources", "SlowLane", batch_size=13),
         "SlowLane",
         "65 seconds",
     ),
     (
         "visibility-is-enough",
         "a timeout",
-        one("functions", "CountUsageFunction", timeout_seconds=61),
+        change_of("functions", "CountUsageFunction", timeout_seconds=61),
         "UsageQueue",
         "366",
     ),
-    ("visibility-is-enough", "a window", one("event_sources", "UsageEvents", window_seconds=1), "UsageQueue", "361"),
+    (
+        "visibility-is-enough",
+        "a window",
+        change_of("event_sources", "UsageEvents", window_seconds=1),
+        "UsageQueue",
+        "361",
+    ),
     (
         "dead-letters-are-kept",
         "as long",
-        one("queues", "FastDeadLetters", retention_seconds=345_600),
+        change_of("queues", "FastDeadLetters", retention_seconds=345_600),
         "FastDeadLetters",
         "345,600",
     ),
@@ -684,14 +706,14 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "reconciled",
         "a schedule that is off",
-        one("rules", "SweepDueImagesFunctionEveryMinute", is_enabled=False),
+        change_of("rules", "SweepDueImagesFunctionEveryMinute", is_enabled=False),
         "SweepDueImagesFunctionEveryMinute",
         "disabled",
     ),
     (
         "reconciled",
         "a schedule of nothing",
-        one("rules", "SweepDueImagesFunctionEveryMinute", targets=()),
+        change_of("rules", "SweepDueImagesFunctionEveryMinute", targets=()),
         "SweepDueImagesFunctionEveryMinute",
         "does not invoke",
     ),
@@ -733,42 +755,44 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "everything-runs",
         "a disabled consumer",
-        one("event_sources", "UsageEvents", is_enabled=False),
+        change_of("event_sources", "UsageEvents", is_enabled=False),
         "UsageEvents",
         "UsageQueue",
     ),
     (
         "everything-runs",
         "a function without concurrency",
-        one("functions", "CountUsageFunction", reserved=0),
+        change_of("functions", "CountUsageFunction", reserved=0),
         "CountUsageFunction",
         "zero",
     ),
     (
         "everything-runs",
         "a broken function",
-        one("functions", "CountUsageFunction", problem="its latest update failed"),
+        change_of("functions", "CountUsageFunction", problem="its latest update failed"),
         "CountUsageFunction",
         "failed",
     ),
     (
         "nothing-is-public",
         "a bucket",
-        one("buckets", "OriginalsBucket", is_closed=False),
+        change_of("buckets", "OriginalsBucket", is_closed=False),
         "OriginalsBucket",
         "not blocked",
     ),
     (
         "nothing-is-public",
         "a bucket's policy",
-        one("buckets", "OriginalsBucket", policy=(refusing("s3:*"), allowing("s3:GetObject", "*", principals=ANYBODY))),
+        change_of(
+            "buckets", "OriginalsBucket", policy=(refusing("s3:*"), allowing("s3:GetObject", "*", principals=ANYBODY))
+        ),
         "OriginalsBucket",
         "everybody",
     ),
     (
         "nothing-is-public",
         "a topic's policy",
-        one("topics", "EventsTopic", policy=(allowing("sns:Subscribe", "*", principals={"AWS": "*"}),)),
+        change_of("topics", "EventsTopic", policy=(allowing("sns:Subscribe", "*", principals={"AWS": "*"}),)),
         "EventsTopic",
         "everybody",
     ),
@@ -776,14 +800,14 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
     (
         "everything-is-encrypted",
         "nothing",
-        one("buckets", "OriginalsBucket", algorithm=None),
+        change_of("buckets", "OriginalsBucket", algorithm=None),
         "OriginalsBucket",
         "nothing encrypts",
     ),
     (
         "everything-is-encrypted",
         "another key",
-        all_of(ENCRYPTED_BY_OURS, one("tables", "ImagesTable", key=None)),
+        all_of(ENCRYPTED_BY_OURS, change_of("tables", "ImagesTable", key=None)),
         "ImagesTable",
         "another key",
     ),
@@ -802,12 +826,18 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "Key",
         "rotated",
     ),
-    ("data-is-kept", "unprotected", one("tables", "ImagesTable", is_protected=False), "ImagesTable", "protected"),
-    ("data-is-kept", "unrecoverable", one("tables", "ImagesTable", is_recoverable=False), "ImagesTable", "recovery"),
+    ("data-is-kept", "unprotected", change_of("tables", "ImagesTable", is_protected=False), "ImagesTable", "protected"),
+    (
+        "data-is-kept",
+        "unrecoverable",
+        change_of("tables", "ImagesTable", is_recoverable=False),
+        "ImagesTable",
+        "recovery",
+    ),
     (
         "data-is-kept",
         "without versions",
-        one("buckets", "OriginalsBucket", is_versioned=False),
+        change_of("buckets", "OriginalsBucket", is_versioned=False),
         "OriginalsBucket",
         "versions",
     ),
@@ -828,7 +858,13 @@ WRONG: list[tuple[str, str, Change, str, str]] = [
         "account",
         "800 of 1,000",
     ),
-    ("settings", "a queue", one("queues", "FastQueue", visibility_seconds=30), "FastQueue", "VisibilityTimeout is 30"),
+    (
+        "settings",
+        "a queue",
+        change_of("queues", "FastQueue", visibility_seconds=30),
+        "FastQueue",
+        "VisibilityTimeout is 30",
+    ),
     ("settings", "a resource that is missing", lambda facts: replace(facts, types={}), "FastQueue", "does not have"),
     (
         "settings",
@@ -894,22 +930,28 @@ def test_what_is_wrong_is_found_without_production(
     name: str, case: str, change: Change, subject: str, words: str
 ) -> None:
     findings = judge(BY_NAME[name], change(SOUND), production=False).findings
-    assert {one.subject for one in findings if words in one.problem} == {subject}, findings
+    assert {finding.subject for finding in findings if words in finding.problem} == {subject}, findings
 
 
 IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
     (
         "messages-signed",
         "an old key",
-        one("secrets", "MessageKey", changed_at=NOW - 366 * DAY_MS),
+        change_of("secrets", "MessageKey", changed_at=NOW - 366 * DAY_MS),
         "MessageKey",
         "366 days",
     ),
-    ("dead-letters-are-heard", "nobody", one("topics", "CriticalAlarms", subscriptions=()), "CriticalAlarms", "nobody"),
+    (
+        "dead-letters-are-heard",
+        "nobody",
+        change_of("topics", "CriticalAlarms", subscriptions=()),
+        "CriticalAlarms",
+        "nobody",
+    ),
     (
         "reserved-concurrency",
         "nothing is reserved",
-        one("functions", "TranscodeImageFunction", reserved=None),
+        change_of("functions", "TranscodeImageFunction", reserved=None),
         "TranscodeImageFunction",
         "no executions",
     ),
@@ -950,7 +992,7 @@ IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
 def test_a_production_stack_is_asked_for_more(name: str, case: str, change: Change, subject: str, words: str) -> None:
     assert judge(BY_NAME[name], change(SOUND), production=False).findings == ()
     findings = judge(BY_NAME[name], change(SOUND), production=True).findings
-    assert {one.subject for one in findings if words in one.problem} == {subject}, findings
+    assert {finding.subject for finding in findings if words in finding.problem} == {subject}, findings
 
 
 RIGHT: list[tuple[str, str, Change]] = [
@@ -962,7 +1004,7 @@ RIGHT: list[tuple[str, str, Change]] = [
     (
         "queues-encrypted",
         "the stack's own key, by its id",
-        all_of(ENCRYPTED_BY_OURS, one("queues", "FastQueue", key="ours")),
+        all_of(ENCRYPTED_BY_OURS, change_of("queues", "FastQueue", key="ours")),
     ),
     ("everything-is-encrypted", "the stack's own key", ENCRYPTED_BY_OURS),
     (
@@ -1001,19 +1043,19 @@ RIGHT: list[tuple[str, str, Change]] = [
         "the deployer's own topic is told too",
         all_of(
             parameters(AlarmTopic=arn("sns", "of-the-company")),
-            one(
+            change_of(
                 "alarms",
                 "DeadLettersAlarm",
                 actions=(*SOUND.alarms["DeadLettersAlarm"].actions, arn("sns", "of-the-company")),
             ),
         ),
     ),
-    ("reserved-concurrency", "nothing is reserved", one("functions", "TranscodeImageFunction", reserved=None)),
+    ("reserved-concurrency", "nothing is reserved", change_of("functions", "TranscodeImageFunction", reserved=None)),
     (
         "reserved-concurrency",
         "what is left of the account is just enough",
         all_of(
-            one("functions", "TranscodeImageFunction", reserved=None),
+            change_of("functions", "TranscodeImageFunction", reserved=None),
             lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH}),
         ),
     ),
@@ -1021,7 +1063,7 @@ RIGHT: list[tuple[str, str, Change]] = [
         "reserved-concurrency",
         "the local stack has what this machine has",
         all_of(
-            one("functions", "TranscodeImageFunction", reserved=None),
+            change_of("functions", "TranscodeImageFunction", reserved=None),
             lambda facts: replace(facts, is_local=True, concurrency={"limit": 16, "unreserved": 16}),
         ),
     ),
@@ -1091,9 +1133,9 @@ def test_a_check_whose_facts_are_missing_is_unknown_and_says_why() -> None:
 
 @pytest.mark.guards("doctor-partial-findings-count")
 def test_what_was_found_counts_although_the_rest_is_missing() -> None:
-    facts = one("queues", "FastQueue", policy=())(replace(SOUND, topics=Missing("AWS refuses")))
+    facts = change_of("queues", "FastQueue", policy=())(replace(SOUND, topics=Missing("AWS refuses")))
     result = judge(BY_NAME["tls-only"], facts, production=False)
-    assert (result.status, [one.subject for one in result.findings]) == (CheckStatus.WRONG, ["FastQueue"])
+    assert (result.status, [finding.subject for finding in result.findings]) == (CheckStatus.WRONG, ["FastQueue"])
     assert result.reason == "AWS refuses"
 
 

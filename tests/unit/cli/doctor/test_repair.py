@@ -172,12 +172,12 @@ def test_one_that_is_refused_is_reported_and_keeps_none_of_the_others(
     stack.change = lambda facts: replace(facts, event_sources={**facts.event_sources, "FastLane": off})
     written: list[str] = []
     mapping = "AWS::Lambda::EventSourceMapping"
-    monkeypatch.setattr(repair, "WRITES", {**repair.WRITES, mapping: lambda _, one: written.append(one.setting)})
+    monkeypatch.setattr(repair, "WRITES", {**repair.WRITES, mapping: lambda _, drift: written.append(drift.setting)})
     result = run("doctor", "--repair", "--yes", "--json")
-    told = {one["resource"]: one for one in json.loads(result.stdout)["settings"]}
+    settings = {setting["resource"]: setting for setting in json.loads(result.stdout)["settings"]}
     assert result.exit_code == 1 and written == ["Enabled"]
-    assert "AccessDenied" in told[WORKER]["failure"] and told[WORKER]["set_back"] is False
-    assert (told["FastLane"]["failure"], told["FastLane"]["set_back"]) == (None, False), "it was read again"
+    assert "AccessDenied" in settings[WORKER]["failure"] and settings[WORKER]["set_back"] is False
+    assert (settings["FastLane"]["failure"], settings["FastLane"]["set_back"]) == (None, False), "it was read again"
 
 
 def test_what_could_not_be_read_is_said_and_is_no_sound_end(run: Run, stack: FakeStack) -> None:

@@ -212,12 +212,14 @@ class LateScene:
         self.replays = 0
 
     def unfinished(self) -> list[Any]:
-        return [SimpleNamespace(tenant_id="t", status=its) for its in self.rows.values() if its is not Status.DONE]
+        return [
+            SimpleNamespace(tenant_id="t", status=status) for status in self.rows.values() if status is not Status.DONE
+        ]
 
     def darkroom(self, *arguments: str) -> tuple[int, str]:
         assert arguments == ("dlq", "replay", "--tenant", "t", "--yes")
         self.replays += 1
-        self.rows = {name: Status.DONE if its is Status.FAILED else its for name, its in self.rows.items()}
+        self.rows = {name: Status.DONE if status is Status.FAILED else status for name, status in self.rows.items()}
         return 0, ""
 
     def await_done(self, each_minute: Callable[[], None]) -> None:
@@ -238,7 +240,7 @@ def test_a_drill_takes_its_token_from_the_environment_and_sends_it_where_callers
     api: FakeApi, monkeypatch: pytest.MonkeyPatch, access: str, sent: str | None
 ) -> None:
     monkeypatch.setenv("DARKROOM_API_KEY", "of-the-environment")
-    (option,) = [one for one in get_command(app).commands["run"].params if "--api-token" in one.opts]  # type: ignore[attr-defined]
+    (option,) = [parameter for parameter in get_command(app).commands["run"].params if "--api-token" in parameter.opts]  # type: ignore[attr-defined]
     stack: Any = SimpleNamespace(access=access, is_local=True)
     unused: Any = None
     token = option.value_from_envvar(Context(Command("run")))

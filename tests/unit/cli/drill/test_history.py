@@ -45,7 +45,7 @@ def changed(name: str, old: str, new: str) -> dict[str, Any]:
     return {"AlarmName": name, "HistoryItemType": "StateUpdate", "HistoryData": json.dumps(data)}
 
 
-def told(name: str, topic: str, state: str, *, in_default: bool) -> dict[str, Any]:
+def notified(name: str, topic: str, state: str, *, in_default: bool) -> dict[str, Any]:
     message = json.dumps({"AlarmName": name, "NewStateValue": state})
     published = json.dumps({"default": message}) if in_default else message
     data = {"actionState": "Succeeded", "notificationResource": topic, "publishedMessage": published}
@@ -58,26 +58,26 @@ def history(*entries: Mapping[str, Any]) -> AlarmHistory:
 
 
 def test_alarms_that_fire_and_clear_are_counted_by_their_logical_ids() -> None:
-    found = history(
+    counts = history(
         changed("darkroom-L", "INSUFFICIENT_DATA", "OK"),
         changed("darkroom-L", "OK", "ALARM"),
         changed("darkroom-I", "OK", "ALARM"),
         changed("darkroom-L", "ALARM", "OK"),
     )
-    assert found.fired == {"ImagesLateAlarm": 1, "IncidentAlarm": 1}
-    assert found.cleared == {"ImagesLateAlarm": 1}
+    assert counts.fired == {"ImagesLateAlarm": 1, "IncidentAlarm": 1}
+    assert counts.cleared == {"ImagesLateAlarm": 1}
 
 
 @pytest.mark.parametrize("in_default", [True, False])
 def test_only_messages_to_the_pagers_topic_page(in_default: bool) -> None:
-    found = history(
-        told("darkroom-I", PAGER, "ALARM", in_default=in_default),
-        told("darkroom-L", WARNINGS, "ALARM", in_default=in_default),
-        told("darkroom-I", PAGER, "OK", in_default=in_default),
+    counts = history(
+        notified("darkroom-I", PAGER, "ALARM", in_default=in_default),
+        notified("darkroom-L", WARNINGS, "ALARM", in_default=in_default),
+        notified("darkroom-I", PAGER, "OK", in_default=in_default),
     )
-    assert (found.pages, found.all_clears) == ({"IncidentAlarm": 1}, {"IncidentAlarm": 1})
+    assert (counts.pages, counts.all_clears) == ({"IncidentAlarm": 1}, {"IncidentAlarm": 1})
 
 
 def test_other_stacks_alarms_are_not_ours() -> None:
-    found = history(changed("other-L", "OK", "ALARM"), told("other-L", PAGER, "ALARM", in_default=False))
-    assert (found.fired, found.pages) == ({}, {})
+    counts = history(changed("other-L", "OK", "ALARM"), notified("other-L", PAGER, "ALARM", in_default=False))
+    assert (counts.fired, counts.pages) == ({}, {})

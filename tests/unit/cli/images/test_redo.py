@@ -42,10 +42,10 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 
 
 def test_each_image_is_begun_once_and_said_so(run: Run, stack: FakeStack) -> None:
-    one, other = done(stack.world), done(stack.world)
-    result = run("redo", one, "-", stdin=f"{other} and more\n\n{one}\n")
+    first, other = done(stack.world), done(stack.world)
+    result = run("redo", first, "-", stdin=f"{other} and more\n\n{first}\n")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "".join(f"{image_id}  will be developed again, in run 2\n" for image_id in (one, other))
+    assert result.stdout == "".join(f"{image_id}  will be developed again, in run 2\n" for image_id in (first, other))
     assert [message.run for message in stack.lanes.sent[-2:]] == [2, 2]
 
 

@@ -36,7 +36,7 @@ def test_a_value_that_the_template_allows_is_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "refusal"),
     [
         ("ExtraInputFormats=png", "'', 'avif', 'heic', 'avif,heic'"),
         ("ExtraInputFormats", "has no value"),
@@ -58,10 +58,10 @@ def test_a_value_that_the_template_allows_is_taken(text: str) -> None:
         ("Architecture=arm64", "this machine's"),
     ],
 )
-def test_any_other_is_refused_and_what_there_is_is_said(text: str, told: str) -> None:
+def test_any_other_is_refused_and_what_there_is_is_said(text: str, refusal: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
         read([text])
-    assert told in str(refused.value)
+    assert refusal in str(refused.value)
 
 
 def test_a_parameter_has_one_value() -> None:
@@ -79,7 +79,7 @@ def test_the_templates_rules_hold_here_too() -> None:
 
 def test_every_default_of_the_template_may_be_chosen() -> None:
     parameters = raw_template()["Parameters"]
-    texts = [f"{name}={one['Default']}" for name, one in parameters.items() if name not in FIXED]
+    texts = [f"{name}={parameter['Default']}" for name, parameter in parameters.items() if name not in FIXED]
     assert read(texts).keys() == parameters.keys() - FIXED.keys()
 
 
@@ -109,7 +109,7 @@ def test_sam_gets_empty_values_and_blanks_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "refusal"),
     [
         (["up", "--set", "ExtraInputFormats=png"], "ExtraInputFormats cannot be 'png'"),
         (["up", "--set", "Access=jwt"], "Access=jwt needs JwtIssuer"),
@@ -119,9 +119,9 @@ def test_sam_gets_empty_values_and_blanks_as_they_are() -> None:
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_starts(
-    run: Run, tmp_path: Path, arguments: list[str], told: str
+    run: Run, tmp_path: Path, arguments: list[str], refusal: str
 ) -> None:
     refused = run("local", *arguments)
     assert refused.exit_code == 2
-    assert told in " ".join(refused.stderr.replace("│", " ").split())
+    assert refusal in " ".join(refused.stderr.replace("│", " ").split())
     assert not (tmp_path / "no stack runs here").exists()

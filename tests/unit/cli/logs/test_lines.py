@@ -103,8 +103,8 @@ REFUSED = {
 
 @pytest.mark.guards("logs-client-address-hidden")
 def test_a_request_is_its_route_and_its_status_and_nobody_is_shown_who_asked() -> None:
-    told = "GET /images/{id}  503  correlation_id=JKJ=  tenant=shop  latency_ms=3  bytes=9"
-    assert line(REFUSED, "api") == f"ERROR   {told}"
+    request = "GET /images/{id}  503  correlation_id=JKJ=  tenant=shop  latency_ms=3  bytes=9"
+    assert line(REFUSED, "api") == f"ERROR   {request}"
     unknown = line(REFUSED | {"route": "-", "status": "404", "error": "Not Found"}, "api")
     assert unknown.startswith("WARNING GET to no route  404  correlation_id=JKJ=") and "error=Not Found" in unknown
     shown = document(event(REFUSED, "api"))
@@ -132,14 +132,14 @@ OF_EACH_LEVEL = [
 ]
 
 
-@pytest.mark.parametrize(("source", "record", "its"), OF_EACH_LEVEL)
+@pytest.mark.parametrize(("source", "record", "level_of_line"), OF_EACH_LEVEL)
 def test_a_line_is_shown_from_its_level_on_and_the_pattern_leaves_none_of_them_out(
-    source: str, record: dict[str, Any], its: str
+    source: str, record: dict[str, Any], level_of_line: str
 ) -> None:
     message = json.dumps(record)
     for level in LEVELS:
         is_shown = is_at_least(level, source, message)
-        assert is_shown == (LEVELS.index(its) >= LEVELS.index(level)), level
+        assert is_shown == (LEVELS.index(level_of_line) >= LEVELS.index(level)), level
         pattern = pattern_of(level, source)
         is_found = not pattern or compile_pattern(pattern).match(message) is not None
         assert is_found or not is_shown, level

@@ -64,7 +64,10 @@ def shown(run: Run, *arguments: str) -> list[str]:
     result = run("logs", *arguments, "--json")
     assert result.exit_code == 0, result.output
     documents = [json.loads(line) for line in result.stdout.splitlines()]
-    return [f"{one['source']} {one['line'].get('message') or one['line']['status']}" for one in documents]
+    return [
+        f"{document['source']} {document['line'].get('message') or document['line']['status']}"
+        for document in documents
+    ]
 
 
 def test_all_logs_are_shown_in_time_or_those_that_are_named(run: Run, stack: FakeStack) -> None:
@@ -99,7 +102,7 @@ def test_lines_are_chosen_by_a_text_and_a_level(run: Run, stack: FakeStack) -> N
     )
     shown(run, "api", "--level", "ERROR")
     shown(run, "api", "--text", 'a "b"')
-    assert [one["filterPattern"] for one in asked] == ['{ $.status = "5*" }', '"a \\"b\\""']
+    assert [request["filterPattern"] for request in asked] == ['{ $.status = "5*" }', '"a \\"b\\""']
 
 
 @pytest.mark.guards("logs-follow-overlap")

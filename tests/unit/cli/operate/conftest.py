@@ -100,13 +100,13 @@ def serving(stack: FakeStack, folder: Path, *, is_writable: bool) -> Iterator[Se
     """Serves the stack for the length of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        its: Any = stack
+        console_stack: Any = stack
         entrance = Entrance()
-        parts = Parts(its)
+        parts = Parts(console_stack)
         served = application(
             about=parts.about(),
             parts=parts,
-            actions=Actions(its),
+            actions=Actions(console_stack),
             shell=Shell(folder),
             token=TOKEN,
             entrance=entrance,

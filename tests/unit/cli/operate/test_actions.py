@@ -27,8 +27,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 
 
 def act(stack: FakeStack, action: str, *, is_writable: bool = True, **body: Any) -> dict[str, Any]:
-    its: Any = stack
-    return ended(Actions(its), action, is_writable=is_writable, **body)
+    console_stack: Any = stack
+    return ended(Actions(console_stack), action, is_writable=is_writable, **body)
 
 
 def key_of(stack: FakeStack) -> str:
@@ -43,18 +43,18 @@ def key_of(stack: FakeStack) -> str:
 def test_a_replay_says_what_it_would_do_and_changes_nothing(fresh: FakeStack) -> None:
     failed = [fresh.world.give_up(number) for number in (1, 2)]
     fresh.world.give_up(3, bug="ValueError")
-    told = act(fresh, "replay", cause="KeyError", dry_run=True)
-    assert told["says"][0].startswith("Would replay 2 images of 3 dead letters")
-    assert (told["dry_run"], told["complete"], told["count"]) == (True, True, 2)
-    assert sorted(told["ids"]) == failed
-    assert any("./darkroom dlq replay --cause KeyError --yes --stack shop" in line for line in told["says"])
+    ending = act(fresh, "replay", cause="KeyError", dry_run=True)
+    assert ending["says"][0].startswith("Would replay 2 images of 3 dead letters")
+    assert (ending["dry_run"], ending["complete"], ending["count"]) == (True, True, 2)
+    assert sorted(ending["ids"]) == failed
+    assert any("./darkroom dlq replay --cause KeyError --yes --stack shop" in line for line in ending["says"])
     assert {row.status for row in fresh.images.rows.values()} == {Status.FAILED}
 
 
 def test_a_replay_develops_what_was_chosen_and_nothing_else(fresh: FakeStack) -> None:
     failed, other = fresh.world.give_up(1), fresh.world.give_up(2, bug="ValueError")
-    told = act(fresh, "replay", cause="KeyError")
-    assert told["says"][0].startswith("Replayed 1 image.") and told["complete"]
+    ending = act(fresh, "replay", cause="KeyError")
+    assert ending["says"][0].startswith("Replayed 1 image.") and ending["complete"]
     assert fresh.images.rows[failed].run == 2
     assert fresh.images.rows[other].run == 1
 
@@ -62,18 +62,18 @@ def test_a_replay_develops_what_was_chosen_and_nothing_else(fresh: FakeStack) ->
 def test_images_that_are_chosen_by_their_ids_are_replayed_one_by_one(fresh: FakeStack) -> None:
     first, second, third = (fresh.world.give_up(number) for number in (1, 2, 3))
     unknown = f"{99:026d}"
-    told = act(fresh, "replay", images=[first, unknown, second])
-    assert told["complete"] is False
-    assert any(unknown in note for note in told["notes"]) and "1 of 3 images were refused." in told["notes"][-1]
-    assert [fresh.images.rows[one].run for one in (first, second, third)] == [2, 2, 1]
+    ending = act(fresh, "replay", images=[first, unknown, second])
+    assert ending["complete"] is False
+    assert any(unknown in note for note in ending["notes"]) and "1 of 3 images were refused." in ending["notes"][-1]
+    assert [fresh.images.rows[image_id].run for image_id in (first, second, third)] == [2, 2, 1]
 
 
 def test_a_drop_says_which_letters_would_go_and_takes_only_those_that_are_settled(fresh: FakeStack) -> None:
     fresh.world.give_up(1)
-    told = act(fresh, "drop", dry_run=True)
-    assert told["count"] == 0 and told["says"][0].startswith("Nothing to drop.")
-    told = act(fresh, "drop", dry_run=True, force=True)
-    assert (told["count"], len(told["ids"])) == (1, 1)
+    ending = act(fresh, "drop", dry_run=True)
+    assert ending["count"] == 0 and ending["says"][0].startswith("Nothing to drop.")
+    ending = act(fresh, "drop", dry_run=True, force=True)
+    assert (ending["count"], len(ending["ids"])) == (1, 1)
     act(fresh, "drop", force=True)
     assert not fresh.world.dead_letters.messages["slow"]
 
@@ -81,14 +81,14 @@ def test_a_drop_says_which_letters_would_go_and_takes_only_those_that_are_settle
 def test_a_redo_of_what_is_not_done_is_not_complete_and_says_why(fresh: FakeStack) -> None:
     failed = fresh.world.give_up(1)
     assert act(fresh, "redo", images=[failed], dry_run=True)["count"] == 1
-    told = act(fresh, "redo", images=[failed])
-    assert told["complete"] is False and failed in told["notes"][0]
+    ending = act(fresh, "redo", images=[failed])
+    assert ending["complete"] is False and failed in ending["notes"][0]
 
 
 def test_a_key_is_revoked_once_it_was_said_whose_it_is(fresh: FakeStack) -> None:
     key_id = key_of(fresh)
-    told = act(fresh, "revoke_key", key=key_id, dry_run=True)
-    assert f"The key {key_id} of acme, which is active, would be revoked for good." in told["says"][0]
+    ending = act(fresh, "revoke_key", key=key_id, dry_run=True)
+    assert f"The key {key_id} of acme, which is active, would be revoked for good." in ending["says"][0]
     assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.ACTIVE
     act(fresh, "revoke_key", key=key_id)
     assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.REVOKED
@@ -97,15 +97,15 @@ def test_a_key_is_revoked_once_it_was_said_whose_it_is(fresh: FakeStack) -> None
 def test_a_rotated_key_is_told_once_and_apart_from_what_is_said(fresh: FakeStack, monkeypatch: Any) -> None:
     key_id = key_of(fresh)
     assert "key" not in act(fresh, "rotate_key", key=key_id, dry_run=True)
-    told = act(fresh, "rotate_key", key=key_id, overlap="1d")
-    assert key_id_of(told["key"]) in fresh.tenants.keys
-    assert not any(told["key"] in line for line in [*told["says"], *told["notes"]])
+    ending = act(fresh, "rotate_key", key=key_id, overlap="1d")
+    assert key_id_of(ending["key"]) in fresh.tenants.keys
+    assert not any(ending["key"] in line for line in [*ending["says"], *ending["notes"]])
 
 
 def test_a_tenants_terms_and_state_are_changed(fresh: FakeStack) -> None:
     key_of(fresh)
-    told = act(fresh, "change_tenant", tenant="acme", tier="paid", state="suspended", dry_run=True)
-    assert "acme is free, active" in told["says"][0] and "tier paid, state suspended" in told["says"][0]
+    ending = act(fresh, "change_tenant", tenant="acme", tier="paid", state="suspended", dry_run=True)
+    assert "acme is free, active" in ending["says"][0] and "tier paid, state suspended" in ending["says"][0]
     assert fresh.tenants.tenants["acme"].tier is Tier.FREE
     act(fresh, "change_tenant", tenant="acme", tier="paid", state="suspended")
     tenant = fresh.tenants.tenants["acme"]
@@ -116,8 +116,8 @@ def test_a_webhook_is_enabled_and_what_it_missed_is_sent_again(fresh: FakeStack)
     row = fresh.world.endpoint(0)
     fresh.endpoints.change(row, disable(row, DisabledBy.GONE, now=fresh.clock()))
     named: dict[str, Any] = {"tenant": row.tenant_id, "webhook": row.endpoint_id}
-    told = act(fresh, "recover_webhook", dry_run=True, since="2h", **named)
-    assert "which is disabled, would be enabled, and its failed deliveries of events since" in told["says"][0]
+    ending = act(fresh, "recover_webhook", dry_run=True, since="2h", **named)
+    assert "which is disabled, would be enabled, and its failed deliveries of events since" in ending["says"][0]
     assert not fresh.endpoints.get(**_ids(row)).is_enabled
     act(fresh, "enable_webhook", **named)
     assert fresh.endpoints.get(**_ids(row)).is_enabled and fresh.endpoints.get(**_ids(row)).recovery is None
@@ -159,22 +159,22 @@ def test_nothing_is_done_while_the_audit_log_is_silent(fresh: FakeStack) -> None
 
 def test_scheduled_images_of_a_day_are_moved_and_withdrawn_by_the_commands(fresh: FakeStack) -> None:
     for action in ("reschedule", "cancel"):
-        told = act(fresh, action, dry_run=True, **ACTIONS[action])
-        assert told["count"] == 0 and "2026-12-24" in told["says"][0]
+        ending = act(fresh, action, dry_run=True, **ACTIONS[action])
+        assert ending["count"] == 0 and "2026-12-24" in ending["says"][0]
 
 
 def test_one_scheduled_image_is_moved_and_withdrawn_alone(fresh: FakeStack) -> None:
     times = ["2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z"]
-    one, other = (
+    moved, other = (
         fresh.world.submit(jpeg(32, 24), timetable=read_timetable(process_at=time)).image.image_id for time in times
     )
-    chosen: dict[str, Any] = {"day": "2026-12-24", "images": [one]}
-    told = act(fresh, "reschedule", by="1d", dry_run=True, **chosen)
-    assert told["count"] == 1 and f"--image {one} --by 1d --yes" in "\n".join(told["says"])
+    chosen: dict[str, Any] = {"day": "2026-12-24", "images": [moved]}
+    ending = act(fresh, "reschedule", by="1d", dry_run=True, **chosen)
+    assert ending["count"] == 1 and f"--image {moved} --by 1d --yes" in "\n".join(ending["says"])
     act(fresh, "reschedule", by="1d", **chosen)
-    assert [fresh.images.rows[each].schedule for each in (one, other)] == [1, 0]
+    assert [fresh.images.rows[each].schedule for each in (moved, other)] == [1, 0]
     act(fresh, "cancel", **chosen | {"day": "2026-12-25"})
-    assert [fresh.images.rows[each].status for each in (one, other)] == [Status.CANCELLED, Status.SCHEDULED]
+    assert [fresh.images.rows[each].status for each in (moved, other)] == [Status.CANCELLED, Status.SCHEDULED]
 
 
 ACTIONS: dict[str, dict[str, Any]] = {
@@ -194,8 +194,8 @@ ACTIONS: dict[str, dict[str, Any]] = {
 
 
 def test_the_list_above_has_every_action(fresh: FakeStack) -> None:
-    its: Any = fresh
-    assert set(ACTIONS) == set(Actions(its)._actions)
+    console_stack: Any = fresh
+    assert set(ACTIONS) == set(Actions(console_stack)._actions)
 
 
 @pytest.mark.guards("operate-read-only-by-default")

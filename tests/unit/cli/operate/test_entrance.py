@@ -87,7 +87,7 @@ def test_the_opener_gets_no_secret_but_a_file_that_its_owner_alone_can_read(tmp_
             opened: dict[str, Any] = json.loads(record.read_text())
             (token,) = re.findall(r"http://127\.0\.0\.1:\d+/app/#token=([\w-]+)", printed)
             everything = "\n".join([*opened["arguments"], *opened["environment"]])
-            (argument,) = [one for one in opened["arguments"] if "://" in one]
+            (argument,) = [each for each in opened["arguments"] if "://" in each]
             assert argument.startswith("file:///")
             file = Path(argument.removeprefix("file://"))
             assert (S_IMODE(file.stat().st_mode), S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)

@@ -29,8 +29,8 @@ def fresh() -> FakeStack:
 
 
 def parts_of(stack: FakeStack, **options: Any) -> Parts:
-    its: Any = stack
-    return Parts(its, **options)
+    console_stack: Any = stack
+    return Parts(console_stack, **options)
 
 
 def test_the_overview_is_the_document_of_top(fresh: FakeStack, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_images_are_listed_by_the_words_of_ls(fresh: FakeStack) -> None:
     failed = fresh.world.give_up(1)
     fresh.world.put(2)
     listed = parts.read("images", {"status": ["failed"], "since": ["30d"]})
-    assert [one["id"] for one in listed["images"]] == [failed]
+    assert [image["id"] for image in listed["images"]] == [failed]
     assert len(parts.read("images", {"since": ["30d"], "limit": ["1"]})["images"]) == 1
     late = parts.read("images", {"late": ["true"]})
     assert late["complete"] is True
@@ -107,7 +107,7 @@ def test_a_tenant_is_shown_with_its_keys_and_no_secret(fresh: FakeStack) -> None
     (row,) = parts.read("tenants", {})
     document = parts.read("tenants/acme", {})
     assert row["keys"] == 1 and row.items() <= document.items()
-    assert [one["id"] for one in document["all_keys"]] == [stored.key_id]
+    assert [listed_key["id"] for listed_key in document["all_keys"]] == [stored.key_id]
     assert document["usage"] == []
     text = json.dumps(document)
     assert key not in text and key.rpartition("_")[2] not in text and stored.digest not in text
@@ -173,8 +173,8 @@ def test_an_aws_that_does_not_answer_is_a_502(reading: Served, monkeypatch: pyte
 def test_several_windows_at_once_are_each_told_their_own(reading: Served) -> None:
     failed = [reading.stack.world.give_up(number) for number in range(10, 16)]
     with ThreadPoolExecutor(6) as pool:
-        told = list(pool.map(lambda name: reading.get(f"failures/{name}"), failed))
-    assert [document[0]["image_id"] for document in told] == failed
+        documents = list(pool.map(lambda name: reading.get(f"failures/{name}"), failed))
+    assert [document[0]["image_id"] for document in documents] == failed
 
 
 def test_what_is_told_stays_off_the_terminal(fresh: FakeStack, capsys: pytest.CaptureFixture[str]) -> None:

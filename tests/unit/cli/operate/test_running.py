@@ -133,12 +133,12 @@ def test_no_more_are_under_way_than_may_be(running: Running, long: Long) -> None
 @pytest.mark.guards("operate-shutdown-stop")
 def test_the_end_of_the_server_stops_them_and_waits_for_their_ends(running: Running, long: Long) -> None:
     begun(running, long)
-    told: list[str] = []
+    actions: list[str] = []
     in_any_case = threading.Timer(5, long.may_end.set)
     in_any_case.start()
-    running.end(told.append)
+    running.end(actions.append)
     in_any_case.cancel()
-    assert told == ["replay"] and long.was_stopped
+    assert actions == ["replay"] and long.was_stopped
     assert running.documents()[0]["ended"]
 
 
@@ -164,7 +164,7 @@ def test_a_page_follows_an_action_and_stops_it(writing: Served, slow: Long) -> N
     run = writing.act("redo", images=["0" * 26]).json()
     assert (run["action"], run["ended"]) == ("redo", False)
     path = f"/operate/api/runs/{run['run']}"
-    assert [one["run"] for one in writing.get("runs")["runs"]] == [run["run"]]
+    assert [listed_run["run"] for listed_run in writing.get("runs")["runs"]] == [run["run"]]
     assert writing.client.delete(path).json()["stopping"] is True
     until(lambda: "complete" in writing.client.get(path).json())
     answer = writing.client.get(path)
@@ -180,13 +180,13 @@ def test_a_page_that_only_reads_begins_nothing(reading: Served) -> None:
 
 
 def act(stack: FakeStack, action: str, **body: Any) -> dict[str, Any]:
-    its: Any = stack
-    return ended(Actions(its), action, is_writable=True, **body)
+    console_stack: Any = stack
+    return ended(Actions(console_stack), action, is_writable=True, **body)
 
 
 def test_a_drill_says_first_what_it_would_break() -> None:
-    told = act(FakeStack(), "drill", drill="lane-stopped", dry_run=True)
-    says = "\n".join(told["says"])
+    ending = act(FakeStack(), "drill", drill="lane-stopped", dry_run=True)
+    says = "\n".join(ending["says"])
     assert "lane-stopped would rehearse: " in says and "Nothing was changed." in says
     assert "It would switch " in says and "Alarms that must fire: " in says and "puts everything back" in says
     assert "Do it:  ./darkroom drill lane-stopped --stack shop --region eu-west-1" in says
@@ -237,5 +237,5 @@ def test_a_drill_that_did_not_go_as_expected_is_not_complete(monkeypatch: pytest
         return DrillResult(drill=drill, problems=["2 pages instead of 1"])
 
     monkeypatch.setattr("darkroom_cli.drill.work.run", run)
-    told = act(FakeStack(), "drill", drill="lane-stopped", in_production=True)
-    assert told["complete"] is False and "NOT AS EXPECTED: 2 pages instead of 1" in told["notes"][0]
+    ending = act(FakeStack(), "drill", drill="lane-stopped", in_production=True)
+    assert ending["complete"] is False and "NOT AS EXPECTED: 2 pages instead of 1" in ending["notes"][0]

@@ -128,8 +128,8 @@ def test_what_a_table_seems_to_have_lost_is_not_removed_without_a_word_for_the_t
     orphaned(stack.world, "a", "b")
     stack.world.advance(3 * DAY)
     again = f"./darkroom orphans remove --table-is-whole{TARGET} --yes"
-    told = run("orphans", "remove")
-    assert (told.exit_code, again in told.stdout, "Do it:" in told.stdout) == (0, True, False)
+    result = run("orphans", "remove")
+    assert (result.exit_code, again in result.stdout, "Do it:" in result.stdout) == (0, True, False)
     refused = run("orphans", "remove", "--yes")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "error: 2 of 2 originals have no row" in refused.stderr and again in refused.stderr

@@ -178,9 +178,9 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
         [key_id_of(key), "acme", "active", "everything", "4", "s", "never", "ci"],
         [key_id_of(old), "acme", "revoked", "2026-11-21", "everything", "3", "s", "never"],
     ]
-    told = run("keys", "ls", "--json").stdout + run("tenants", "ls", "--json").stdout + shown
-    assert key[12:] not in told and "digest" not in told
-    assert [one["id"] for one in json.loads(run("keys", "ls", "acme", "--json").stdout)] == [
+    printed = run("keys", "ls", "--json").stdout + run("tenants", "ls", "--json").stdout + shown
+    assert key[12:] not in printed and "digest" not in printed
+    assert [each["id"] for each in json.loads(run("keys", "ls", "acme", "--json").stdout)] == [
         key_id_of(key),
         key_id_of(old),
     ]
@@ -199,9 +199,9 @@ def test_a_tenants_quota_is_set_and_shown_with_what_it_stores(
     stack.usage.store["acme"] = Stored(size_bytes=2_000_000, images=-1)
     shown = "2 MB" if size == "unlimited" else f"2 MB of {size_in_words(stored_bytes)}"
     assert f"{shown}  0 of 7" in " ".join(run("tenants", "ls").stdout.split(" "))
-    (told,) = json.loads(run("tenants", "ls", "--json").stdout)
-    assert (told["stored_bytes"], told["stored_images"], told["max_images"]) == (2_000_000, 0, 7)
-    assert told["max_stored_bytes"] == (None if size == "unlimited" else stored_bytes)
+    (tenant,) = json.loads(run("tenants", "ls", "--json").stdout)
+    assert (tenant["stored_bytes"], tenant["stored_images"], tenant["max_images"]) == (2_000_000, 0, 7)
+    assert tenant["max_stored_bytes"] == (None if size == "unlimited" else stored_bytes)
     assert run("tenants", "change", "acme", "--max-images", "unlimited").exit_code == 0
     assert stack.tenants.tenants["acme"].quota == Quota(stored_bytes=stored_bytes)
     run("tenants", "change", "acme", "--usual-limits")
@@ -325,9 +325,9 @@ def test_the_list_says_what_each_key_may_do_its_age_and_its_last_use(run: Run, s
     assert "expired 2026-11-22" in lines[ids[2]]
     closed = run("keys", "ls", "--revoked").stdout
     assert [key_id in closed for key_id in ids] == [False, False, True, True]
-    told = {one["id"]: one for one in json.loads(run("keys", "ls", "--json").stdout)}
-    assert [told[key_id]["state"] for key_id in ids] == ["active", "active", "expired", "revoked"]
-    assert (told[ids[0]]["last_used_on"], told[ids[1]]["scopes"]) == ("2026-11-22", ["images:read"])
+    keys = {key["id"]: key for key in json.loads(run("keys", "ls", "--json").stdout)}
+    assert [keys[key_id]["state"] for key_id in ids] == ["active", "active", "expired", "revoked"]
+    assert (keys[ids[0]]["last_used_on"], keys[ids[1]]["scopes"]) == ("2026-11-22", ["images:read"])
 
 
 # ── Erasing one ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -370,8 +370,8 @@ def of(stack: FakeStack, tenant: str) -> list[Image]:
 def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme")
     assert result.exit_code == 0
-    told = " ".join(result.stdout.split())
-    assert "acme has 30 images, 2 keys, 1 webhook and 2 days of usage. All of it would be erased" in told
+    printed = " ".join(result.stdout.split())
+    assert "acme has 30 images, 2 keys, 1 webhook and 2 days of usage. All of it would be erased" in printed
     assert "Nothing was changed." in result.stdout
     assert "./darkroom tenants erase acme --yes --stack shop --region eu-west-1" in result.stdout
     assert not any(row.is_deleted for row in acme.images.rows.values())
@@ -382,8 +382,8 @@ def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None
 def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme", "--yes")
     assert result.exit_code == 0, result.stderr
-    told = "Erased acme: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage."
-    assert told in " ".join(result.stdout.split())
+    summary = "Erased acme: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage."
+    assert summary in " ".join(result.stdout.split())
     assert all(row.is_deleted for row in of(acme, "acme"))
     assert not any(row.is_deleted for row in of(acme, "other"))
     assert set(acme.tenants.tenants) == {"other"}
@@ -452,19 +452,19 @@ def test_tenants_that_are_erased_together_need_one_reading_of_all_deliveries_and
     monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
     monkeypatch.setattr(Interrupts, "wait", lambda self, seconds: waits.append(seconds))
     monkeypatch.setattr(erase, "IMAGES_PER_SECOND", 10**9)
-    told = " ".join(run("tenants", "erase", "acme", "other", "acme").stdout.split())
+    printed = " ".join(run("tenants", "erase", "acme", "other", "acme").stdout.split())
     assert all(
-        f"{tenant} has 30 images, 2 keys, 1 webhook and 2 days of usage." in told for tenant in ("acme", "other")
+        f"{tenant} has 30 images, 2 keys, 1 webhook and 2 days of usage." in printed for tenant in ("acme", "other")
     )
-    assert "./darkroom tenants erase acme other --yes" in told
+    assert "./darkroom tenants erase acme other --yes" in printed
     reads: list[int] = []
     all_keys = acme.tenants.all_keys
     acme.tenants.all_keys = lambda: reads.append(1) or all_keys()  # type: ignore[method-assign, func-returns-value]
     result = run("tenants", "erase", "acme", "other", "--yes")
     assert result.exit_code == 0, result.stderr
-    told = " ".join(result.stdout.split())
+    printed = " ".join(result.stdout.split())
     for tenant in ("acme", "other"):
-        assert f"Erased {tenant}: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage." in told
+        assert f"Erased {tenant}: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage." in printed
     assert all(row.is_deleted for row in acme.images.rows.values())
     assert not (acme.tenants.tenants or acme.tenants.keys or acme.usage.sums or acme.endpoints.rows)
     assert not (acme.deliveries.rows or acme.token_buckets.tats)
@@ -499,12 +499,12 @@ def test_what_cannot_be_erased_of_one_tenant_keeps_no_other_from_being_erased(
     assert sum(row.is_deleted for row in of(acme, "acme")) == (29 if what == "an image" else 0)
     assert {key.tenant_id for key in acme.tenants.keys.values()} == {"acme"}
     assert (acme.tenants.tenants["acme"] == before) == (what != "an image"), "nothing else of it was changed"
-    told = " ".join(result.stderr.split())
+    printed = " ".join(result.stderr.split())
     assert {
         "an image": "cannot be read, so acme stays suspended",
         "the tenant": "acme cannot be suspended, and nothing of it is erased",
         "a name that is none": "There is nothing of acne in shop.",
-    }[what] in told
+    }[what] in printed
 
 
 @pytest.mark.guards("tenant-erasure-interrupt-no-forget")
@@ -519,9 +519,9 @@ def test_an_interrupted_erasure_of_tenants_says_what_is_done_and_is_finished_by_
         patch.setattr(Interrupts, "wait", interrupt)
         result = run("tenants", "erase", "acme", "other", "--yes")
     assert result.exit_code == 130
-    told = " ".join(result.stderr.split())
-    assert "Interrupted, 60 images erased, whose objects are removed until 2026-" in told
-    assert "For the rest: ./darkroom tenants erase acme other --yes" in told
+    printed = " ".join(result.stderr.split())
+    assert "Interrupted, 60 images erased, whose objects are removed until 2026-" in printed
+    assert "For the rest: ./darkroom tenants erase acme other --yes" in printed
     assert set(acme.tenants.tenants) == {"acme", "other"}
     assert (len(acme.deliveries.rows), len(acme.tenants.keys)) == (2, 4), "nothing was forgotten"
     monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 0)
@@ -579,10 +579,10 @@ def test_usage_is_forgotten_when_the_events_of_the_last_images_are_counted(
 
 
 def test_an_erasure_as_json_names_what_is_left(run: Run, acme: FakeStack) -> None:
-    told = json.loads(run("tenants", "erase", "acme", "--yes", "--json").stdout)
+    document = json.loads(run("tenants", "erase", "acme", "--yes", "--json").stdout)
     counts = {"images": 30, "keys": 2, "webhooks": 1, "deliveries": 1, "usage": 3}
-    assert told["tenants"] == [{"tenant": "acme", "unreadable": []} | counts]
-    assert set(told["left"]["backups"]) == {"what", "until"}
+    assert document["tenants"] == [{"tenant": "acme", "unreadable": []} | counts]
+    assert set(document["left"]["backups"]) == {"what", "until"}
 
 
 def test_what_is_left_is_left_for_as_long_as_the_template_says() -> None:

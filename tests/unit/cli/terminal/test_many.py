@@ -24,7 +24,7 @@ class Clock:
 
 
 def test_each_is_done_once_no_more_of_them_at_a_time_than_allowed_and_no_faster() -> None:
-    clock, told = Clock(), []
+    clock, outcomes = Clock(), []
     under_way, most, lock = 0, 0, threading.Lock()
     three_at_a_time = threading.Barrier(3)
 
@@ -44,9 +44,9 @@ def test_each_is_done_once_no_more_of_them_at_a_time_than_allowed_and_no_faster(
         pace=RateLimiter(per_second=10, clock=clock, pause=clock.pause),
         at_a_time=3,
         stop=lambda: False,
-        on_outcome=lambda number, square: told.append((number, square)),
+        on_outcome=lambda number, square: outcomes.append((number, square)),
     )
-    assert sorted(told) == [(number, number * number) for number in range(12)]
+    assert sorted(outcomes) == [(number, number * number) for number in range(12)]
     assert (most, clock.now) == (3, 1100)
 
 
@@ -55,7 +55,7 @@ def unpaced() -> RateLimiter:
 
 
 def test_what_is_under_way_is_told_of_before_an_error_is_raised() -> None:
-    told: list[int] = []
+    outcomes: list[int] = []
     raised = threading.Event()
 
     def act(number: int) -> None:
@@ -66,9 +66,9 @@ def test_what_is_under_way_is_told_of_before_an_error_is_raised() -> None:
 
     with pytest.raises(ValueError, match="no answer"):
         do_to_many(
-            range(2), act, pace=unpaced(), at_a_time=2, stop=lambda: False, on_outcome=lambda n, _: told.append(n)
+            range(2), act, pace=unpaced(), at_a_time=2, stop=lambda: False, on_outcome=lambda n, _: outcomes.append(n)
         )
-    assert told == [1]
+    assert outcomes == [1]
 
 
 def test_nothing_is_begun_after_an_error() -> None:
@@ -85,13 +85,13 @@ def test_nothing_is_begun_after_an_error() -> None:
 
 
 def test_nothing_is_begun_once_it_shall_end() -> None:
-    told: list[int] = []
+    outcomes: list[int] = []
     do_to_many(
         range(1000),
         lambda number: number,
         pace=unpaced(),
         at_a_time=1,
-        stop=lambda: len(told) == 3,
-        on_outcome=lambda number, _: told.append(number),
+        stop=lambda: len(outcomes) == 3,
+        on_outcome=lambda number, _: outcomes.append(number),
     )
-    assert told == [0, 1, 2]
+    assert outcomes == [0, 1, 2]

@@ -142,8 +142,8 @@ def test_a_quiet_stack_is_said_in_a_few_lines(stack: FakeStack) -> None:
     lines = drawn(stack, 80)
     assert lines[0].split() == ["shop", "no", "alarm", "eu-west-1", "2026-11-21", "09:00:00", "UTC"]
     said = "\n".join(lines)
-    for told in ("ALARMS  none is on", "RETRYING  nothing that failed", "DEAD LETTERS  none", "WEBHOOKS  none"):
-        assert told in said
+    for section in ("ALARMS  none is on", "RETRYING  nothing that failed", "DEAD LETTERS  none", "WEBHOOKS  none"):
+        assert section in said
     assert len(lines) < 24
 
 
@@ -223,8 +223,8 @@ def test_functions_that_failed_are_named_and_without_any_nothing_is_said(run: Ru
     said = "FUNCTIONS  errors in 15 min: transcode_image 2, create_deliveries 1"
     assert said in drawn(stack, 80)
     assert said in "\n".join(drawn(stack, 200))
-    told = json.loads(run("top", "--json").stdout)["function_errors"]
-    assert told == {"minutes": 15, "functions": failed}
+    errors = json.loads(run("top", "--json").stdout)["function_errors"]
+    assert errors == {"minutes": 15, "functions": failed}
 
 
 def test_wide_windows_show_two_columns_whole_request_ids_and_paths(stack: FakeStack) -> None:
@@ -265,11 +265,11 @@ def test_a_part_that_could_not_be_read_says_why_beside_the_others(run: Run, stac
     assert "ALARMS  unknown" in result.stdout
     assert "not read: AWS did not answer (reading the alarms: ThrottlingException)" in result.stdout
     assert "DEAD LETTERS  1: slow 1" in result.stdout
-    told = run("top", "--once", "--json")
-    assert told.exit_code == 1
-    found = json.loads(told.stdout)
-    assert (found["alarms"], list(found["problems"])) == (None, ["alarms"])
-    assert found["dead_letters"]["queues"]["slow"] == 1
+    as_json = run("top", "--once", "--json")
+    assert as_json.exit_code == 1
+    document = json.loads(as_json.stdout)
+    assert (document["alarms"], list(document["problems"])) == (None, ["alarms"])
+    assert document["dead_letters"]["queues"]["slow"] == 1
 
 
 def test_what_is_shown_of_an_earlier_look_says_how_old_it_is(stack: FakeStack) -> None:
@@ -279,9 +279,9 @@ def test_what_is_shown_of_an_earlier_look_says_how_old_it_is(stack: FakeStack) -
     world.advance(20)
     world.alarms.on = lambda: 1 / 0
     seen = observe_stack(ports, before)
-    told = work.problems_of(stack, seen)  # type: ignore[arg-type]
+    problems = work.problems_of(stack, seen)  # type: ignore[arg-type]
     view = pages.View(
-        observation=seen, problems=told, now=stack.clock(), stack="shop", region="", options=stack.options
+        observation=seen, problems=problems, now=stack.clock(), stack="shop", region="", options=stack.options
     )
     said = "\n".join(line.plain for line in pages.page(view, width=120, height=None))
     assert "ALARMS  none is on" in said
@@ -311,23 +311,28 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
     assert ["fast", "?", "?", "?", "?"] in [line.split() for line in said]
     for panel in ("RETRYING", "DEAD LETTERS", "FUNCTIONS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES"):
         assert f"{panel}  unknown" in said
-    told = document(seen, {}, stack="shop", region="", options="")
+    shown = document(seen, {}, stack="shop", region="", options="")
     parts = (
         *("working", "retrying", "looked_at", "dead_letters", "function_errors"),
         *("scheduled", "webhooks", "queues", "error_budget"),
     )
-    assert {name: told[name] for name in parts} == dict.fromkeys(parts)
-    assert (told["lanes"][0]["oldest_seconds"], told["lanes"][0]["backlog"]) == (None, None)
-    assert set(told["lanes"][0]["error_budget"].values()) == {told["lanes"][0]["failing_percent"]} == {None}
+    assert {name: shown[name] for name in parts} == dict.fromkeys(parts)
+    assert (shown["lanes"][0]["oldest_seconds"], shown["lanes"][0]["backlog"]) == (None, None)
+    assert set(shown["lanes"][0]["error_budget"].values()) == {shown["lanes"][0]["failing_percent"]} == {None}
 
 
 def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> None:
     trouble(stack.world)
     result = run("top", "--json")
     assert result.exit_code == 0
-    found = json.loads(result.stdout)
-    assert (found["version"], found["stack"], found["region"], found["problems"]) == (1, "shop", "eu-west-1", {})
-    incident, stuck, late = found["alarms"]
+    document = json.loads(result.stdout)
+    assert (document["version"], document["stack"], document["region"], document["problems"]) == (
+        1,
+        "shop",
+        "eu-west-1",
+        {},
+    )
+    incident, stuck, late = document["alarms"]
     assert (incident["severity"], incident["caused_by"]) == ("critical", ["ImagesStuckAlarm"])
     assert (late["severity"], late["command"], late["effect"]) == ("warning", None, "Late.")
     assert stuck == {
@@ -341,8 +346,8 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "section": "docs/runbook.md#stuck",
         "reason": "",
     }
-    assert [lane["lane"] for lane in found["lanes"]] == [*LANES]
-    fast, slow, *_ = found["lanes"]
+    assert [lane["lane"] for lane in document["lanes"]] == [*LANES]
+    fast, slow, *_ = document["lanes"]
     assert (fast["lane"], fast["oldest_since"], fast["oldest_seconds"]) == ("fast", None, 0.0)
     idle = {"ended": 0, "bad": 0, "left_percent": None, "fast_burn": 0, "slow_burn": 0}
     assert (fast["error_budget"], fast["failing_percent"]) == (idle, 0)
@@ -362,9 +367,9 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "error_budget": {"ended": 100_000, "bad": 60, "left_percent": 40.0, "fast_burn": 20.0, "slow_burn": 8.0},
         "failing_percent": 25.0,
     }
-    assert found["error_budget"] == {"fast_burn": 20.0, "slow_burn": 8.0}
-    assert len(found["working"]) == 30
-    assert found["working"][0] == {
+    assert document["error_budget"] == {"fast_burn": 20.0, "slow_burn": 8.0}
+    assert len(document["working"]) == 30
+    assert document["working"][0] == {
         "id": f"{1:026d}",
         "tenant": "default",
         "lane": "slow",
@@ -375,22 +380,22 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "lease_lapsed": True,
         "returns_by": "2026-11-21T09:09:21.000Z",
     }
-    assert [(one["fingerprint"], len(one["images"])) for one in found["retrying"]] == [
+    assert [(defect["fingerprint"], len(defect["images"])) for defect in document["retrying"]] == [
         ("KeyError@operations/transcode_image.py:_develop", 10),
         ("ValueError@operations/transcode_image.py:_develop", 1),
     ]
-    assert found["retrying"][0]["next_attempt_at"] == "2026-11-21T09:00:12.000Z"
-    assert (found["looked_at"], found["unreadable_rows"]) == ({"images": 42, "is_all": True}, 0)
-    (cause,) = found["dead_letters"]["causes"]
-    assert (found["dead_letters"]["sampled"], cause["dead_letters"], cause["cause"]) == (2, 2, "KeyError")
-    assert found["scheduled"]["images"] == {"number": 1, "is_all": True}
-    assert (found["scheduled"]["overdue"], found["scheduled"]["release_lateness_seconds"]) == (1, 90.0)
-    (unhealthy,) = found["webhooks"]["unhealthy"]
+    assert document["retrying"][0]["next_attempt_at"] == "2026-11-21T09:00:12.000Z"
+    assert (document["looked_at"], document["unreadable_rows"]) == ({"images": 42, "is_all": True}, 0)
+    (cause,) = document["dead_letters"]["causes"]
+    assert (document["dead_letters"]["sampled"], cause["dead_letters"], cause["cause"]) == (2, 2, "KeyError")
+    assert document["scheduled"]["images"] == {"number": 1, "is_all": True}
+    assert (document["scheduled"]["overdue"], document["scheduled"]["release_lateness_seconds"]) == (1, 90.0)
+    (unhealthy,) = document["webhooks"]["unhealthy"]
     assert (unhealthy["condition"], unhealthy["disabled_by"], unhealthy["deliveries"]["number"]) == (
         *("disabled", "gone", 1),
     )
-    assert found["function_errors"] == {"minutes": 15, "functions": {}}
-    assert found["queues"]["hold"] == {"waiting": 4, "in_flight": 0, "delayed": 0}
+    assert document["function_errors"] == {"minutes": 15, "functions": {}}
+    assert document["queues"]["hold"] == {"waiting": 4, "in_flight": 0, "delayed": 0}
 
 
 def test_without_a_terminal_it_is_shown_once(run: Run, stack: FakeStack) -> None:
@@ -403,8 +408,8 @@ def test_without_a_terminal_it_is_shown_once(run: Run, stack: FakeStack) -> None
 
 def test_what_a_row_or_an_alarm_says_cannot_move_the_cursor(run: Run, stack: FakeStack) -> None:
     stack.world.put(1, tenant_id="a\x1b[2J", status=Status.PROCESSING, lease_until=stack.clock() + 1)
-    told = "\x1b[2J First: ./darkroom \x1b[2J. See docs/a.md#\x1b[2J."
-    stack.world.alarms.raised.append(Alarm(name="A", description=told, reason="", since=1, is_critical=True))
+    description = "\x1b[2J First: ./darkroom \x1b[2J. See docs/a.md#\x1b[2J."
+    stack.world.alarms.raised.append(Alarm(name="A", description=description, reason="", since=1, is_critical=True))
     assert "\x1b" not in run("top", "--once").stdout
 
 
@@ -459,10 +464,10 @@ def test_what_was_given_up_is_among_the_dead_letters_before_the_sweeper_has_plac
     first = observe_stack(ports)
     del stack.world.images.rows[row.image_id]
     then = observe_stack(ports, first)
-    told = [
+    windows = [
         document(each, {}, stack="shop", region="r", options="")["dead_letters"]["coming"] for each in (first, then)
     ]
-    assert told == [{"number": number, "is_all": True} for number in (1, 0)]
+    assert windows == [{"number": number, "is_all": True} for number in (1, 0)]
 
 
 def test_burns_and_failing_attempts_are_red_from_where_the_alarms_go_off() -> None:

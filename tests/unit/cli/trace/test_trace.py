@@ -143,7 +143,7 @@ def test_a_wait_of_days_leaves_room_for_what_took_milliseconds() -> None:
     axis = axis_for(steps, now=2 * day, width=101)
     assert axis.is_cut
     assert axis.column(day) - axis.column(50) <= round(LONGEST_PART * 101) + 1
-    columns = [axis.column(instant) for one in steps for instant in (one.at, one.until or 0)]
+    columns = [axis.column(instant) for step in steps for instant in (step.at, step.until or 0)]
     assert columns == sorted(columns) and (columns[0], columns[-1]) == (0, 100)
     assert axis.column(50) >= 5
 
@@ -151,4 +151,4 @@ def test_a_wait_of_days_leaves_room_for_what_took_milliseconds() -> None:
 @pytest.mark.parametrize("steps", [[], [step(5, 5)], [step(5, 5), step(5, 5)], [step(0, 1), step(1, 10**9)]])
 def test_every_instant_has_a_column(steps: list[Step]) -> None:
     axis = axis_for(steps, now=10, width=20)
-    assert all(0 <= axis.column(one.at) < 20 for one in steps)
+    assert all(0 <= axis.column(step.at) < 20 for step in steps)

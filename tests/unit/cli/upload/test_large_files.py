@@ -105,7 +105,7 @@ def test_the_same_large_photo_twice_is_one_image_when_the_key_comes_from_the_con
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "explanation"),
     [
         (s3_error(400, "BadDigest"), "The file has changed since its hash was taken (BadDigest). Upload it again."),
         (s3_error(400, "EntityTooLarge"), "The file has changed since its hash was taken"),
@@ -114,14 +114,14 @@ def test_the_same_large_photo_twice_is_one_image_when_the_key_comes_from_the_con
     ],
 )
 def test_what_the_store_will_not_take_is_told_and_does_not_stop_the_others(
-    run: Run, api: FakeApi, answer: Reply, told: str
+    run: Run, api: FakeApi, answer: Reply, explanation: str
 ) -> None:
     large_photo()
     large_photo("other.png")
     api.faults["STORE"].append(answer)
     result = run("upload", "large.png", "other.png", "--concurrency", "1")
     assert result.exit_code == 1
-    assert told in result.stderr
+    assert explanation in result.stderr
     assert len(api.stored) == 1
 
 

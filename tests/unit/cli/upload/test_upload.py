@@ -30,9 +30,11 @@ def test_uploading_tells_the_id_of_each_file_and_standard_output_holds_the_ids_a
     result = run("upload", "a.jpg", "b.png")
     assert result.exit_code == 0, result.output
     assert sorted(result.stdout.splitlines()) == sorted(api.images)
-    told = {line.split("  ")[1]: line.split("  ")[0] for line in result.stderr.splitlines() if "  " in line[20:30]}
-    assert set(told) == {"a.jpg", "b.png"}
-    assert set(told.values()) == set(api.images)
+    id_by_name = {
+        line.split("  ")[1]: line.split("  ")[0] for line in result.stderr.splitlines() if "  " in line[20:30]
+    }
+    assert set(id_by_name) == {"a.jpg", "b.png"}
+    assert set(id_by_name.values()) == set(api.images)
     assert "2 of 2 files" in result.stderr
 
 
@@ -152,7 +154,7 @@ def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeA
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "refusal"),
     [
         (None, "card.json cannot be read: No such file or directory."),
         ("{", "card.json is not JSON"),
@@ -165,19 +167,19 @@ def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeA
     ids=["absent", "cut", "deep", "bytes", "list", "object", "large"],
 )
 def test_an_invalid_recipe_file_is_reported_and_nothing_is_sent(
-    run: Run, api: FakeApi, written: str | None, told: str
+    run: Run, api: FakeApi, written: str | None, refusal: str
 ) -> None:
     photos("a.jpg")
     if written is not None:
         Path("card.json").write_text(written, errors="surrogateescape")
     result = run("upload", "a.jpg", "--recipe", "card.json")
     assert result.exit_code == 2
-    assert told in " ".join(result.stderr.replace("│", " ").split())
+    assert refusal in " ".join(result.stderr.replace("│", " ").split())
     assert api.requests == []
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "refusal"),
     [
         (["--recipe", "card.json", "--preset", "tiny"], "leave out --preset and --variants"),
         (["--recipe", "card.json", "--variants", "a"], "leave out --preset and --variants"),
@@ -185,12 +187,12 @@ def test_an_invalid_recipe_file_is_reported_and_nothing_is_sent(
     ],
 )
 def test_options_that_do_not_say_what_to_make_are_told_and_nothing_is_sent(
-    run: Run, api: FakeApi, options: list[str], told: str
+    run: Run, api: FakeApi, options: list[str], refusal: str
 ) -> None:
     photos("a.jpg")
     result = run("upload", "a.jpg", *options)
     assert result.exit_code == 2
-    assert told in " ".join(result.stderr.replace("│", " ").split())
+    assert refusal in " ".join(result.stderr.replace("│", " ").split())
     assert api.requests == []
 
 

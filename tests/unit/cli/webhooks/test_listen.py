@@ -37,8 +37,8 @@ def event(number: int = 1, kind: EventType = EventType.DONE) -> PublishedEvent:
     )
 
 
-def text_of(one: PublishedEvent) -> str:
-    return body_of(one, source="/darkroom/prod")
+def text_of(event: PublishedEvent) -> str:
+    return body_of(event, source="/darkroom/prod")
 
 
 @dataclass

@@ -46,8 +46,8 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
             return fault
         path = f"{seen.path}?{urlencode(seen.query, doseq=True)}" if seen.query else seen.path
         sent = seen.body.decode() or None
-        told = function(seen.method, path, sent, content_type=seen.headers.get("content-type", ""))
-        return Reply(status=told.status, body=told.body, headers=told.headers, lost=fault is not None)
+        response = function(seen.method, path, sent, content_type=seen.headers.get("content-type", ""))
+        return Reply(status=response.status, body=response.body, headers=response.headers, lost=fault is not None)
 
     api.webhooks = answer
     return world
