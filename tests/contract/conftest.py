@@ -263,8 +263,8 @@ def _table(logical_id: str) -> str:
     _backend("dynamodb").create_table(
         logical_id,
         schema=properties["KeySchema"],
-        attr=[one for one in properties["AttributeDefinitions"] if not is_optional(one)],
-        global_indexes=[one for one in properties.get("GlobalSecondaryIndexes", []) if not is_optional(one)],
+        attr=[attribute for attribute in properties["AttributeDefinitions"] if not is_optional(attribute)],
+        global_indexes=[index for index in properties.get("GlobalSecondaryIndexes", []) if not is_optional(index)],
         indexes=[],
         streams=stream and {"StreamEnabled": True, **stream},
         billing_mode=properties["BillingMode"],

@@ -137,7 +137,7 @@ def written(table: str) -> list[dict[str, Any]]:
     """The records of a table's stream, none if the table is gone; moto's own API of streams does not describe them."""
     tables = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID]["us-east-1"].tables
     shard = tables[table].stream_shard if table in tables else None
-    return [] if shard is None else [one.to_json() for one in shard.items]
+    return [] if shard is None else [item.to_json() for item in shard.items]
 
 
 def record(message: Any, queue: str) -> dict[str, Any]:

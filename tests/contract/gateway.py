@@ -57,9 +57,9 @@ def _routes(definition: dict[str, Any]) -> Iterator[Route]:
 
 
 def _folder(uri: str) -> str:
-    found = _FUNCTION.search(uri)
-    assert found is not None, uri
-    return re.sub(r"(?<=.)([A-Z])", r"_\1", found[1]).lower()
+    match = _FUNCTION.search(uri)
+    assert match is not None, uri
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", match[1]).lower()
 
 
 ROUTES = tuple(_routes(http_api("keys")))
@@ -107,7 +107,9 @@ class Gateway:
         routes = [route for route in ROUTES if route.method == method and route.matches(parts.path)]
         if not routes:
             return Answer(404, {}, {"message": "Not Found"})
-        route = min(routes, key=lambda one: ("+}" in one.path, -len(one.path)))  # a full match before a greedy one
+        route = min(
+            routes, key=lambda route_of: ("+}" in route_of.path, -len(route_of.path))
+        )  # a full match before a greedy one
         for name in route.security:
             refusal = self._authorize(self._schemes[name]["x-amazon-apigateway-authorizer"], event)
             if refusal is not None:

@@ -56,16 +56,16 @@ def test_what_is_written_is_read_with_who_acted_and_on_which_stack(kind: str, aw
     log = log_of(kind)
     log.write([entry(1), entry(2, state=State.FAILED, error="Fenced", about={}, targets=(), counts={})])
     log.write([entry(3, at=NOW - DAY)])
-    found = sorted(log.entries(since=NOW - DAY, until=NOW), key=lambda one: one.entry.action_id)
-    assert found == [
-        Recorded(entry=one, actor=ACTOR, stack="shop")
-        for one in (
+    entries = sorted(log.entries(since=NOW - DAY, until=NOW), key=lambda recorded: recorded.entry.action_id)
+    assert entries == [
+        Recorded(entry=entry, actor=ACTOR, stack="shop")
+        for entry in (
             entry(1),
             entry(2, state=State.FAILED, error="Fenced", about={}, targets=(), counts={}),
             entry(3, at=NOW - DAY),
         )
     ]
-    assert [one.entry.action_id for one in log.entries(since=NOW - DAY, until=NOW - 1)] == ["a3"]
+    assert [recorded.entry.action_id for recorded in log.entries(since=NOW - DAY, until=NOW - 1)] == ["a3"]
 
 
 @pytest.mark.guards("audit-existing-stream-used")
@@ -75,7 +75,7 @@ def test_a_stream_that_another_operator_has_made_is_used(aws: Aws) -> None:
     real().write([entry(2)])
     assert len(list(log.entries(since=NOW, until=NOW))) == 2
     streams = boto3.client("logs").describe_log_streams(logGroupName="/audit")["logStreams"]
-    assert [one["logStreamName"] for one in streams] == [day_of(NOW)]
+    assert [stream["logStreamName"] for stream in streams] == [day_of(NOW)]
 
 
 def test_who_acts_is_asked_once(aws: Aws) -> None:
@@ -97,7 +97,7 @@ def test_no_request_has_more_than_it_may(aws: Aws) -> None:
     client = boto3.client("logs")
     sent = spy(client, "PutLogEvents", lambda arguments, call: call(arguments))
     AuditLog(client, "/audit", stack="shop", caller=lambda: ACTOR).write([entry(number) for number in range(60)])
-    assert [len(one["logEvents"]) for one in sent] == [25, 25, 10]
+    assert [len(request["logEvents"]) for request in sent] == [25, 25, 10]
 
 
 @pytest.mark.guards("audit-rejected-event-noticed")
@@ -132,4 +132,4 @@ def test_a_line_that_this_version_cannot_read_hides_no_other(aws: Aws) -> None:
     log.write([entry(1)])
     events: Any = [{"timestamp": NOW, "message": "not of this version"}]
     logs.put_log_events(logGroupName="/audit", logStreamName=day_of(NOW), logEvents=events)
-    assert [one.entry.action_id for one in log.entries(since=NOW, until=NOW)] == ["a1"]
+    assert [recorded.entry.action_id for recorded in log.entries(since=NOW, until=NOW)] == ["a1"]

@@ -95,10 +95,10 @@ def test_a_sample_of_dead_letters_stays_visible_to_everybody(kind: str, aws: Aws
 def test_a_removed_dead_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
     dead_letters = dead_letters_of(kind, aws)
     put(dead_letters, 1, 2)
-    one, other = dead_letters.take("slow", 5).dead_letters
-    dead_letters.remove(one)
-    dead_letters.remove(one)
-    dead_letters.give_back((one, other))
+    first, other = dead_letters.take("slow", 5).dead_letters
+    dead_letters.remove(first)
+    dead_letters.remove(first)
+    dead_letters.give_back((first, other))
     assert [dead_letter.message_id for dead_letter in dead_letters.take("slow", 5).dead_letters] == [other.message_id]
 
 
@@ -356,23 +356,23 @@ def test_every_queue_that_another_one_ends_in_is_found_by_its_name(aws: Aws) -> 
         "FarHoldQueue": hold_url,
         "FarHoldDeadLetters": hold_url.replace("hold", "hold-dead-letters"),
     }
-    found = stacks._dead_letter_queues(sqs, resources)
-    assert {name: (queue.url, queue.source_url) for name, queue in found.items()} == {
+    queues = stacks._dead_letter_queues(sqs, resources)
+    assert {name: (queue.url, queue.source_url) for name, queue in queues.items()} == {
         "far_hold": (resources["FarHoldDeadLetters"], hold_url),
         "fast": (aws.dead_letter_urls["fast"], aws.fast_queue_url),
         "slow": (aws.dead_letter_urls["slow"], aws.slow_queue_url),
     }
-    assert found["far_hold"].arn == target
+    assert queues["far_hold"].arn == target
 
 
 def test_the_dead_letters_of_consumers_are_no_images(aws: Aws) -> None:
     kinds = {"Queue": "AWS::SQS::Queue", "DeadLetters": "AWS::SQS::Queue", "Subscription": "AWS::SNS::Subscription"}
     fast = {"FastQueue": aws.fast_queue_url, "FastDeadLetters": aws.dead_letter_urls["fast"]}
     slow = {"SlowQueue": aws.slow_queue_url, "SlowDeadLetters": aws.dead_letter_urls["slow"]}
-    there = fast | slow | {"SlowSubscription": "arn:aws:sns:us-east-1:123456789012:events:1"}
+    physical_ids = fast | slow | {"SlowSubscription": "arn:aws:sns:us-east-1:123456789012:events:1"}
     resources = {
-        name: (next(kind for ending, kind in kinds.items() if name.endswith(ending)), its)
-        for name, its in there.items()
+        name: (next(kind for ending, kind in kinds.items() if name.endswith(ending)), physical_id)
+        for name, physical_id in physical_ids.items()
     }
     client: Any = boto3.client
     stack = stacks.Stack(name="shop", region="us-east-1", client=client, is_local=False, options="")

@@ -25,8 +25,10 @@ def submit(aws: Aws, monkeypatch: pytest.MonkeyPatch, query: str, **headers: str
 
 def executions(aws: Aws) -> list[dict[str, Any]]:
     client = boto3.client("stepfunctions")
-    found = client.list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
-    return [json.loads(client.describe_execution(executionArn=one["executionArn"])["input"]) for one in found]
+    listed = client.list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
+    return [
+        json.loads(client.describe_execution(executionArn=execution["executionArn"])["input"]) for execution in listed
+    ]
 
 
 def acknowledge(queue_url: str, event: dict[str, Any]) -> None:
@@ -59,7 +61,7 @@ def test_a_scheduled_image_is_held_released_and_done_in_its_time(aws: Aws, monke
                 break
             call(hold, again)
             acknowledge(aws.hold_queue_url, again)
-            turn = max(executions(aws), key=lambda one: one["wake_at"])
+            turn = max(executions(aws), key=lambda execution: execution["wake_at"])
         assert boto3.client("s3").list_objects_v2(Bucket=aws.holds_bucket)["KeyCount"] == 0
 
         worker = load("transcode_image", aws, monkeypatch)
@@ -176,7 +178,7 @@ def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_bac
         moved = received(aws.hold_queue_url)
         assert call(hold, moved) == {"batchItemFailures": []}
         running = client.list_executions(stateMachineArn=aws.hold_state_machine, statusFilter="RUNNING")["executions"]
-        assert [one["name"] for one in running] == [f"{first['name']}-1"]
+        assert [execution["name"] for execution in running] == [f"{first['name']}-1"]
         assert executions(aws) == [given_up, given_up]
 
         boto3.client("s3").delete_object(Bucket=aws.holds_bucket, Key=given_up["key"])
@@ -186,5 +188,5 @@ def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_bac
         boto3.client("s3").put_object(Bucket=aws.holds_bucket, Key=gone_by["batch"], Body=b"changed")
         boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody=json.dumps(gone_by))
         event = received(aws.hold_queue_url)
-        unreadable = [one["messageId"] for one in event["Records"] if "holds/x/" in one["body"]]
+        unreadable = [record["messageId"] for record in event["Records"] if "holds/x/" in record["body"]]
         assert call(hold, event) == {"batchItemFailures": [{"itemIdentifier": unreadable[0]}]}

@@ -304,7 +304,7 @@ def test_the_scan_finds_every_kind_of_mark(functions: Functions) -> None:
 
 
 def _places(functions: Functions, name: str, image_id: str) -> set[str]:
-    told = "\n".join(traces(_marks(functions, image_id), CLIENT))
+    places = "\n".join(traces(_marks(functions, image_id), CLIENT))
     aws = functions.aws
     tables = {
         "ImagesTable": aws.images_table,
@@ -312,7 +312,7 @@ def _places(functions: Functions, name: str, image_id: str) -> set[str]:
         "DeliveriesTable": aws.deliveries_table,
     }
     buckets = {"originals": f"originals/{image_id}", "outputs": f"outputs/{image_id}"}
-    return {place for place, text in (tables | buckets).items() if text in told}
+    return {place for place, text in (tables | buckets).items() if text in places}
 
 
 def _marks(functions: Functions, image_id: str) -> Marks:

@@ -98,12 +98,12 @@ def test_a_published_event_is_one_line_with_the_request_that_accepted_its_image(
     assert (row.correlation_id, tombstone.correlation_id) == ("c", "")
     call(load("publish_events", aws, monkeypatch), {"Records": written(aws.images_table)})
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    told = [line for line in lines if line["message"] == "event published"]
-    assert [(line["type"], line["event_id"]) for line in told] == [
+    published = [line for line in lines if line["message"] == "event published"]
+    assert [(line["type"], line["event_id"]) for line in published] == [
         ("image.accepted", f"{row.image_id}-{row.version}"),
         ("image.cancelled", f"{row.image_id}-{tombstone.version}"),
     ]
-    assert {(line["image_id"], line["correlation_id"]) for line in told} == {(row.image_id, "c")}
+    assert {(line["image_id"], line["correlation_id"]) for line in published} == {(row.image_id, "c")}
 
 
 @pytest.mark.guards("isolated-stream-record-id")
@@ -117,8 +117,8 @@ def test_the_records_of_endpoints_are_read_as_the_rows_were_written(aws: Aws) ->
     changes = read_changes({"Records": records})
     assert [(change.before, change.after) for change in changes] == [(None, row), (row, disabled), (disabled, None)]
     assert {change.subject for change in changes} == {row.endpoint_id}
-    told = [event_of(change.before, change.after) for change in changes]
-    assert [event and event.event_id for event in told] == [None, f"{row.endpoint_id}-2", None]
+    events = [event_of(change.before, change.after) for change in changes]
+    assert [event and event.event_id for event in events] == [None, f"{row.endpoint_id}-2", None]
     records[1]["dynamodb"]["NewImage"]["state"] = {"S": "pondering"}
     unreadable = read_changes({"Records": records})[1]
     assert (unreadable.subject, unreadable.version, unreadable.after) == (row.endpoint_id, 2, None)
@@ -160,7 +160,7 @@ def test_no_other_event_is_taken_for_writes(event: dict[str, Any]) -> None:
 # ── The topic ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told(number: int = 1, **stated: Any) -> PublishedEvent:
+def numbered_event(number: int = 1, **stated: Any) -> PublishedEvent:
     row = pending(image_id=f"{number:026d}", **stated)
     event = event_of(None, row)
     assert event is not None
@@ -168,12 +168,12 @@ def told(number: int = 1, **stated: Any) -> PublishedEvent:
 
 
 def received(url: str) -> list[Any]:
-    sqs, found = boto3.client("sqs"), []
+    sqs, bodies = boto3.client("sqs"), []
     while messages := sqs.receive_message(
         QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"]
     ).get("Messages", []):
-        found += messages
-    return found
+        bodies += messages
+    return bodies
 
 
 def topic(aws: Aws, client: Any = None) -> SnsTopic:
@@ -181,7 +181,7 @@ def topic(aws: Aws, client: Any = None) -> SnsTopic:
 
 
 def test_events_reach_a_queue_as_they_are_with_what_filters_ask_for(aws: Aws) -> None:
-    events = [told(number, tenant_id="acme", lane="fast") for number in range(23)]
+    events = [numbered_event(number, tenant_id="acme", lane="fast") for number in range(23)]
     assert topic(aws).publish_all(events) == {}
     messages = received(aws.usage_queue_url)
     assert sorted(message["Body"] for message in messages) == sorted(
@@ -201,7 +201,7 @@ def test_events_reach_a_queue_as_they_are_with_what_filters_ask_for(aws: Aws) ->
 
 
 def test_an_image_with_its_own_recipe_has_no_attribute_preset(aws: Aws) -> None:
-    topic(aws).publish_all([replace(told(), preset=None)])
+    topic(aws).publish_all([replace(numbered_event(), preset=None)])
     (message,) = received(aws.usage_queue_url)
     assert "preset" not in message["MessageAttributes"]
 
@@ -226,7 +226,7 @@ def throttled() -> ClientError:
 
 def test_every_event_travels_in_its_tenants_group(aws: Aws) -> None:
     sns = Sns({"Successful": [], "Failed": []})
-    topic(aws, sns).publish_all([told(1, tenant_id="acme"), told(2, tenant_id="other")])
+    topic(aws, sns).publish_all([numbered_event(1, tenant_id="acme"), numbered_event(2, tenant_id="other")])
     entries = sns.sent[0]["PublishBatchRequestEntries"]
     assert [entry["MessageGroupId"] for entry in entries] == ["acme", "other"]
 
@@ -235,7 +235,7 @@ def test_every_event_travels_in_its_tenants_group(aws: Aws) -> None:
 def test_without_a_key_no_event_is_published_and_all_are_told(aws: Aws) -> None:
     sns: Any = Sns()
     unsigned = SnsTopic(sns, aws.events_topic, keys_of(FakeSecret(is_down=True)), source="/")
-    problems = unsigned.publish_all([told(n) for n in range(12)])
+    problems = unsigned.publish_all([numbered_event(n) for n in range(12)])
     assert sorted(problems) == list(range(12))
     assert all(isinstance(problem, Retryable) for problem in problems.values())
 
@@ -247,7 +247,7 @@ def test_part_of_a_batch_may_fail_although_the_call_succeeds(aws: Aws) -> None:
         {"Id": "2", "Code": "InvalidParameter", "SenderFault": True},
         {"Id": "3", "Code": "ThrottledException", "SenderFault": True},
     ]
-    problems = topic(aws, Sns({"Successful": [], "Failed": failed})).publish_all([told(n) for n in range(5)])
+    problems = topic(aws, Sns({"Successful": [], "Failed": failed})).publish_all([numbered_event(n) for n in range(5)])
     assert {place: type(problem) for place, problem in problems.items()} == {
         1: Retryable,
         2: Unpublishable,
@@ -257,7 +257,7 @@ def test_part_of_a_batch_may_fail_although_the_call_succeeds(aws: Aws) -> None:
 
 def test_once_the_topic_does_not_answer_the_rest_is_not_tried(aws: Aws) -> None:
     sns = Sns({"Successful": []}, throttled())
-    problems = topic(aws, sns).publish_all([told(n) for n in range(35)])
+    problems = topic(aws, sns).publish_all([numbered_event(n) for n in range(35)])
     assert (len(sns.sent), sorted(problems)) == (2, list(range(10, 35)))
     assert all(isinstance(problem, Retryable) for problem in problems.values())
 
@@ -265,7 +265,7 @@ def test_once_the_topic_does_not_answer_the_rest_is_not_tried(aws: Aws) -> None:
 def test_a_refused_event_keeps_no_later_batch_from_being_published(aws: Aws) -> None:
     refused = {"Failed": [{"Id": "0", "Code": "InvalidParameter", "SenderFault": True}]}
     sns = Sns(refused, {"Successful": []})
-    assert sorted(topic(aws, sns).publish_all([told(n) for n in range(12)])) == [0]
+    assert sorted(topic(aws, sns).publish_all([numbered_event(n) for n in range(12)])) == [0]
     assert len(sns.sent) == 2
 
 
@@ -294,10 +294,10 @@ def count(
 def days(
     usage: UsageCounts, tenant_id: str | None = None, *, since: str = "0000", until: str = "9999"
 ) -> Mapping[tuple[str, str], Usage]:
-    found = usage.days(since=since, until=until)
+    listed = usage.days(since=since, until=until)
     if tenant_id is not None:
-        found = usage.days_of(tenant_id, since=since, until=until)
-    return {(one.tenant_id, one.day): one.usage for one in found if isinstance(one, DayOfUsage)}
+        listed = usage.days_of(tenant_id, since=since, until=until)
+    return {(day.tenant_id, day.day): day.usage for day in listed if isinstance(day, DayOfUsage)}
 
 
 @BOTH
@@ -348,7 +348,7 @@ def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(kind: str, a
     usage.add([count(1, images=1, stored=ONE), count(2, runs=1, stored=grown), count(3, "b", images=1, stored=ONE)])
     assert (usage.stored("acme"), usage.stored("b")) == (ONE + grown, ONE)
     added = usage.add([count(4, stored=NOTHING - ONE - grown), count(4, stored=NOTHING - ONE - grown)])
-    assert [one.event_id for one in added] == ["e-4"]
+    assert [event.event_id for event in added] == ["e-4"]
     usage.add([count(4, stored=NOTHING - ONE), count(5, "b", stored=NOTHING - ONE - ONE)])
     assert usage.all_stored() == {"acme": NOTHING, "b": NOTHING - ONE}, "one that began late falls below zero"
     assert days(usage).keys() == {("acme", "2026-11-21"), ("b", "2026-11-21")}, "it is no day"
@@ -394,7 +394,7 @@ class Cancelled:
         self.sums: list[list[str]] = []
 
     def transact_write_items(self, **request: Any) -> Any:
-        updates = [one["Update"]["Key"] for one in request["TransactItems"] if "Update" in one]
+        updates = [change["Update"]["Key"] for change in request["TransactItems"] if "Update" in change]
         self.sums.append([f"{key['tenant_id']['S']}/{key['day']['S']}" for key in updates])
         if self.reasons:
             codes = [{"Code": code} for code in self.reasons.pop(0)]
@@ -444,7 +444,7 @@ def test_what_was_counted_before_stays_so_when_its_transaction_met_another(aws: 
     usage = UsageTable(client, aws.usage_table, aws.counted_events_table)
     usage.add([count(1, images=1)])
     client.reasons = [["ConditionalCheckFailed", "None", "TransactionConflict"]]
-    assert [one.event_id for one in usage.add([count(1, images=1), count(2, images=1)])] == ["e-2"]
+    assert [event.event_id for event in usage.add([count(1, images=1), count(2, images=1)])] == ["e-2"]
     assert days(usage) == {("acme", "2026-11-21"): Usage(images=2)}
 
 
@@ -460,8 +460,8 @@ def in_parts(aws: Aws) -> UsageTable:
 @pytest.mark.guards("usage-last-day-all-parts")
 def test_the_parts_of_a_day_and_of_a_sum_are_told_as_one(aws: Aws) -> None:
     usage = in_parts(aws)
-    whole = {("acme", "2026-11-21"): Usage(images=PARTS)}
-    assert days(usage, until="2026-11-21") == days(usage, "acme", since="2026-11-21", until="2026-11-21") == whole
+    complete = {("acme", "2026-11-21"): Usage(images=PARTS)}
+    assert days(usage, until="2026-11-21") == days(usage, "acme", since="2026-11-21", until="2026-11-21") == complete
     assert len(list(usage.days_of("acme", since="2026", until="2027"))) == 1
     assert days(usage, "acme", since="2026-11-22") == days(usage, "acme", until="2026-11-20") == {}
     assert usage.stored("acme") == usage.all_stored()["acme"] == Stored(size_bytes=500 * PARTS, images=PARTS)

@@ -106,7 +106,7 @@ def post(functions: Functions, query: str = "", key: str | None = None, **writte
     return call(functions.submit_image, http_event("POST", "/images", body=body, query=query, headers=headers))
 
 
-def told(answer: dict[str, Any]) -> dict[str, Any]:
+def body_of(answer: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(answer["body"])
     return document
 
@@ -118,12 +118,12 @@ def fetch(functions: Functions) -> dict[str, Any]:
 def test_a_url_becomes_an_image_and_no_line_of_the_log_has_it(functions: Functions, log: io.StringIO) -> None:
     with serving(answering(FOUND)) as server:
         answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}", preset="avatar")
-        assert (answer["statusCode"], told(answer)["status"]) == (202, "fetching")
+        assert (answer["statusCode"], body_of(answer)["status"]) == (202, "fetching")
         assert fetch(functions) == {"batchItemFailures": []}
-    image_id = told(answer)["id"]
+    image_id = body_of(answer)["id"]
     assert functions.objects("originals") == [f"originals/{image_id}"]
     call(functions.transcode_image, received(functions.aws.slow_queue_url))
-    shown = told(call(functions.read_image, http_event("GET", f"/images/{image_id}")))
+    shown = body_of(call(functions.read_image, http_event("GET", f"/images/{image_id}")))
     assert (shown["status"], shown["source"]["bytes"]) == ("done", len(PHOTO))
     assert shown["source"]["fetched"] == {"etag": '"7"', "last_modified": None}
     (line,) = [json.loads(line) for line in log.getvalue().splitlines() if "fetch settled" in line]
@@ -137,10 +137,10 @@ def test_a_source_that_is_busy_is_shown_with_its_next_try(functions: Functions, 
     with serving(answering(BUSY)) as server:
         answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}")
         assert fetch(functions) == {"batchItemFailures": []}, "its row brings it back, not its message"
-    path = f"/images/{told(answer)['id']}"
-    assert told(call(functions.read_image, http_event("GET", path)))["source"] is None
+    path = f"/images/{body_of(answer)['id']}"
+    assert body_of(call(functions.read_image, http_event("GET", path)))["source"] is None
     status = call(functions.read_image, http_event("GET", f"{path}/status"))
-    shown = told(status)
+    shown = body_of(status)
     assert (shown["status"], shown["attempt"], shown["error"]) == ("fetching", 1, None)
     assert shown["retry_at"] is not None
     assert 25 <= int(status["headers"]["Retry-After"]) <= 45
@@ -153,7 +153,7 @@ def test_a_source_that_has_nothing_ends_the_image_with_a_code(functions: Functio
     with serving(answering(b"HTTP/1.1 404 Nothing\r\nContent-Length: 0\r\n\r\n")) as server:
         answer = post(functions, url=f"http://127.0.0.1:{server.port}/")
         fetch(functions)
-    shown = told(call(functions.read_image, http_event("GET", f"/images/{told(answer)['id']}")))
+    shown = body_of(call(functions.read_image, http_event("GET", f"/images/{body_of(answer)['id']}")))
     assert (shown["status"], shown["error"]["code"]) == ("failed", "fetch_not_found")
     assert shown["source"] is None
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_fetched_is_refused_at_once(
     functions: Functions, written: dict[str, Any], query: str, code: str
 ) -> None:
     answer = post(functions, query, **written)
-    assert (answer["statusCode"], told(answer)["code"]) == (400, code)
+    assert (answer["statusCode"], body_of(answer)["code"]) == (400, code)
     assert boto3.client("dynamodb").scan(TableName=functions.aws.images_table)["Items"] == []
 
 
@@ -190,7 +190,7 @@ def test_a_presigned_url_with_a_long_session_token_is_fetched_as_it_is(functions
         S3SigV4QueryAuth(credentials, "s3", "eu-central-1", expires=3600).add_auth(signed)
         url = str(signed.url).ljust(8192, "0")
         assert 7000 < len(str(signed.url)) < len(url)
-        assert told(post(functions, url=url))["status"] == "fetching"
+        assert body_of(post(functions, url=url))["status"] == "fetching"
         assert fetch(functions) == {"batchItemFailures": []}
         assert server.received.split(b"\r\n")[0].decode() == f"GET {url.partition(str(server.port))[2]} HTTP/1.1"
     assert len(functions.objects("originals")) == 1
@@ -201,14 +201,14 @@ def test_one_key_means_one_url(functions: Functions) -> None:
     first = post(functions, key="k", url="https://photos.example/a?b=c")
     again = post(functions, key="k", url="https://photos.example/a?b=c")
     other = post(functions, key="k", url="https://photos.example/a?b=d")
-    assert told(again)["id"] == told(first)["id"]
+    assert body_of(again)["id"] == body_of(first)["id"]
     assert again["headers"]["Idempotent-Replayed"] == "true"
-    assert (other["statusCode"], told(other)["code"]) == (422, "idempotency_key_reused")
+    assert (other["statusCode"], body_of(other)["code"]) == (422, "idempotency_key_reused")
 
 
 def test_nothing_is_fetched_for_a_message_that_this_stack_did_not_send(functions: Functions) -> None:
     with serving(answering(FOUND)) as server:
-        image = functions.row(told(post(functions, url=f"http://127.0.0.1:{server.port}/"))["id"])
+        image = functions.row(body_of(post(functions, url=f"http://127.0.0.1:{server.port}/"))["id"])
         received(functions.aws.fetch_queue_url)
         forged: Any = SIGNER.signed("fetch", group=image.tenant_id, body=message_for(image).model_dump_json())
         boto3.client("sqs").send_message(QueueUrl=functions.aws.fetch_queue_url, **forged)  # by another stack's key
@@ -234,7 +234,7 @@ def test_a_wrong_bucket_is_a_defect_of_its_own_and_nothing_of_the_url_is_told(
     with serving(answering(FOUND)) as server:
         answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}")
         assert len(fetch(functions)["batchItemFailures"]) == 1
-    cause = functions.row(told(answer)["id"]).attempts[-1].cause
+    cause = functions.row(body_of(answer)["id"]).attempts[-1].cause
     assert cause is not None and cause.message == "[AWS call: PutObject, NoSuchBucket, bucket no-such-bucket]"
     assert fingerprint(cause.error_type, cause.stack) == (
         "NoSuchBucket@aws/objects.py:_put_if_absent/PutObject/NoSuchBucket/no-such-bucket"
@@ -254,7 +254,7 @@ def test_while_the_table_does_not_answer_the_message_may_go_because_the_row_is_d
 
 
 def test_the_sweeper_asks_for_it_again(functions: Functions) -> None:
-    image_id = told(post(functions, url="https://photos.example/"))["id"]
+    image_id = body_of(post(functions, url="https://photos.example/"))["id"]
     received(functions.aws.fetch_queue_url)
     before = functions.row(image_id)
     functions.table.change(before, replace(before, due_at=1))

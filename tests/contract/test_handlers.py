@@ -205,8 +205,8 @@ def test_a_parameter_that_is_given_twice_names_both_variants(functions: Function
 
 
 def test_unknown_variants_are_a_problem_that_names_those_there_are(functions: Functions) -> None:
-    told = problem(functions.post(query={"variants": "thumb,huge"}), 400, "unknown_variants")["detail"]
-    assert "'huge'" in told and "thumb, medium, large, webp" in told
+    detail = problem(functions.post(query={"variants": "thumb,huge"}), 400, "unknown_variants")["detail"]
+    assert "'huge'" in detail and "thumb, medium, large, webp" in detail
 
 
 def test_a_recipe_of_the_clients_own_is_made_and_has_no_preset(functions: Functions) -> None:
@@ -222,12 +222,12 @@ def test_a_recipe_of_the_clients_own_is_made_and_has_no_preset(functions: Functi
 
 def test_an_invalid_recipe_is_a_problem_that_names_each_field(functions: Functions) -> None:
     recipe = {"variants": [{"name": "a", "width": 9999}, {"name": "B", "height": 1}]}
-    told = problem(functions.post(query={"recipe": json.dumps(recipe)}), 400, "invalid_recipe")
-    assert told["errors"] == [
+    refusal = problem(functions.post(query={"recipe": json.dumps(recipe)}), 400, "invalid_recipe")
+    assert refusal["errors"] == [
         {"field": "variants.0.width", "message": "must be at most 8192"},
         {"field": "variants.1.name", "message": "must be 1 to 32 of a-z, 0-9, - and _, starting with a letter"},
     ]
-    assert "variants.0.width: must be at most 8192" in told["detail"]
+    assert "variants.0.width: must be at most 8192" in refusal["detail"]
     assert "errors" not in problem(functions.post(b""), 400, "empty_upload")
 
 
@@ -268,9 +268,9 @@ def test_a_photo_sent_as_text_is_refused_with_the_header_that_damaged_it(
     photo = encoded(picture(), file_format)
     event = http_event("POST", "/images", query=query, body=photo, headers={"content-type": content_type})
     assert not event["isBase64Encoded"]
-    told = problem(call(functions.submit_image, event), 415, "unsupported_format")
-    assert f'The Content-Type "{content_type}"' in told["detail"]
-    assert "Content-Type: image/jpeg" in told["detail"] and "application/octet-stream" in told["detail"]
+    refusal = problem(call(functions.submit_image, event), 415, "unsupported_format")
+    assert f'The Content-Type "{content_type}"' in refusal["detail"]
+    assert "Content-Type: image/jpeg" in refusal["detail"] and "application/octet-stream" in refusal["detail"]
 
 
 @pytest.mark.guards("bodies-damaged-json-as-json")
@@ -338,10 +338,10 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
 @pytest.mark.guards("api-unknown-parameter-refused")
 @pytest.mark.parametrize("query", ["prest=avatar", "process-at=2027-03-01T09:00:00Z", "Preset=avatar", "x=", "=x"])
 def test_a_parameter_that_nobody_knows_is_refused_before_anything_is_stored(functions: Functions, query: str) -> None:
-    told = problem(
+    refusal = problem(
         call(functions.submit_image, http_event("POST", "/images", body=PHOTO, query=query)), 400, "unknown_parameter"
     )
-    assert "preset, process_at, recipe, variants" in told["detail"]
+    assert "preset, process_at, recipe, variants" in refusal["detail"]
     assert "KeyCount" not in boto3.client("s3").list_objects(Bucket=functions.aws.originals_bucket)
     answer = call(functions.read_image, http_event("GET", f"/images/{'0' * 26}/status", query=query))
     assert "no parameters" in problem(answer, 400, "unknown_parameter")["detail"]
@@ -395,9 +395,9 @@ def test_an_image_that_waits_tells_how_long_it_will_take(functions: Functions, a
     throughput = ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
     throughput.add("slow", Work(settled=60, busy_milliseconds=120_000), time.time_ns() // 1_000_000)
     waiting = document(functions.post())["id"]
-    told = functions.get(f"/images/{waiting}/status")
-    assert document(told)["estimated_seconds"] == 2
-    assert told["headers"]["ETag"].endswith('-2"')
+    response = functions.get(f"/images/{waiting}/status")
+    assert document(response)["estimated_seconds"] == 2
+    assert response["headers"]["ETag"].endswith('-2"')
     newest = document(functions.get("/images?limit=1"))["images"][0]
     assert (newest["id"], newest["estimated_seconds"]) == (waiting, 2)
 
@@ -455,8 +455,8 @@ def test_a_photo_in_a_form_is_the_same_upload_as_its_bytes(functions: Functions,
 def test_a_bad_form_is_a_problem_that_says_why(
     functions: Functions, parts: tuple[tuple[str, bytes], ...], status: int, code: str
 ) -> None:
-    told = problem(call(functions.submit_image, form(*parts)), status, code)
-    assert "IMG" not in told["detail"]
+    refusal = problem(call(functions.submit_image, form(*parts)), status, code)
+    assert "IMG" not in refusal["detail"]
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "application/xml"])
@@ -568,9 +568,9 @@ def test_a_refused_call_is_a_503_that_promises_nothing_and_alarms(
     problem(answer, 503, "unavailable")
     assert answer["headers"]["Retry-After"] == "5"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    (told,) = [line for line in lines if line["message"] == "misconfigured"]
-    assert (told["level"], told["errorType"]) == ("ERROR", "Misconfigured")
-    assert re.fullmatch(r"AWS call: \w+, AccessDenied, (table|bucket) [\w-]+", told["cause"])
+    (line_of_error,) = [line for line in lines if line["message"] == "misconfigured"]
+    assert (line_of_error["level"], line_of_error["errorType"]) == ("ERROR", "Misconfigured")
+    assert re.fullmatch(r"AWS call: \w+, AccessDenied, (table|bucket) [\w-]+", line_of_error["cause"])
 
 
 @pytest.mark.guards("denied-own-mistake-not-masked")
@@ -604,8 +604,12 @@ def test_once_the_row_is_written_a_refused_queue_is_no_error_to_its_client(
     row = functions.row(document(answer)["id"])
     assert row.due_at is not None and row.due_at <= functions.submit_image.ports.clock(), "the sweeper sends it"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    (told,) = [line for line in lines if line["message"] == "message not sent"]
-    assert (told["level"], told["image_id"], told["errorType"]) == ("ERROR", row.image_id, "ClientError")
+    (line_of_error,) = [line for line in lines if line["message"] == "message not sent"]
+    assert (line_of_error["level"], line_of_error["image_id"], line_of_error["errorType"]) == (
+        "ERROR",
+        row.image_id,
+        "ClientError",
+    )
 
 
 def test_a_bug_is_a_500_that_shows_nothing_of_itself(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -687,8 +691,8 @@ def test_each_failure_of_an_aws_call_is_a_defect_of_its_own_whatever_image_it_be
     assert named == [name, name]
     operation, code, resource = name.split("/")[-3:]
     assert first.message.endswith(f"[AWS call: {operation}, {code}, bucket {resource}]")
-    told = [json.loads(line) for line in log.getvalue().splitlines()]
-    assert [line["fingerprint"] for line in told if line["message"] == "run"] == named, "the log has the row's"
+    logged = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [line["fingerprint"] for line in logged if line["message"] == "run"] == named, "the log has the row's"
 
 
 @pytest.mark.guards("original-missing-object-only")
@@ -912,11 +916,11 @@ def test_a_sweep_emits_what_is_late_failing_or_dead_by_the_worst_lane(
     )
     capsys.readouterr()
     call(functions.sweep_due_images, {})
-    told = measured(capsys.readouterr().out)
-    assert 60 <= told["OldestUnfinishedSeconds", "slow"] < 100
-    assert 2 <= told["LateRatio"] < 3.3, "of the fast lane, which promises 30 seconds"
-    assert 0.2 <= told["StuckRatio"] < 0.33
-    assert (told["AttemptsFailing"], told["DeadLetters"], told["SweepsCompleted"]) == (75, 1, 1)
+    metrics = measured(capsys.readouterr().out)
+    assert 60 <= metrics["OldestUnfinishedSeconds", "slow"] < 100
+    assert 2 <= metrics["LateRatio"] < 3.3, "of the fast lane, which promises 30 seconds"
+    assert 0.2 <= metrics["StuckRatio"] < 0.33
+    assert (metrics["AttemptsFailing"], metrics["DeadLetters"], metrics["SweepsCompleted"]) == (75, 1, 1)
 
 
 @pytest.mark.guards("alarms-fast-burn-pages", "alarms-slow-burn-warns")
@@ -929,9 +933,9 @@ def test_a_budget_that_burns_as_fast_as_it_may_counts_like_a_lane_that_is_stuck_
     functions.sweep_due_images.measuring.outcome_counts.add("slow", now // 60_000 * 60_000, outcomes)
     capsys.readouterr()
     call(functions.sweep_due_images, {})
-    told = measured(capsys.readouterr().out)
-    assert told["LateRatio"] == pytest.approx(late, abs=0.01)
-    assert told["StuckRatio"] == pytest.approx(stuck, abs=0.01)
+    metrics = measured(capsys.readouterr().out)
+    assert metrics["LateRatio"] == pytest.approx(late, abs=0.01)
+    assert metrics["StuckRatio"] == pytest.approx(stuck, abs=0.01)
 
 
 def test_a_sweep_tells_dead_letters_of_events(functions: Functions, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,11 +82,11 @@ def any_start(name: str) -> dict[str, Any]:
 
 def test_an_execution_is_told_what_to_release_and_when(executions: tuple[HoldExecutions, Stubber]) -> None:
     wake_ups, stubber = executions
-    told = json.dumps({"begins_at": None, "key": "key", "position": 0, "wake_at": "2026-11-21T09:00:00Z"})
+    execution_input = json.dumps({"begins_at": None, "key": "key", "position": 0, "wake_at": "2026-11-21T09:00:00Z"})
     stubber.add_response(
         "start_execution",
         {"executionArn": "arn:aws:states:execution", "startDate": 0},
-        {"stateMachineArn": MACHINE, "name": "hold-1", "input": told},
+        {"stateMachineArn": MACHINE, "name": "hold-1", "input": execution_input},
     )
     wake_ups.set("hold-1", "key", WAKE_AT)
     stubber.assert_no_pending_responses()
@@ -145,12 +145,12 @@ def test_the_batches_that_wait_are_the_running_executions_of_all_pages(
 ) -> None:
     port, stubber, _ = releases
     asked = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
-    one = {"stateMachineArn": MACHINE, "name": "n", "status": "RUNNING", "startDate": 0}
+    execution = {"stateMachineArn": MACHINE, "name": "n", "status": "RUNNING", "startDate": 0}
     stubber.add_response(
-        "list_executions", {"executions": [{**one, "executionArn": "arn:a"}], "nextToken": "more"}, asked
+        "list_executions", {"executions": [{**execution, "executionArn": "arn:a"}], "nextToken": "more"}, asked
     )
     stubber.add_response(
-        "list_executions", {"executions": [{**one, "executionArn": "arn:b"}]}, {**asked, "nextToken": "more"}
+        "list_executions", {"executions": [{**execution, "executionArn": "arn:b"}]}, {**asked, "nextToken": "more"}
     )
     assert list(port.waiting()) == ["arn:a", "arn:b"]
 
@@ -299,7 +299,7 @@ def spy(client: Any, operation: str, answer: Callable[[dict[str, Any], Any], Any
 def received(url: str) -> list[str]:
     client, bodies = boto3.client("sqs"), []
     while messages := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
-        bodies += [read_message(one["Body"]).image_id for one in messages]
+        bodies += [read_message(message["Body"]).image_id for message in messages]
     return sorted(bodies)
 
 
@@ -314,7 +314,7 @@ def test_batches_go_to_their_lane_ten_at_a_time_each_with_its_delay(aws: Aws) ->
         for arguments in asked
         for entry in arguments["Entries"]
     }
-    assert delays == {one.image_id: delay for one, delay in messages}
+    assert delays == {sent.image_id: delay for sent, delay in messages}
     assert {entry["MessageGroupId"] for arguments in asked for entry in arguments["Entries"]} == {"default"}
 
 
@@ -325,9 +325,9 @@ def test_what_a_batch_reports_as_failed_is_sent_again_alone(aws: Aws) -> None:
     def fail_one(arguments: dict[str, Any], call: Any) -> Any:
         if len(arguments["Entries"]) == 1:
             return call(arguments)
-        one, *others = arguments["Entries"]
+        first, *others = arguments["Entries"]
         answer = call(arguments | {"Entries": others})
-        return answer | {"Failed": [{"Id": one["Id"], "SenderFault": False, "Code": "InternalError"}]}
+        return answer | {"Failed": [{"Id": first["Id"], "SenderFault": False, "Code": "InternalError"}]}
 
     asked = spy(client, "SendMessageBatch", fail_one)
     lanes = LaneQueues(client, aws.queue_urls, SIGNER)
@@ -360,7 +360,7 @@ def test_a_message_that_sqs_refuses_keeps_none_of_its_batch_from_being_sent(aws:
         others = [entry for entry in arguments["Entries"] if message(3).image_id not in entry["MessageBody"]]
         refused = [entry for entry in arguments["Entries"] if entry not in others]
         answer = call(arguments | {"Entries": others})
-        failed = [{"Id": one["Id"], "SenderFault": True, "Code": "InvalidMessageContents"} for one in refused]
+        failed = [{"Id": entry["Id"], "SenderFault": True, "Code": "InvalidMessageContents"} for entry in refused]
         return answer | {"Failed": failed}
 
     spy(client, "SendMessageBatch", refuse_one)
@@ -393,7 +393,7 @@ def test_without_a_key_no_message_of_a_batch_is_sent_and_all_are_told(aws: Aws) 
 
 def send_all(client: Any, aws: Aws, kind: str, messages: list[Message]) -> Mapping[int, Exception]:
     if kind == "lane":
-        return LaneQueues(client, aws.queue_urls, SIGNER).send_all("slow", [(one, 0) for one in messages])
+        return LaneQueues(client, aws.queue_urls, SIGNER).send_all("slow", [(message, 0) for message in messages])
     return SqsHoldQueue(client, aws.queue_urls["slow"], SIGNER).put_all(messages)
 
 
@@ -526,12 +526,12 @@ def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_a
     monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
     with time_machine.travel(NOW / 1000, tick=False):
         answer = call(load("hold_images", aws, monkeypatch), event_of(dict(sorted(mixed.items()))))
-    failed = {one["itemIdentifier"] for one in answer["batchItemFailures"]}
+    failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     assert failed - {"key-beyond-s3"} == bad.keys() - {"key-beyond-s3"}, "moto takes keys of any length"
     errors = [line for line in map(json.loads, stream.getvalue().splitlines()) if line["level"] == "ERROR"]
-    told = {line["message_id"]: line["reason"] for line in errors}
-    assert told.keys() == failed
-    assert all(reason in told[name] for name, (_, reason) in bad.items() if name in told)
+    reasons = {line["message_id"]: line["reason"] for line in errors}
+    assert reasons.keys() == failed
+    assert all(reason in reasons[name] for name, (_, reason) in bad.items() if name in reasons)
     (measures,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "HoldMessagesBad" in line]
     assert (measures["HoldMessagesBad"], measures["ImagesHeld"]) == ([len(failed)], [1])
     with time_machine.travel(NOW / 1000 + 61, tick=False):
@@ -598,8 +598,8 @@ def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
     assert answer["done"]
     with time_machine.travel(NOW / 1000 + 61, tick=False):
         assert received(aws.queue_urls["slow"]) == [message(0).image_id, message(2).image_id]
-    (told,) = [line for line in map(json.loads, stream.getvalue().splitlines()) if line["level"] == "ERROR"]
-    assert (told["images"], told["image_ids"]) == (1, [message(1).image_id])
+    (error,) = [line for line in map(json.loads, stream.getvalue().splitlines()) if line["level"] == "ERROR"]
+    assert (error["images"], error["image_ids"]) == (1, [message(1).image_id])
     assert '"ImagesSkipped":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
 

@@ -39,7 +39,7 @@ def log_of(messages: list[tuple[int, str]]) -> LogGroups:
     return LogGroups(logs, {"worker": "/worker"})
 
 
-def found(lines: LogLines, *, since: int = -1000, until: int = 1000) -> list[str]:
+def texts(lines: LogLines, *, since: int = -1000, until: int = 1000) -> list[str]:
     return [line.message for line in lines.containing("worker", ID, since=NOW + since, until=NOW + until)]
 
 
@@ -53,26 +53,26 @@ def test_the_lines_in_which_a_text_is_are_found_in_their_time(kind: str, aws: Aw
         (500, {"message": "late", "image_id": ID}),
     )
     assert list(lines.sources) == ["worker"]
-    assert found(lines) == ["run", "nested", "late"]
-    assert found(lines, until=100) == ["run", "nested"]
-    assert found(lines, since=1) == ["nested", "late"]
+    assert texts(lines) == ["run", "nested", "late"]
+    assert texts(lines, until=100) == ["run", "nested"]
+    assert texts(lines, since=1) == ["nested", "late"]
 
 
 def test_a_line_has_the_time_at_which_its_function_wrote_it(aws: Aws) -> None:
     written = {"message": "run", "image_id": ID, "timestamp": "2026-11-21 09:00:00,417+0000"}
     odd = {"message": "odd", "image_id": ID, "timestamp": "yesterday"}
     lines = log_of([(900, json.dumps(written)), (901, json.dumps(odd))])
-    found = list(lines.containing("worker", ID, since=NOW, until=NOW + 1000))
-    assert [line.at - NOW for line in found] == [417, 901]
+    listed = list(lines.containing("worker", ID, since=NOW, until=NOW + 1000))
+    assert [line.at - NOW for line in listed] == [417, 901]
 
 
 def test_what_is_no_json_object_is_left_out(aws: Aws) -> None:
-    assert found(log_of([(1, f"REPORT RequestId: {ID}"), (2, json.dumps([ID]))])) == []
+    assert texts(log_of([(1, f"REPORT RequestId: {ID}"), (2, json.dumps([ID]))])) == []
 
 
 def test_a_group_that_is_gone_is_no_empty_log(aws: Aws) -> None:
     with pytest.raises(ClientError):
-        found(LogGroups(boto3.client("logs"), {"worker": "/gone"}))
+        texts(LogGroups(boto3.client("logs"), {"worker": "/gone"}))
 
 
 def test_a_throttled_search_is_retryable(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,4 +83,4 @@ def test_a_throttled_search_is_retryable(aws: Aws, monkeypatch: pytest.MonkeyPat
 
     client.meta.events.register("before-send.logs.FilterLogEvents", throttled)
     with pytest.raises(Retryable):
-        found(LogGroups(client, {"worker": "/worker"}))
+        texts(LogGroups(client, {"worker": "/worker"}))

@@ -110,11 +110,11 @@ def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
     (item,) = dynamodb.scan(TableName=table)["Items"]
     dynamodb.put_item(TableName=table, Item={**item, attribute: value})
     for method, path, body in (("GET", "", None), ("PATCH", "", {"enabled": False}), ("POST", "/ping", None)):
-        told = asked(functions, method, f"/webhooks/{webhook_id}{path}", body)
-        problem(told, 503, "unavailable")
-        assert told["headers"]["Retry-After"] == "60"
+        response = asked(functions, method, f"/webhooks/{webhook_id}{path}", body)
+        problem(response, 503, "unavailable")
+        assert response["headers"]["Retry-After"] == "60"
     sibling = made(functions, "https://hooks.example.com/2")
-    assert [one["id"] for one in document(asked(functions, "GET", "/webhooks"))["webhooks"]] == [sibling]
+    assert [webhook["id"] for webhook in document(asked(functions, "GET", "/webhooks"))["webhooks"]] == [sibling]
     assert document(functions.post(query={"notify": webhook_id}))["id"]
     asked(functions, "DELETE", f"/webhooks/{sibling}")
     assert dynamodb.scan(TableName=table)["Items"] == [{**item, attribute: value}]

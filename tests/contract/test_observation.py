@@ -140,9 +140,9 @@ def test_an_incident_is_listed_with_the_alarms_that_it_is_made_of(rule: str, aws
     }
     asked = spy(cloudwatch, "DescribeAlarms", lambda *_: {"MetricAlarms": [], "CompositeAlarms": [incident]})
     names = {f"shop-{name}-X{number}": name for number, name in enumerate(("IncidentAlarm", "StuckAlarm"), 1)}
-    (found,) = CloudWatchAlarms(cloudwatch, names, warnings=WARNINGS).on()
-    assert found.children == {"StuckAlarm", "shop-LateAlarm-X3"}
-    assert (found.name, found.is_critical, found.since) == ("IncidentAlarm", True, round(at.timestamp() * 1000))
+    (alarm,) = CloudWatchAlarms(cloudwatch, names, warnings=WARNINGS).on()
+    assert alarm.children == {"StuckAlarm", "shop-LateAlarm-X3"}
+    assert (alarm.name, alarm.is_critical, alarm.since) == ("IncidentAlarm", True, round(at.timestamp() * 1000))
     assert asked[0]["AlarmTypes"] == ["MetricAlarm", "CompositeAlarm"]
 
 
@@ -151,7 +151,7 @@ def test_more_alarms_than_one_request_takes_are_asked_for_in_several(aws: Aws) -
     asked = spy(cloudwatch, "DescribeAlarms", lambda arguments, call: call(arguments))
     names = {f"alarm-{number}": "A" for number in range(101)}
     assert CloudWatchAlarms(cloudwatch, names, warnings=WARNINGS).on() == []
-    assert [len(one["AlarmNames"]) for one in asked] == [100, 1]
+    assert [len(request["AlarmNames"]) for request in asked] == [100, 1]
     assert CloudWatchAlarms(cloudwatch, {}, warnings=WARNINGS).on() == []
     assert len(asked) == 2, "a request without names would list every alarm of the account"
 
@@ -251,7 +251,7 @@ def test_a_history_has_each_whole_minute_of_three_hours_and_says_what_was_not_me
         (fast.incoming, 5),
         (fast.outgoing, 4),
     ):
-        assert [values[at], *{one for place, one in enumerate(values) if place != at}] == [value, None]
+        assert [values[at], *{each for place, each in enumerate(values) if place != at}] == [value, None]
         assert len(values) == HISTORY_MINUTES
     assert slow.depth[at - 3] == 3 and set(slow.incoming) == {None}
 
@@ -305,8 +305,8 @@ def test_the_errors_of_functions_are_those_of_the_last_minutes_the_most_first(aw
         *(("shop-Read-X", 3, 1), ("shop-Idle-X", 3, 0), ("other-Read-X", 1, 9)),
     ):
         cloudwatch.put("Errors", errors, minutes_ago=minutes_ago, function=function)
-    found = cloudwatch.port.function_errors(NOW)
-    assert list(found.items()) == [("transcode_image", 7), ("read_image", 1)]
+    counted = cloudwatch.port.function_errors(NOW)
+    assert list(counted.items()) == [("transcode_image", 7), ("read_image", 1)]
 
 
 # ── What it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -344,7 +344,9 @@ def deployed(aws: Aws, clients: Counting) -> Stack:
         "EndpointsTable": aws.endpoints_table,
         "DeliveriesTable": aws.deliveries_table,
     }
-    physical: dict[str, tuple[str, str]] = {name: ("AWS::DynamoDB::Table", its) for name, its in tables.items()}
+    physical: dict[str, tuple[str, str]] = {
+        name: ("AWS::DynamoDB::Table", physical_id) for name, physical_id in tables.items()
+    }
     for name in resources("AWS::SQS::Queue"):
         physical[name] = ("AWS::SQS::Queue", sqs.create_queue(QueueName=f"shop-{name}")["QueueUrl"])
     for name in resources("AWS::SNS::Subscription"):
@@ -399,10 +401,10 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
         }
     )
     page = (ROOT / "docs" / "command-line.md").read_text()
-    (told,) = re.findall(
+    (figures,) = re.findall(
         r"(\d+) requests per look .*?and (\d+) more every (\d+) to (\d+) seconds.*?\$(\d\.\d\d) per hour",
         page,
         re.DOTALL,
     )
-    assert tuple(map(int, told[:4])) == (each.total(), now_and_then.total(), SLOW_SECONDS, BUDGET_SECONDS)
-    assert float(told[4]) == round(dollars, 2)
+    assert tuple(map(int, figures[:4])) == (each.total(), now_and_then.total(), SLOW_SECONDS, BUDGET_SECONDS)
+    assert float(figures[4]) == round(dollars, 2)

@@ -71,7 +71,7 @@ def test_each_route_is_handled_by_the_function_to_which_the_template_sends_it(
         for method, path in app.handlers
     }
     assert len(handled) == sum(len(route.methods) for route in ROUTES)
-    for route, method in ((one, method) for one in ROUTES for method in one.methods):
+    for route, method in ((each, method) for each in ROUTES for method in each.methods):
         name = handled[method, route.rule]
         assert sent[method, route.path] == f"functions/{name}/", (route.name, method)
 
@@ -96,12 +96,12 @@ def test_every_problem_is_told_with_its_code_type_and_status() -> None:
 def test_every_route_tells_of_its_problems_by_status() -> None:
     for route in ROUTES:
         responses = operations()[f"{route.method} {route.path}"]["responses"]
-        told = {
+        described = {
             code: int(status)
             for status, response in responses.items()
             for code in response.get("content", {}).get("application/problem+json", {}).get("examples", ())
         }
-        assert told == {code: PROBLEMS[code].status.value for code in (*route.problems, *EVERYWHERE)}
+        assert described == {code: PROBLEMS[code].status.value for code in (*route.problems, *EVERYWHERE)}
 
 
 def test_every_answer_of_a_function_forbids_sniffing_and_says_whether_it_may_be_kept() -> None:
@@ -158,7 +158,7 @@ def test_whoever_may_call_is_told_for_every_access_of_the_template() -> None:
 
 def test_a_token_without_a_tenant_is_told_of_where_tokens_are_asked_for() -> None:
     for access in ACCESSES:
-        told = {
+        described = {
             label
             for label, operation in operations(access).items()
             if "no_tenant"
@@ -169,7 +169,7 @@ def test_a_token_without_a_tenant_is_told_of_where_tokens_are_asked_for() -> Non
             .get("examples", ())
         }
         asked = {f"{route.method} {route.path}" for route in ROUTES if not route.is_open}
-        assert told == (asked if access == "jwt" else set())
+        assert described == (asked if access == "jwt" else set())
 
 
 def test_every_example_is_one_of_its_schema() -> None:

@@ -69,13 +69,13 @@ class Bucket:
         return dict(self.versions.hide(image_ids))
 
     def all(self) -> list[StoredVersion]:
-        found: list[StoredVersion] = []
+        versions: list[StoredVersion] = []
         after, pages = None, 0
         while pages == 0 or after is not None:
             page = self.versions.page(after)
-            found += page.versions
+            versions += page.versions
             after, pages = page.next, pages + 1
-        return found
+        return versions
 
 
 @BOTH
@@ -86,7 +86,9 @@ def test_all_versions_and_markers_are_listed_by_their_keys(kind: str, aws: Aws, 
     first = bucket.put(FIRST)
     stored_at = now()
     marker = bucket.hide(FIRST)[FIRST]
-    old, new = sorted((one for one in bucket.all() if one.image_id == FIRST), key=lambda one: one.stored_at)
+    old, new = sorted(
+        (version for version in bucket.all() if version.image_id == FIRST), key=lambda version: version.stored_at
+    )
     assert old == StoredVersion(
         key=f"originals/{FIRST}",
         image_id=FIRST,
@@ -97,7 +99,7 @@ def test_all_versions_and_markers_are_listed_by_their_keys(kind: str, aws: Aws, 
         is_latest=False,
     )
     assert (new.version_id, new.is_marker, new.is_latest, new.size_bytes) == (marker, True, True, 0)
-    assert [one.image_id for one in bucket.all()] == [FIRST, FIRST, SECOND]
+    assert [version.image_id for version in bucket.all()] == [FIRST, FIRST, SECOND]
 
 
 @BOTH
@@ -109,7 +111,7 @@ def test_a_hidden_original_is_read_by_its_version_and_not_taken_over(kind: str, 
     again = bucket.put(FIRST)
     assert again.version_id != hidden.version_id
     assert bucket.put(FIRST) == again
-    assert {bucket.originals.get(FIRST, one.version_id) for one in (hidden, again)} == {b"photo"}
+    assert {bucket.originals.get(FIRST, version.version_id) for version in (hidden, again)} == {b"photo"}
 
 
 @BOTH
@@ -120,7 +122,7 @@ def test_versions_are_removed_and_no_others(kind: str, aws: Aws, clock: Any) -> 
     again = bucket.put(FIRST)
     for _ in range(2):
         bucket.versions.remove([(FIRST, first.version_id), (FIRST, marker)])
-    assert {one.version_id for one in bucket.all()} == {again.version_id, second.version_id}
+    assert {version.version_id for version in bucket.all()} == {again.version_id, second.version_id}
     assert bucket.put(FIRST) == again
 
 
@@ -173,7 +175,7 @@ def test_pages_end_anywhere(aws: Aws, clock: Any, monkeypatch: pytest.MonkeyPatc
     client = boto3.client("s3")
     pages = spy(client, "ListObjectVersions", lambda arguments, call: call(arguments | {"MaxKeys": 1}))
     bucket.versions = OriginalVersionsBucket(client, aws.originals_bucket)
-    assert [one.image_id for one in bucket.all()] == [FIRST, SECOND, SECOND, THIRD]
+    assert [version.image_id for version in bucket.all()] == [FIRST, SECOND, SECOND, THIRD]
     assert len(pages) == 4
 
 
@@ -224,12 +226,12 @@ def test_orphans_are_found_and_removed_and_nothing_else(kind: str, aws: Aws, clo
         ListOrphansPorts(images=bucket.images, originals=bucket.versions, clock=now, patience=patience),
         older_than_seconds=2 * 24 * 3600,
     )
-    assert ([one.image_id for one in look.held], look.young, look.originals) == ([SECOND], 1, 3)
+    assert ([orphan.image_id for orphan in look.held], look.young, look.originals) == ([SECOND], 1, 3)
     removal = remove_orphans(
         RemoveOrphansPorts(audit=trail_of(), images=bucket.images, originals=bucket.versions, patience=patience),
         look,
         table_is_whole=False,
     )
     assert (removal.removed, removal.size_bytes) == (1, 5)
-    assert [one.image_id for one in bucket.all()] == [FIRST, THIRD]
+    assert [version.image_id for version in bucket.all()] == [FIRST, THIRD]
     assert bucket.originals.get(FIRST, kept.version_id) == b"photo"

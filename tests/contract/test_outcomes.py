@@ -58,7 +58,7 @@ def test_many_minutes_are_read_page_by_page(aws: Aws) -> None:
         params["Limit"] = 3
 
     client.meta.events.register("provide-client-params.dynamodb.Query", short)
-    assert [one.ended for one in counts.since("slow", NOW).values()] == [1, 2, 3, 4, 5, 6, 7]
+    assert [minute.ended for minute in counts.since("slow", NOW).values()] == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.guards("outcomes-own-partition")
@@ -138,11 +138,11 @@ def test_a_worker_counts_a_done_image_and_tells_how_long_it_took(
     capsys.readouterr()
     functions.work()
     assert (written(functions), unwritten(functions)) == (NO_OUTCOMES, Outcomes(attempts=1, ended=1))
-    told = metrics(capsys.readouterr().out)
-    assert 0 < told["ImageSeconds"]["ImageSeconds"][0] < 60 and told["ImageSeconds"]["lane"] == "slow"
-    budget = told["ImagesEnded"]
+    emitted = metrics(capsys.readouterr().out)
+    assert 0 < emitted["ImageSeconds"]["ImageSeconds"][0] < 60 and emitted["ImageSeconds"]["lane"] == "slow"
+    budget = emitted["ImagesEnded"]
     assert (budget["ImagesEnded"], budget["service"], budget["lane"]) == ([1], "darkroom", "slow")
-    assert not {"ImagesGivenUp", "ImagesBad"} & told.keys()
+    assert not {"ImagesGivenUp", "ImagesBad"} & emitted.keys()
     assert set(budget["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"service", "lane"}
 
 
@@ -171,9 +171,9 @@ def test_an_image_that_is_given_up_is_counted_and_told(
     functions.work()
     marks = frozenset({mark_of(image_id)})
     assert written(functions) == Outcomes(attempts=1, failed_attempts=1, failing_marks=marks, ended=1, given_up=1)
-    told = metrics(capsys.readouterr().out)
-    assert told["ImagesGivenUp"]["ImagesGivenUp"] == [1]
-    assert (told["ImagesBad"]["ImagesBad"], told["ImagesBad"]["lane"]) == ([1], "slow")
+    emitted = metrics(capsys.readouterr().out)
+    assert emitted["ImagesGivenUp"]["ImagesGivenUp"] == [1]
+    assert (emitted["ImagesBad"]["ImagesBad"], emitted["ImagesBad"]["lane"]) == ([1], "slow")
 
 
 def test_a_photo_that_is_refused_for_what_it_is_is_an_attempt_that_ended_well(
@@ -215,6 +215,6 @@ def test_a_sweep_counts_what_it_gives_up(functions: Functions, capsys: pytest.Ca
     capsys.readouterr()
     assert call(functions.sweep_due_images, {})["outcomes"] == {"gave_up": 1}
     assert written(functions) == Outcomes(ended=1, given_up=1)
-    told = metrics(capsys.readouterr().out)
-    assert told["ImagesGivenUp"]["ImagesGivenUp"] == [1]
-    assert (told["ImagesBad"]["ImagesBad"], told["ImagesBad"]["lane"]) == ([1], "slow")
+    emitted = metrics(capsys.readouterr().out)
+    assert emitted["ImagesGivenUp"]["ImagesGivenUp"] == [1]
+    assert (emitted["ImagesBad"]["ImagesBad"], emitted["ImagesBad"]["lane"]) == ([1], "slow")

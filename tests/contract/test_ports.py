@@ -238,8 +238,8 @@ def test_a_finished_image_leaves_the_due_index(kind: str, aws: Aws) -> None:
 
 def oldest_waiting(images: Images, lane: str) -> int | None:
     """Of all shards of the lane."""
-    found = (images.oldest_waiting(lane, shard) for shard in DUE_SHARD_NAMES)
-    return min((since for since in found if since is not None), default=None)
+    instants = (images.oldest_waiting(lane, shard) for shard in DUE_SHARD_NAMES)
+    return min((since for since in instants if since is not None), default=None)
 
 
 @BOTH
@@ -413,7 +413,7 @@ def test_images_of_before_the_index_stay_listed_while_the_former_one_is_kept_and
         kept.enlist(image_id, tenant_id)
     assert list(kept.unlisted()) == []
     assert walk(kept, "default", 2) == ([5, 4, 3, 2, 1, 0], 3)
-    assert [int(one.image_id) for one in kept.newest("default", after=cursor, limit=9).cursors] == [3, 2, 1, 0]
+    assert [int(listed.image_id) for listed in kept.newest("default", after=cursor, limit=9).cursors] == [3, 2, 1, 0]
 
 
 @pytest.mark.guards("doctor-row-pages-bound", "list-enlist-not-deleted")
@@ -444,12 +444,12 @@ class InAnOrderOfItsOwn:
             raise ClientError({"Error": {"Code": "ValidationException"}}, "Query")
         values = asked["ExpressionAttributeValues"]
         until = int(values.get(":until", {"N": "9" * 15})["N"])
-        there = [one for one in self.items if one["list_shard"] == values[":shard"]]
+        items = [item for item in self.items if item["list_shard"] == values[":shard"]]
         if "ExclusiveStartKey" in asked:
-            there = there[there.index(asked["ExclusiveStartKey"]) + 1 :]
-        there = [one for one in there if int(one["created_at"]["N"]) <= until]
-        page = there[: asked["Limit"]]
-        return {"Items": page, **({"LastEvaluatedKey": page[-1]} if len(there) >= asked["Limit"] else {})}
+            items = items[items.index(asked["ExclusiveStartKey"]) + 1 :]
+        items = [item for item in items if int(item["created_at"]["N"]) <= until]
+        page = items[: asked["Limit"]]
+        return {"Items": page, **({"LastEvaluatedKey": page[-1]} if len(items) >= asked["Limit"] else {})}
 
 
 @pytest.mark.guards("list-whole-millisecond", case="1")
@@ -472,7 +472,7 @@ def test_a_page_of_the_list_is_one_query_of_each_partition_and_ends_with_the_fir
     first = images.newest("default", after=None, limit=100)
     assert len(asked) == LIST_SHARDS
     second = images.newest("default", after=first.next, limit=100)
-    assert [int(one.image_id) for one in second.cursors] == list(range(199, 99, -1))
+    assert [int(cursor.image_id) for cursor in second.cursors] == list(range(199, 99, -1))
     assert len(asked) == 2 * LIST_SHARDS
     throttled = ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
 
@@ -615,14 +615,14 @@ def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: 
 @BOTH
 def test_an_original_goes_with_every_version(kind: str, aws: Aws) -> None:
     originals = originals_of(kind, aws)
-    one = originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
+    first = originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     other = originals.put_if_absent("1" * 26, b"two", sha256=sha256(b"two"), media_type="image/jpeg")
     for _ in range(2):
         versions = originals.versions_of("0" * 26)
         assert originals.remove([("0" * 26, version) for version in versions]) == {}
     assert originals.get("1" * 26, other.version_id) == b"two"
     with pytest.raises(OriginalMissing):
-        originals.get("0" * 26, one.version_id)
+        originals.get("0" * 26, first.version_id)
     if kind == "aws":
         left = boto3.client("s3").list_object_versions(Bucket=aws.originals_bucket)
         assert [v["Key"] for v in left["Versions"]] == ["originals/" + "1" * 26]

@@ -85,7 +85,7 @@ SUM: dict[str, Any] = {
 def change_sum(client: Clients, name: str) -> None:
     """Leaves of an alarm on the sum of two metrics one of them."""
     one_metric = SUM["Metrics"][1]["MetricStat"]["Metric"] | {"Period": 60, "Statistic": "Maximum"}
-    rest = {key: its for key, its in SUM.items() if key != "Metrics"}
+    rest = {key: value for key, value in SUM.items() if key != "Metrics"}
     client("cloudwatch").put_metric_alarm(AlarmName=name.rpartition(":")[2], **rest, **one_metric)
 
 
@@ -204,8 +204,8 @@ def facts_of(stack: Stack, case: Case) -> Facts:
     kinds = {case.name: (case.kind, stack.physical_id(case.name))}
     session: Any = boto3.session.Session(region_name=stack.region)
     copied: Any = replace(stack, client=session.client)  # clients of its own, which refuse to change anything
-    for name, its in {"resources": kinds, "ids": stack.ids, "clock": lambda: 0}.items():
-        object.__setattr__(copied, name, its)
+    for name, value in {"resources": kinds, "ids": stack.ids, "clock": lambda: 0}.items():
+        object.__setattr__(copied, name, value)
     with ThreadPoolExecutor() as pool:
         reader: Any = collect._StackReader(copied, pool, lambda _: None)
         read = {
@@ -228,10 +228,10 @@ def facts_of(stack: Stack, case: Case) -> Facts:
 def test_what_was_changed_by_hand_is_set_back_to_what_was_deployed(stack: Stack, case: Case) -> None:
     operated: Any = stack
     case.by_hand(stack.client, stack.physical_id(case.name))
-    found = list(drifts(facts_of(stack, case)))
-    assert {one.setting for one in found} == case.settings
-    for one in found:
-        WRITES[one.kind](operated, one)
+    changes = list(drifts(facts_of(stack, case)))
+    assert {drift.setting for drift in changes} == case.settings
+    for change in changes:
+        WRITES[change.kind](operated, change)
     assert list(drifts(facts_of(stack, case))) == []
 
 
@@ -245,7 +245,7 @@ def test_the_rest_of_an_alarm_stays_as_it_was(stack: Stack) -> None:
     operated: Any = stack
     case = next(case for case in CASES if case.name == "Alarm")
     case.by_hand(stack.client, "unusual")
-    for one in drifts(facts_of(stack, case)):
-        WRITES[one.kind](operated, one)
+    for drift in drifts(facts_of(stack, case)):
+        WRITES[drift.kind](operated, drift)
     (alarm,) = stack.client("cloudwatch").describe_alarms(AlarmNames=["unusual"])["MetricAlarms"]
     assert alarm | ALARM == alarm

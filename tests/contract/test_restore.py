@@ -136,12 +136,14 @@ class Scene:
         return name
 
     def lose(self, table: str, *ids: str, key: str = "image_id") -> None:
-        for one in ids:
-            boto3.client("dynamodb").delete_item(TableName=table, Key={key: {"S": one}})
+        for image_id in ids:
+            boto3.client("dynamodb").delete_item(TableName=table, Key={key: {"S": image_id}})
 
     def clear(self, image: Image) -> None:
         """What the sweeper does for a deleted image."""
-        self.originals.remove([(image.image_id, one) for one in self.originals.versions_of(image.image_id)])
+        self.originals.remove(
+            [(image.image_id, version_id) for version_id in self.originals.versions_of(image.image_id)]
+        )
 
     def restore(self, *names: str, fails: bool = False, **options: Any) -> Any:
         """Runs the command; returns its document."""
@@ -155,19 +157,19 @@ class Scene:
                 assert not fails
         return shown.documents[0]["tables"][0]
 
-    def told(self) -> list[str]:
+    def event_ids(self) -> list[str]:
         """The events of all writes of the Images table, as its stream has them."""
         streams = boto3.client("dynamodbstreams")
         arn = boto3.client("dynamodb").describe_table(TableName=self.aws.images_table)["Table"]["LatestStreamArn"]
         (shard,) = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
         place = streams.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")
-        told = []
+        published = []
         for record in streams.get_records(ShardIterator=place["ShardIterator"])["Records"]:
             (change,) = read_changes({"Records": [record]})
             event = event_of(change.before, change.after)
             assert (event is not None) == passes(MAPPING["FilterCriteria"]["Filters"], record)
-            told += [event.event_id] if event else []
-        return told
+            published += [event.event_id] if event else []
+        return published
 
     def log(self, source: str, message: str, **fields: Any) -> None:
         self.stack.logged.lines.append(LogLine(at=now(), source=source, fields={"message": message, **fields}))
@@ -197,7 +199,7 @@ def scene(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     buckets = {"OriginalsBucket": aws.originals_bucket, "OutputsBucket": aws.outputs_bucket}
     stack.__dict__["resources"] = (
         tables
-        | {name: ("AWS::S3::Bucket", its) for name, its in buckets.items()}
+        | {name: ("AWS::S3::Bucket", physical_id) for name, physical_id in buckets.items()}
         | {"PublishEventsFunctionImagesTable": ("AWS::Lambda::EventSourceMapping", "uuid")}
     )
     yield Scene(
@@ -215,15 +217,15 @@ def test_a_lost_row_comes_back_as_it_was_as_the_next_version_and_announces_nothi
     scheduled = scene.put(2, status=Status.SCHEDULED, process_at=now() + HOUR)
     tombstone = scene.put(3, status=Status.FAILED, completed_at=now(), version=2)
     tombstone = scene.images.change(tombstone, delete(tombstone, now=now()))
-    copy, heard = scene.copy(scene.aws.images_table), scene.told()
-    scene.lose(scene.aws.images_table, *(one.image_id for one in (done, scheduled, tombstone)))
+    copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
+    scene.lose(scene.aws.images_table, *(image.image_id for image in (done, scheduled, tombstone)))
 
     said = scene.restore(copy)
 
     assert said["rows"]["restored"] == 3
     for row in (done, scheduled, tombstone):
         assert scene.images.get(row.image_id) == replace(row, version=row.version + 1)
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
     item = boto3.client("dynamodb").get_item(TableName=scene.aws.images_table, Key={"image_id": {"S": done.image_id}})
     assert item["Item"]["list_shard"]["S"] == list_shard_of("acme", done.image_id), "its tenant's list shows it"
 
@@ -233,11 +235,11 @@ def test_a_restored_image_announces_its_deletion_as_every_other(scene: Scene) ->
     copy = scene.copy(scene.aws.images_table)
     scene.lose(scene.aws.images_table, done.image_id)
     scene.restore(copy)
-    heard = scene.told()
+    heard = scene.event_ids()
     row = scene.images.get(done.image_id)
     assert row is not None
     scene.images.change(row, delete(row, now=now()))
-    assert scene.told() == [*heard, f"{done.image_id}-{done.version + 2}"]
+    assert scene.event_ids() == [*heard, f"{done.image_id}-{done.version + 2}"]
 
 
 @pytest.mark.guards("restore-unfinished-due", "restore-without-event", case="pending")
@@ -246,20 +248,20 @@ def test_a_restored_image_announces_its_deletion_as_every_other(scene: Scene) ->
 def test_an_unfinished_image_becomes_due_and_the_sweeper_sends_its_message(scene: Scene, status: Status) -> None:
     claim: dict[str, Any] = {"claimed_by": "a dead worker", "lease_until": now() - 1, "attempt": 1, "version": 2}
     row = scene.put(1, status=status, due_at=now() + HOUR, **(claim if status is Status.PROCESSING else {}))
-    copy, heard = scene.copy(scene.aws.images_table), scene.told()
+    copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
     scene.lose(scene.aws.images_table, row.image_id)
     assert scene.restore(copy)["rows"]["due"] == 1
     back = scene.images.get(row.image_id)
     assert back is not None and back.status is status
     duty = decide_due(back, now=now(), backlog=1_000_000, releasing_until=0, service=LANES)
     assert type(duty).__name__ == "Rescue"
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
 
 
 @pytest.mark.guards("restore-missing-variants")
 def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene) -> None:
     row = scene.put(1, status=Status.DONE)
-    copy, heard = scene.copy(scene.aws.images_table), scene.told()
+    copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
     scene.lose(scene.aws.images_table, row.image_id)
     scene.outputs.remove([row.variants[0].key])
     assert scene.restore(copy)["rows"]["redone"] == 1
@@ -267,7 +269,7 @@ def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene
     assert back is not None
     assert (back.status, back.run, back.variants) == (Status.PENDING, 2, row.variants)
     assert back.due_at is not None and back.due_at <= now()
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
 
 
 def test_a_row_that_is_there_is_never_overwritten(scene: Scene) -> None:
@@ -307,7 +309,7 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
     """By what is left of each deletion: no original, a line of the log, an entry of the audit log."""
     rows = [scene.put(number, status=Status.DONE) for number in range(1, 4)]
     erased = scene.put(4, tenant_id="umbra", status=Status.DONE)
-    copy, heard = scene.copy(scene.aws.images_table), scene.told()
+    copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
     scene.clear(rows[0])
     scene.log("delete_image", "deleted", image_id=rows[1].image_id)
     with scene.stack.audit.action("cancel_day", is_certain=False) as audited:
@@ -315,7 +317,7 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
         audited.add(rows[2].image_id, "deleted")
     with scene.stack.audit.action("erase_tenant", "umbra"):
         pass
-    scene.lose(scene.aws.images_table, *(one.image_id for one in (*rows, erased)))
+    scene.lose(scene.aws.images_table, *(image.image_id for image in (*rows, erased)))
 
     said = scene.restore(copy)
 
@@ -325,7 +327,7 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
         assert back is not None and back.is_deleted and back.recipe is None
         assert back.deleted_version == back.version == row.version + 1
         assert back.due_at is not None, "the sweeper removes what is left of it"
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
 
 
 @pytest.mark.guards("restore-erasure-cutoff-time")
@@ -419,7 +421,7 @@ def test_an_upload_that_came_after_the_point_is_accepted_and_not_removed_as_neve
     announced = Source(version_id="", sha256=sha256, size_bytes=len(body), media_type="")
     row = await_upload(accepted_image(now=now() - HOUR, tenant_id="acme", source=announced), now=now() - HOUR)
     scene.images.create(row)
-    copy, heard = scene.copy(scene.aws.images_table), scene.told()
+    copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
     stored = scene.originals.put_if_absent(row.image_id, body, sha256=sha256, media_type="image/jpeg")
     scene.lose(scene.aws.images_table, row.image_id)
     assert scene.restore(copy)["rows"]["arrived"] == 1
@@ -427,7 +429,7 @@ def test_an_upload_that_came_after_the_point_is_accepted_and_not_removed_as_neve
     assert back is not None
     assert (back.status, back.source.version_id, back.accepted_version) == (Status.PENDING, stored.version_id, 2)
     assert back.source.media_type == "image/jpeg"
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
 
 
 @pytest.mark.guards("restore-unknown-attributes")
@@ -472,7 +474,7 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, puts: int
 ) -> None:
     rows = [scene.put(number, status=Status.DONE) for number in range(1, 7)]
-    copy, heard = scene.copy(scene.aws.images_table), scene.told()
+    copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
     scene.lose(scene.aws.images_table, *(row.image_id for row in rows))
     scene.clear(rows[0])
     put, left = LiveTable.put, iter(range(puts))
@@ -494,7 +496,7 @@ def test_after_a_crash_at_any_row_a_repetition_restores_the_rest(
         assert scene.images.get(row.image_id) == replace(row, version=row.version + 1)
     tombstone = scene.images.get(rows[0].image_id)
     assert tombstone is not None and tombstone.is_deleted
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
 
 
 def test_a_table_that_is_slow_for_a_while_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -541,12 +543,12 @@ def test_a_write_whose_answer_was_lost_counts_as_written(scene: Scene, monkeypat
 def test_the_stream_brings_back_what_no_copy_has_as_it_was_when_it_went(scene: Scene) -> None:
     early, late = scene.put(1), scene.put(2, status=Status.DONE)
     done = scene.images.change(early, replace(early, status=Status.FAILED, completed_at=now(), due_at=None))
-    heard = scene.told()
+    heard = scene.event_ids()
     scene.lose(scene.aws.images_table, early.image_id, late.image_id)
     assert scene.restore()["rows"]["restored"] == 2
     assert scene.images.get(early.image_id) == replace(done, version=done.version + 1)
     assert scene.images.get(late.image_id) == replace(late, version=late.version + 1)
-    assert scene.told() == heard
+    assert scene.event_ids() == heard
 
 
 @pytest.mark.guards("restore-drill-row-expiry", "restore-expired-row")
@@ -585,7 +587,8 @@ class Told:
         answer = self.client.get_records(**named)
         return answer | {
             "Records": [
-                one | ({"userIdentity": self.by} if one["eventName"] == "REMOVE" else {}) for one in answer["Records"]
+                record | ({"userIdentity": self.by} if record["eventName"] == "REMOVE" else {})
+                for record in answer["Records"]
             ]
         }
 
@@ -614,13 +617,13 @@ def test_tenants_and_keys_come_back_without_what_was_erased_revoked_or_changed_s
         audited.add("another", "created")
     with scene.stack.audit.action("change_tenant", "late", state=TenantState.SUSPENDED, tier="free", burst="none"):
         pass
-    names = [*(f"tenant#{name}" for name in ("acme", "umbra", "late")), *(f"key#{its}" for its in keys.values())]
+    names = [*(f"tenant#{name}" for name in ("acme", "umbra", "late")), *(f"key#{each}" for each in keys.values())]
     scene.lose(scene.aws.tenants_table, *names, key="id")
 
     said = scene.restore(copy)
 
     assert (said["rows"]["restored"], said["rows"]["revoked"], said["rows"]["erased"]) == (3, 2, 2)
-    assert {name: key.revoked_at is not None for name, its in keys.items() if (key := tenants.key(its))} == {
+    assert {name: key.revoked_at is not None for name, each in keys.items() if (key := tenants.key(each))} == {
         "kept": False,
         "revoked": True,
         "rotated": True,
@@ -719,7 +722,7 @@ def test_an_erasure_that_was_going_on_at_the_point_counts_and_a_change_before_it
 
 def another_stacks(scene: Scene) -> str:
     scene.stack.__dict__["resources"] = {
-        name: its for name, its in scene.stack.resources.items() if name != "ReservationsTable"
+        name: physical_id for name, physical_id in scene.stack.resources.items() if name != "ReservationsTable"
     }
     return scene.copy(scene.aws.reservations_table)
 

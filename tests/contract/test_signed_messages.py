@@ -48,10 +48,10 @@ def dead_letters(aws: Aws, queue: str) -> list[dict[str, Any]]:
     )
     return [
         {
-            "body": json.loads(one["Body"]),
-            "explanation": json.loads(one["MessageAttributes"]["explanation"]["StringValue"]),
+            "body": json.loads(message["Body"]),
+            "explanation": json.loads(message["MessageAttributes"]["explanation"]["StringValue"]),
         }
-        for one in answer.get("Messages", [])
+        for message in answer.get("Messages", [])
     ]
 
 
@@ -365,7 +365,9 @@ def published(functions: Functions, url: str) -> dict[str, Any]:
     """A new image's event as that consumer gets it."""
     image = stored(functions)
     records = [
-        one for one in written(functions.aws.images_table) if one["dynamodb"]["Keys"]["image_id"]["S"] == image.image_id
+        record
+        for record in written(functions.aws.images_table)
+        if record["dynamodb"]["Keys"]["image_id"]["S"] == image.image_id
     ]
     assert call(functions.publish_events, {"Records": records}) == {"batchItemFailures": []}
     return received(url)

@@ -18,7 +18,7 @@ from darkroom_cli.events.tail import ALIVE_SECONDS, Follower
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load
-from tests.contract.test_events import told
+from tests.contract.test_events import numbered_event
 
 
 @dataclass
@@ -63,13 +63,13 @@ def begun(tail: Tail, *events: PublishedEvent, **wanted: list[str]) -> list[str]
 
 
 def test_what_is_published_is_told_once_and_nothing_stays_behind(tail: Tail) -> None:
-    first, second = told(1), told(2)
+    first, second = numbered_event(1), numbered_event(2)
     assert sorted(begun(tail, first, second, first)) == sorted([first.event_id, second.event_id])
     assert (tail.queues(), tail.subscriptions()) == ([], 0)
 
 
 def test_only_what_was_asked_for_is_told(tail: Tail) -> None:
-    events = [told(1, tenant_id="acme"), told(2, tenant_id="other")]
+    events = [numbered_event(1, tenant_id="acme"), numbered_event(2, tenant_id="other")]
     assert begun(tail, *events, type=[EventType.ACCEPTED.value], tenant_id=["other"]) == [events[1].event_id]
     assert begun(tail, *events, type=[EventType.DONE.value]) == []
 
@@ -95,7 +95,7 @@ def test_a_reader_that_fails_leaves_nothing_behind(tail: Tail) -> None:
         pytest.raises(KeyboardInterrupt),
         tail.follower.events({}, stop=lambda: False) as events,
     ):
-        tail.publish(told(1))
+        tail.publish(numbered_event(1))
         for _ in events:
             raise KeyboardInterrupt
     assert (tail.queues(), tail.subscriptions()) == ([], 0)

@@ -273,8 +273,8 @@ def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None
         for me, other in ((city.acme, city.globex), (city.globex, city.acme)):
             unknown = sent(city, route, unknown_to(route), me.bearer)
             code = "unknown_webhook" if is_about_webhooks(route) else "unknown_image"
-            told = None if route.method == "HEAD" else unknown.body["code"]
-            assert (unknown.status, told) == (404, None if route.method == "HEAD" else code), name_of(route)
+            problem = None if route.method == "HEAD" else unknown.body["code"]
+            assert (unknown.status, problem) == (404, None if route.method == "HEAD" else code), name_of(route)
             # What answers to HEAD is what answers to GET, and tries the malformed ones there.
             malformed = MALFORMED[:1] if route.method == "HEAD" else MALFORMED
             for image_id in (*other.ids_for(route), *malformed):
@@ -393,8 +393,8 @@ def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> 
     )["Item"]
     assert (row["tenant_id"]["S"], row["lane"]["S"]) == ("acme", "fast")
     status = [
-        city.gateway.request("GET", made.headers["Location"], headers=one.bearer).status
-        for one in (city.acme, city.globex)
+        city.gateway.request("GET", made.headers["Location"], headers=tenant.bearer).status
+        for tenant in (city.acme, city.globex)
     ]
     assert status == [200, 404]
 
@@ -403,8 +403,8 @@ def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> 
 @time_machine.travel("2026-11-26T09:00:00Z", tick=False)
 def test_head_is_answered_as_get_without_a_body_whoever_asks(city: City) -> None:
     reads = [route for route in ROUTES if route.method == "GET"]
-    assert {(one.path, one.function, one.security) for one in reads} == {
-        (one.path, one.function, one.security) for one in ROUTES if one.method == "HEAD"
+    assert {(read.path, read.function, read.security) for read in reads} == {
+        (each.path, each.function, each.security) for each in ROUTES if each.method == "HEAD"
     }
     answers = set()
     for route in reads:

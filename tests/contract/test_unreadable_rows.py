@@ -267,8 +267,8 @@ def test_a_sweep_handles_all_others_and_reports_it(
     out = capsys.readouterr().out
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["RowsUnreadable"] for line in lines if "RowsUnreadable" in line] == [[1.0]]
-    (told,) = [json.loads(line) for line in log.getvalue().splitlines() if '"ERROR"' in line]
-    assert (told["row_id"], told["reason"]) == (bad.image_id, "recipe: watermark: Extra inputs are not permitted")
+    (error,) = [json.loads(line) for line in log.getvalue().splitlines() if '"ERROR"' in line]
+    assert (error["row_id"], error["reason"]) == (bad.image_id, "recipe: watermark: Extra inputs are not permitted")
     assert ("OldestUnfinishedSeconds", frozenset({("service", "darkroom"), ("lane", "slow")})) in set(emitted(out))
     item = item_of(functions.aws, bad.image_id)
     assert item == newer(bad) | {"due_at": item["due_at"]} and int(item["due_at"]["N"]) > bad.created_at
@@ -350,9 +350,9 @@ def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_let
     bad = image_of(functions)
     good = document(functions.post())["id"]
     delivered = received(functions.aws.slow_queue_url)
-    for one in delivered["Records"]:
-        if read_message(one["body"]).image_id == bad.image_id:
-            one["attributes"]["ApproximateReceiveCount"] = str(count)
+    for record in delivered["Records"]:
+        if read_message(record["body"]).image_id == bad.image_id:
+            record["attributes"]["ApproximateReceiveCount"] = str(count)
     answer = call(functions.transcode_image, delivered)
     assert len(answer["batchItemFailures"]) == int(comes_back)
     assert functions.row(good).status is Status.DONE
@@ -384,7 +384,7 @@ def spoil(aws: Aws, row: Endpoint | Delivery, **attributes: Any) -> dict[str, An
     """A newer version has written the row; returns its item."""
     table = aws.deliveries_table if isinstance(row, Delivery) else aws.endpoints_table
     client = boto3.client("dynamodb")
-    (item,) = [one for one in client.scan(TableName=table)["Items"] if is_of(one, row)]
+    (item,) = [each for each in client.scan(TableName=table)["Items"] if is_of(each, row)]
     newer_item = item | {"state": {"S": "hibernating"}, "status": {"S": "parked"}} | attributes
     client.put_item(TableName=table, Item=newer_item)
     return newer_item
@@ -473,7 +473,7 @@ def test_a_delivery_that_cannot_be_read_is_named_and_postponed_once(kind: str, a
     named, read = deliveries.page(endpoint_id, limit=9, newest_first=False).deliveries
     assert read == good and isinstance(named, UnreadableRow) and named.row_id == row_id
     due = deliveries.due(endpoint_id, 9)
-    assert [one.delivery_id for one in due] == [bad.delivery_id, good.delivery_id]
+    assert [delivery.delivery_id for delivery in due] == [bad.delivery_id, good.delivery_id]
     before = None if kind == "fake" else spoil(aws, bad)
     deliveries.postpone(endpoint_id, due[0], NOW + 3_600_000)
     deliveries.postpone(endpoint_id, due[0], NOW + 7_200_000)

@@ -207,12 +207,12 @@ def problem(answer: dict[str, Any], status: int, code: str) -> dict[str, Any]:
 def test_an_upload_is_announced_comes_and_is_developed(functions: Functions) -> None:
     begun = functions.begin(variants=["thumb"], content_type="image/jpeg")
     assert begun["statusCode"] == 201
-    told = document(begun)
-    image_id = told["id"]
+    announced = document(begun)
+    image_id = announced["id"]
     assert begun["headers"]["Location"] == f"/images/{image_id}/status"
-    assert (told["status"], told["progress"]) == ("awaiting_upload", {"done": 0, "total": 1})
-    assert told["upload"].keys() == {"url", "fields", "expires_at"}
-    assert told["upload"]["fields"]["Content-Type"] == "image/jpeg"
+    assert (announced["status"], announced["progress"]) == ("awaiting_upload", {"done": 0, "total": 1})
+    assert announced["upload"].keys() == {"url", "fields", "expires_at"}
+    assert announced["upload"]["fields"]["Content-Type"] == "image/jpeg"
 
     functions.upload(image_id)
     assert functions.hear() == {"batchItemFailures": []}
@@ -264,8 +264,8 @@ def test_a_repeated_announcement_is_answered_with_a_fresh_form_and_after_the_upl
 def test_what_cannot_be_announced_is_a_problem(
     functions: Functions, announced: dict[str, Any], status: int, code: str
 ) -> None:
-    told = problem(functions.begin(**announced), status, code)
-    assert ("errors" in told) == code.startswith("invalid_u") or code == "invalid_recipe"
+    refusal = problem(functions.begin(**announced), status, code)
+    assert ("errors" in refusal) == code.startswith("invalid_u") or code == "invalid_recipe"
 
 
 def test_a_photo_that_is_too_large_for_a_request_is_told_of_uploads(functions: Functions) -> None:
@@ -283,8 +283,8 @@ def test_an_upload_that_is_no_image_fails_and_leaves_nothing(functions: Function
     image_id = document(functions.begin(b"%PDF-1.7", content_type="image/jpeg"))["id"]
     functions.upload(image_id, b"%PDF-1.7")
     assert functions.hear() == {"batchItemFailures": []}
-    told = document(call(functions.read_image, http_event("GET", f"/images/{image_id}/status")))
-    assert (told["status"], told["error"]["code"], told["error"]["retryable"]) == (
+    status = document(call(functions.read_image, http_event("GET", f"/images/{image_id}/status")))
+    assert (status["status"], status["error"]["code"], status["error"]["retryable"]) == (
         "failed",
         "unsupported_format",
         False,
@@ -335,8 +335,8 @@ def test_an_upload_that_came_without_an_event_is_found_by_the_sweeper_and_one_th
     assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1, "expired": 1}
     assert functions.hear() == {"batchItemFailures": []}
     assert functions.row(came).status is Status.PENDING
-    told = document(call(functions.read_image, http_event("GET", f"/images/{never}/status")))
-    assert (told["status"], told["error"]["code"]) == ("expired", "never_uploaded")
+    status = document(call(functions.read_image, http_event("GET", f"/images/{never}/status")))
+    assert (status["status"], status["error"]["code"]) == ("expired", "never_uploaded")
 
 
 @pytest.mark.parametrize("body", [TEST_EVENT, event("uploads/somebodys"), event(f"uploads/{ID}")])

@@ -70,9 +70,9 @@ def test_all_endpoints_are_read_and_one_of_a_later_version_is_named(aws: Aws) ->
         ExpressionAttributeNames={"#state": "state"},
         ExpressionAttributeValues={":later": {"S": "pondering"}},
     )
-    found = list(table.everything())
-    assert sorted(row.tenant_id for row in found if isinstance(row, Endpoint)) == ["acme", "other"]
-    (unreadable,) = [row for row in found if isinstance(row, UnreadableRow)]
+    rows_read = list(table.everything())
+    assert sorted(row.tenant_id for row in rows_read if isinstance(row, Endpoint)) == ["acme", "other"]
+    (unreadable,) = [row for row in rows_read if isinstance(row, UnreadableRow)]
     assert (unreadable.row_id, unreadable.tenant_id) == (endpoint(1).endpoint_id, "acme")
 
 
@@ -170,7 +170,7 @@ def test_due_endpoints_are_listed_by_shard_and_time(stores: tuple[Endpoints, Del
         endpoints.create(row)
     listed = [due for shard in ("00", "01", "02", "03") for due in endpoints.due(shard, NOW, 50)]
     assert sorted(listed) == sorted(DueEndpoint(NOW - place, "acme", rows[place].endpoint_id) for place in range(6))
-    (due,) = [one for one in listed if one.endpoint_id == rows[0].endpoint_id]
+    (due,) = [endpoint for endpoint in listed if endpoint.endpoint_id == rows[0].endpoint_id]
     endpoints.postpone(due, NOW + 5)
     endpoints.postpone(due, NOW + 9)
     moved = endpoints.get("acme", due.endpoint_id)
@@ -269,8 +269,8 @@ def test_the_deliveries_of_an_image_are_found_by_it_at_endpoints_that_are_gone_t
     rows.append(deliveries.create(delivery(event_id=f"{1:026d}-7", delivery_id=f"{NOW:014}-{1:026d}-7")))
     deliveries.create(delivery(2))
     deliveries.create(delivery(3, event_id=f"{endpoint().endpoint_id}-2"))
-    found = deliveries.of_image(f"{1:026d}")
-    assert sorted(found) == sorted((row.endpoint_id, row.delivery_id) for row in rows)
+    deliveries_found = deliveries.of_image(f"{1:026d}")
+    assert sorted(deliveries_found) == sorted((row.endpoint_id, row.delivery_id) for row in rows)
     assert list(deliveries.of_image(f"{9:026d}")) == []
 
 
@@ -331,7 +331,7 @@ def flight(number: int = 1, *, claimed_by: str = "me", until: int = NOW + 60_000
 
 
 def on_one_runway(count: int) -> list[InFlight]:
-    return [one for number in range(100) if runway_of((one := flight(number)).delivery_id) == 0][:count]
+    return [taken for number in range(100) if runway_of((taken := flight(number)).delivery_id) == 0][:count]
 
 
 @pytest.mark.guards(
@@ -361,8 +361,8 @@ def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliverie
     _, deliveries = stores
     first, second, third = on_one_runway(3)
     to = endpoint().endpoint_id
-    for one in (first, second):
-        assert deliveries.take_place(to, one, now=NOW, most=2) == "taken"
+    for delivery in (first, second):
+        assert deliveries.take_place(to, delivery, now=NOW, most=2) == "taken"
     later = NOW + 60_000
     again = replace(first, claimed_by="another", until=later + 60_000)
     assert deliveries.take_place(to, again, now=later, most=2) == "taken", "the same delivery, whose worker died"
@@ -377,10 +377,10 @@ def test_a_runway_is_emptied_and_taken_again(stores: tuple[Endpoints, Deliveries
     _, deliveries = stores
     to = endpoint().endpoint_id
     for _ in range(2):
-        for one in on_one_runway(2):
-            assert deliveries.take_place(to, one, now=NOW, most=2) == "taken"
-        for one in on_one_runway(2):
-            deliveries.free_place(to, one)
+        for each in on_one_runway(2):
+            assert deliveries.take_place(to, each, now=NOW, most=2) == "taken"
+        for each in on_one_runway(2):
+            deliveries.free_place(to, each)
 
 
 @pytest.mark.guards("webhook-runway-cleanup")
