@@ -204,7 +204,7 @@ def life(number: int, seconds: float | None, *, hits: tuple[str, ...] = (), is_n
 
 
 def of(*lives: Life) -> dict[int, Life]:
-    return {each.number: each for each in lives}
+    return {image_life.number: image_life for image_life in lives}
 
 
 @pytest.mark.parametrize(

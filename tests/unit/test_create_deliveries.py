@@ -137,8 +137,8 @@ def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_det
     world = WebhooksWorld()
     world.add()
     events = [event(1), event(2), event(3)]
-    for number, each in enumerate(events):
-        row = accepted_image(now=world.now, image_id=each.subject, tenant_id=TENANT)
+    for number, heard in enumerate(events):
+        row = accepted_image(now=world.now, image_id=heard.subject, tenant_id=TENANT)
         world.images.create(delete(row, now=world.now) if number == 0 else row)
     world.images.unreadable[events[1].subject] = world.images.rows.pop(events[1].subject)
     assert world.tell(*events).deliveries == 3
@@ -171,4 +171,4 @@ def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored() -> Non
     deleted = replace(plain[0], data={**plain[0].data, "stored": {"bytes": -5, "images": -1}})
     world.tell(deleted, plain[1])
     data_by_id = {json.loads(row.body)["id"]: json.loads(row.body)["data"] for row in world.rows(endpoint)}
-    assert data_by_id == {each.event_id: each.data for each in plain}
+    assert data_by_id == {plain_event.event_id: plain_event.data for plain_event in plain}

@@ -439,7 +439,7 @@ def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
     assert len(world.receiver.requests) == before + 2, "after five seconds, the oldest, and one other"
     world.receiver.behaves = lambda _: OK
     world.run_for(10 * 60)
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {delivered.status for delivered in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert world.endpoint(endpoint).rests_until is None
 
 
@@ -679,7 +679,7 @@ def test_after_a_rest_an_endpoint_is_filled_slowly() -> None:
 
     world.receiver.behaves = receive
     world.run_for(20 * 60)
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert max(flying[:RAMP_SUCCESSES]) == 1
     assert max(flying) > 1
 
@@ -723,7 +723,7 @@ def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost() -> None:
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=True))
     world.run_for(10 * 60)
     assert len(world.receiver.requests) == 40
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 @pytest.mark.guards("webhook-recovery-new-round")
@@ -738,11 +738,11 @@ def test_recovery_tries_what_has_failed_again() -> None:
     world.receiver.behaves = lambda _: OK
     recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=event(2).time)
     world.run_for(HOUR)
-    statuses = [each.status for each in world.rows(endpoint)]
+    statuses = [row.status for row in world.rows(endpoint)]
     assert statuses == [DeliveryStatus.FAILED, DeliveryStatus.DELIVERED]
     recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
     world.run_for(HOUR)
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert world.endpoint(endpoint).recovery is None
 
 
@@ -761,7 +761,7 @@ def test_a_large_recovery_goes_page_by_page() -> None:
     world.advance(61)
     assert world.sweep().recovered == 200
     world.run_for(HOUR)
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {delivered.status for delivered in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
@@ -775,7 +775,7 @@ def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
     ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)
     assert world.run()[0] == "delivered"
     world.run_for(10 * 60)
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 @pytest.mark.guards("webhook-suspended-tenant-waits")
@@ -1471,7 +1471,7 @@ def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_re
     tried: list[str] = []
     for _ in range(3):
         world.receiver.requests.clear()
-        until = {each.rests_until for each in listed(world)}
+        until = {resting.rests_until for resting in listed(world)}
         rest_ends = until.pop()
         assert not until and rest_ends is not None, "each is shown at rest until the one that tries it does"
         world.tell(event(len(tried) + 2))
@@ -1481,8 +1481,10 @@ def test_three_deliveries_without_a_connection_make_all_endpoints_of_the_host_re
     assert len(set(tried)) == 1
     sent.answer = OK
     world.run_for(2 * HOUR)
-    assert {row.status for each in added for row in world.rows(each)} == {DeliveryStatus.DELIVERED}
-    assert {(world.endpoint(each).unreached, world.endpoint(each).rests_until) for each in added} == {(0, None)}
+    assert {row.status for endpoint in added for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {(world.endpoint(endpoint).unreached, world.endpoint(endpoint).rests_until) for endpoint in added} == {
+        (0, None)
+    }
 
 
 def listed(world: WebhooksWorld) -> Sequence[Endpoint]:
@@ -1496,12 +1498,12 @@ def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
     world.receiver.behaves = lambda _: UNREACHED
     world.tell(event(1))
     world.run()
-    (scout,) = [each for each in added if world.endpoint(each).rests_until is not None]
+    (scout,) = [endpoint for endpoint in added if world.endpoint(endpoint).rests_until is not None]
     for number in range(2, 4):
         world.tell(event(number))
     world.run()
     world.receiver.requests.clear()
-    return [scout, *(each for each in added if each != scout)]
+    return [scout, *(endpoint for endpoint in added if endpoint != scout)]
 
 
 @pytest.mark.guards("webhook-host-rest-unreached-only")
@@ -1515,7 +1517,7 @@ def test_what_a_path_answers_makes_no_other_of_its_host_rest(answer: Answer) -> 
     world.tell(*(event(number) for number in range(6)))
     world.run()
     world.run_for(600)
-    assert [each.rests_until is not None for each in listed(world)] == [True, False]
+    assert [endpoint.rests_until is not None for endpoint in listed(world)] == [True, False]
     assert {row.status for row in world.rows(good)} == {DeliveryStatus.DELIVERED}
 
 
@@ -1536,10 +1538,10 @@ def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> 
     scout, *others = unreached(world)
     world.receiver.behaves = lambda request: answer if request.url == scout.url else OK
     world.run_for(6)
-    assert {row.status for each in others for row in world.rows(each)} == {DeliveryStatus.DELIVERED}, (
+    assert {row.status for endpoint in others for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}, (
         "and no sweep has come"
     )
-    assert [each.unreached for each in listed(world)] == [0, 0, 0]
+    assert [endpoint.unreached for endpoint in listed(world)] == [0, 0, 0]
 
 
 @pytest.mark.guards("webhook-scout-is-enabled", case="disabled")
@@ -1563,7 +1565,7 @@ def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(h
         world.endpoints.change(row, replace(row, probe=None))
         world.deliveries.rows[scout.endpoint_id].clear()
     world.run_for(600)
-    assert {row.status for each in others for row in world.rows(each)} == {DeliveryStatus.DELIVERED}
+    assert {row.status for endpoint in others for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 @pytest.mark.guards("webhook-enable-ends-host-rest", case="enable")
@@ -1586,7 +1588,7 @@ def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_e
         world.sweep()
     world.run()
     assert mine.url in [request.url for request in world.receiver.requests]
-    assert [each.rests_until for each in listed(world)] == [None] * 3
+    assert [endpoint.rests_until for endpoint in listed(world)] == [None] * 3
 
 
 @pytest.mark.guards("webhook-held-endpoint-fails-too")
@@ -1594,9 +1596,9 @@ def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries
     world = WebhooksWorld()
     unreached(world)
     world.run_for(WARN_SECONDS + 10 * HOUR)
-    assert [each.warned_at is not None for each in listed(world)] == [True] * 3
+    assert [endpoint.warned_at is not None for endpoint in listed(world)] == [True] * 3
     world.run_for(DISABLE_SECONDS)
-    assert [each.disabled_by for each in listed(world)] == [DisabledBy.FAILING] * 3
+    assert [endpoint.disabled_by for endpoint in listed(world)] == [DisabledBy.FAILING] * 3
 
 
 @pytest.mark.guards("webhook-no-message-while-held", "webhook-sweep-skips-held-endpoint")

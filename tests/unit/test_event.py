@@ -197,7 +197,9 @@ def test_an_event_without_its_details_is_what_the_tombstone_tells_again(end: str
     }[end]()
     ended = replace(ended, completed_version=7 if ended.status.is_terminal else None)
     (*_, complete) = events_of(ended)
-    again = next(each for each in events_of(delete(ended, now=NOW + 9_000)) if each.event_id == complete.event_id)
+    again = next(
+        repeated for repeated in events_of(delete(ended, now=NOW + 9_000)) if repeated.event_id == complete.event_id
+    )
     body, thin = (body_of(event, source="/darkroom/test") for event in (complete, again))
     assert without_details(body) == thin != body
     assert without_details(thin) == thin
@@ -320,7 +322,7 @@ def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_th
     assert len({event.event_id for event in events}) == len(events), "an id names one event"
     again = {event.event_id: event for event in events_of(row)}
     ended = [event for event in events if event.type is not EventType.ACCEPTED]
-    for event in [each for each in events if each.type is EventType.ACCEPTED] + ended[-REMEMBERED_ENDS:]:
+    for event in [possible for possible in events if possible.type is EventType.ACCEPTED] + ended[-REMEMBERED_ENDS:]:
         told_again = again.pop(event.event_id)
         assert (told_again.type, told_again.time, told_again.data["run"]) == (
             event.type,

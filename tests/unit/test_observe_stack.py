@@ -249,7 +249,7 @@ def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_
         Condition.RESTING: 0,
         Condition.DISABLED: 1,
     }
-    assert [(each.endpoint.endpoint_id, each.deliveries.number) for each in webhooks.unhealthy] == [
+    assert [(condition.endpoint.endpoint_id, condition.deliveries.number) for condition in webhooks.unhealthy] == [
         (gone.endpoint_id, 1),
         (failing.endpoint_id, 0),
     ]
@@ -264,7 +264,7 @@ def test_an_endpoint_that_waits_for_another_to_try_their_host_is_shown_at_rest_a
     world.endpoints.rows = {("shop", 0): held, ("shop", 1): scout, ("other", 2): other}
     webhooks = known(world.look().webhooks)
     assert webhooks.conditions[Condition.RESTING] == 2
-    assert {each.endpoint.rests_until for each in webhooks.unhealthy} == {scout.rests_until}
+    assert {condition.endpoint.rests_until for condition in webhooks.unhealthy} == {scout.rests_until}
 
 
 BROKEN = {

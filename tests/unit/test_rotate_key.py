@@ -42,9 +42,9 @@ def test_the_new_key_may_do_the_same_and_the_old_one_ends_after_the_overlap() ->
     assert matches_key(key, world.tenants.keys[new.key_id]) and key_id_of(key) == new.key_id != old.key_id
     assert (new.tenant_id, new.label, new.scopes, new.expires_at) == ("acme", "ci", ("images:read",), None)
     assert ending.expires_at == world.now + 7 * DAY * 1000
-    both = [world.tenants.keys[each.key_id] for each in (old, new)]
-    assert {each.state(world.now) for each in both} == {KeyState.ACTIVE}
-    assert [each.state(world.now + 7 * DAY * 1000) for each in both] == [KeyState.EXPIRED, KeyState.ACTIVE]
+    both = [world.tenants.keys[returned.key_id] for returned in (old, new)]
+    assert {stored.state(world.now) for stored in both} == {KeyState.ACTIVE}
+    assert [stored.state(world.now + 7 * DAY * 1000) for stored in both] == [KeyState.EXPIRED, KeyState.ACTIVE]
 
 
 def test_a_key_that_expires_earlier_keeps_its_end_and_is_followed_by_one_that_lives_as_long() -> None:

@@ -134,7 +134,7 @@ def test_those_that_fail_together_on_runways_count_as_one_and_make_no_endpoint_r
     assert (row.failures, row.rests_until) == (1, None)
     world.receiver.behaves = lambda _: OK
     world.run_for(600)
-    assert {each.status for each in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert {delivered.status for delivered in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
 def test_one_that_fails_on_a_runway_is_tried_again_at_its_time() -> None:
