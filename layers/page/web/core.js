@@ -58,8 +58,8 @@ class Store {
     /** The object or array at this place, which was set as JSON; `otherwise` if there is none. */
     read(place, otherwise = null) {
         try {
-            const found = JSON.parse(this.get(place));
-            return found !== null && typeof found === "object" ? found : otherwise;
+            const stored = JSON.parse(this.get(place));
+            return stored !== null && typeof stored === "object" ? stored : otherwise;
         } catch {
             return otherwise;
         }
@@ -366,15 +366,15 @@ export const limit = (count) => (count > 0 && count % MIB === 0 ? `${count / MIB
 
 /** "12 s", "3 min", "2 h 5 min", "4 days": the two largest units that matter. */
 export function duration(seconds) {
-    const whole = Math.max(0, Math.round(seconds));
-    if (whole < 60) return `${whole} s`;
-    if (whole < 3600) return `${Math.round(whole / 60)} min`;
-    if (whole < 86400) {
-        const hours = Math.floor(whole / 3600);
-        const minutes = Math.round((whole % 3600) / 60);
+    const rounded = Math.max(0, Math.round(seconds));
+    if (rounded < 60) return `${rounded} s`;
+    if (rounded < 3600) return `${Math.round(rounded / 60)} min`;
+    if (rounded < 86400) {
+        const hours = Math.floor(rounded / 3600);
+        const minutes = Math.round((rounded % 3600) / 60);
         return minutes && minutes < 60 ? `${hours} h ${minutes} min` : `${hours} h`;
     }
-    const days = Math.round(whole / 86400);
+    const days = Math.round(rounded / 86400);
     return days === 1 ? "1 day" : `${days} days`;
 }
 
@@ -390,7 +390,7 @@ export const local = (instant) =>
     new Date(instant).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** "1 image", "12 images". */
-export const count = (number, one, many = `${one}s`) => `${number.toLocaleString()} ${number === 1 ? one : many}`;
+export const count = (number, noun, many = `${noun}s`) => `${number.toLocaleString()} ${number === 1 ? noun : many}`;
 
 /** A sentence with a capital letter and a full stop, of text that came from elsewhere. */
 export function sentence(text) {

@@ -21,7 +21,7 @@ export function Trouble({ error, again, word = "Try again" }) {
     return html`<div class="trouble" role="alert">
         <p><strong>${sentence(error.title ?? "That did not work")}</strong> ${sentence(error.detail ?? error.message)}</p>
         ${fields.length > 0 &&
-        html`<ul>${fields.map((one) => html`<li><code>${one.field}</code> ${sentence(one.message)}</li>`)}</ul>`}
+        html`<ul>${fields.map((problem) => html`<li><code>${problem.field}</code> ${sentence(problem.message)}</li>`)}</ul>`}
         ${error.correlationId && html`<p class="quiet">Correlation id <code>${error.correlationId}</code></p>`}
         ${again && html`<button type="button" onClick=${again}>${word}</button>`}
     </div>`;
@@ -100,7 +100,7 @@ async function paint(canvas, placeholder) {
     canvas.style.background = placeholder.color;
     try {
         const { thumbHashToRGBA } = await import("./vendor/thumbhash.js"); // not at the first load: nothing needs it there
-        const hash = Uint8Array.from(atob(placeholder.thumbhash), (one) => one.charCodeAt(0));
+        const hash = Uint8Array.from(atob(placeholder.thumbhash), (char) => char.charCodeAt(0));
         const { w, h, rgba } = thumbHashToRGBA(hash);
         canvas.width = w;
         canvas.height = h;

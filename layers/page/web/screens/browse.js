@@ -28,7 +28,7 @@ export default function Browse({ query, from }) {
 function Filter({ statuses }) {
     const chosen = statuses ? statuses.split(",") : [];
     const toggle = (status) => {
-        const after = STATUSES.filter((one) => (one === status) !== chosen.includes(one));
+        const after = STATUSES.filter((each) => (each === status) !== chosen.includes(each));
         location.hash = after.length ? `#/browse?status=${after.join(",")}` : "#/browse";
     };
     const isNarrow = useIsNarrow();
@@ -71,8 +71,8 @@ function Images({ statuses, isBack, onBeside }) {
     }
     const images = list.isStarted ? list.images : list.old;
     if (!list.isStarted && images.length === 0) {
-        const told = until === null ? "Loading…" : "The list comes by itself after that.";
-        return html`<p class="starting" role="status">${told}</p>`;
+        const notice = until === null ? "Loading…" : "The list comes by itself after that.";
+        return html`<p class="starting" role="status">${notice}</p>`;
     }
     return html`${stale && stale.until === null &&
             html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}
@@ -216,8 +216,8 @@ function useBeside(list, { until, isAsked, stale, tellStale }, { chosen, begin, 
 
 /** Brings the reader to the list's beginning, with what is new there. */
 function showFresh(list, tellStale) {
-    const told = list.hasGap ? "The newest images are shown." : `${count(list.fresh.length, "new image")} shown.`;
-    list.showFresh().then(() => announce(told), (problem) => {
+    const notice = list.hasGap ? "The newest images are shown." : `${count(list.fresh.length, "new image")} shown.`;
+    list.showFresh().then(() => announce(notice), (problem) => {
         tellStale(problem);
         setTimeout(() => tellStale(null), (endOf(problem) ?? Date.now() + 10_000) - Date.now());
     });

@@ -18,14 +18,14 @@ const ENDS = { jpeg: "jpg", png: "png", webp: "webp", avif: "avif", gif: "gif" }
 /** The screen of the image whose id is `argument`. */
 export default function Image({ argument: id, query }) {
     const [acting, setActing] = useState(null); // what is being done: "delete", "move" or "begin"
-    const [told, setTold] = useState(null); // what an action has done
+    const [outcome, setOutcome] = useState(null); // what an action has done
     const [isDeleted, setDeleted] = useState(false);
     useEffect(() => {
         document.title = `${titleOf(id)} · Darkroom`;
     }, [id]);
     const { image, error, stale, renew, take } = useImage(id, isDeleted);
     const tell = (text) => {
-        setTold(text);
+        setOutcome(text);
         announce(text);
     };
     const leave = () => {
@@ -61,12 +61,12 @@ export default function Image({ argument: id, query }) {
         </div>
         ${image.status === "scheduled"
             ? html`<${Reschedule} isAsked=${query.has("reschedule")}
-                  image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
+                  image=${image} acting=${acting} setActing=${setActing} outcome=${outcome} tell=${tell}
                   onChange=${(document) => {
                       take(document);
                       renew();
                   }} />`
-            : told && html`<p class="good">${told}</p>`}
+            : outcome && html`<p class="good">${outcome}</p>`}
         <${Delete} image=${image} acting=${acting} setActing=${setActing} onDeleted=${leave} />`;
 }
 
@@ -340,7 +340,7 @@ function written(instant) {
 }
 
 /** @param {{isAsked: boolean}} properties  whether the reader came here to change the time */
-function Reschedule({ image, isAsked, acting, setActing, told, tell, onChange }) {
+function Reschedule({ image, isAsked, acting, setActing, outcome, tell, onChange }) {
     const time = useRef(null);
     useEffect(() => {
         if (isAsked) time.current.focus(); // which brings it into view
@@ -387,7 +387,7 @@ function Reschedule({ image, isAsked, acting, setActing, told, tell, onChange })
             <button type="button" disabled=${isBusy} onClick=${() => change("begin", { delay: "PT0S" })}>
                 ${acting === "begin" ? "Beginning…" : "Begin now"}</button>
         </div>
-        ${told && html`<p class="good">${told}</p>`}
+        ${outcome && html`<p class="good">${outcome}</p>`}
     </form>`;
 }
 

@@ -9,7 +9,7 @@ const PARTS = [
     { name: "", title: "Overview", load: () => import("./operate/overview.js") },
     { name: "failures", title: "Failures", load: () => import("./operate/failures.js") },
     { name: "images", title: "Images", load: () => import("./operate/images.js") },
-    { name: "delays", title: "Delays", load: () => import("./operate/delays.js") },
+    { name: "delays", title: "Scheduled", load: () => import("./operate/delays.js") },
     { name: "tenants", title: "Tenants and keys", load: () => import("./operate/tenants.js") },
     { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js") },
     { name: "drills", title: "Drills", load: () => import("./operate/drills.js") },
@@ -21,7 +21,7 @@ const loaded = new Map();
 /** The screen of an operator. `argument` is the part, or the part and what of it: `failures/<image id>`. */
 export default function Operate({ argument, query }) {
     const [name, ...rest] = (argument ?? "").split("/");
-    const part = PARTS.find((one) => one.name === name);
+    const part = PARTS.find((candidate) => candidate.name === name);
     const [Part, setPart] = useState(() => loaded.get(name) ?? null);
     const [error, setError] = useState(null);
     const [broken, repair] = useErrorBoundary();

@@ -26,7 +26,7 @@ export default function Reference({ query }) {
     if (error) return html`<h1>API</h1><${Trouble} error=${error} again=${mayPass(error) ? read : null} />`;
     if (!description) return html`<h1>API</h1><p class="starting" role="status">Loading…</p>`;
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = (one) => words.every((word) => one.sought.includes(word));
+    const fits = (route) => words.every((word) => route.sought.includes(word));
     const [shown, sent] = [calls.filter(fits), received.filter(fits)];
     return html`<div class="reference">
         <div class="reference-side">
@@ -34,21 +34,21 @@ export default function Reference({ query }) {
             <input id="filter" type="search" value=${filter} placeholder="resend, 429, invalid_recipe…"
                 onInput=${(event) => setFilter(event.target.value)} />
             <p class="unseen" role="status">${words.length ? `${shown.length + sent.length} found` : ""}</p>
-            <nav aria-label="Calls"><ul class="plain">${[...shown, ...sent].map((one) => html`<li key=${one.id}>
-                <a href=${`#/api?call=${encodeURIComponent(one.id)}`}
-                    aria-current=${one.id === asked ? "location" : undefined}>
-                    <${Method} method=${one.isReceived ? "event" : one.method} />${" "}
-                    ${(one.isReceived ? null : one.operation.summary) ?? one.path}</a></li>`)}</ul></nav>
+            <nav aria-label="Calls"><ul class="plain">${[...shown, ...sent].map((route) => html`<li key=${route.id}>
+                <a href=${`#/api?call=${encodeURIComponent(route.id)}`}
+                    aria-current=${route.id === asked ? "location" : undefined}>
+                    <${Method} method=${route.isReceived ? "event" : route.method} />${" "}
+                    ${(route.isReceived ? null : route.operation.summary) ?? route.path}</a></li>`)}</ul></nav>
         </div>
         <div class="reference-calls">
             <h1>${description.info?.title ?? "The"} API</h1>
             ${words.length === 0 && html`<${Prose} text=${description.info?.description} />
                 <p class="quiet">The same for programs: <a href="/openapi.json">openapi.json</a>.</p>`}
-            ${shown.map((one) => html`<${Call} key=${one.id} one=${one} description=${description}
-                isAsked=${one.id === asked} />`)}
+            ${shown.map((route) => html`<${Call} key=${route.id} route=${route} description=${description}
+                isAsked=${route.id === asked} />`)}
             ${sent.length > 0 && html`<h2 class="reference-part">What webhooks receive</h2>`}
-            ${sent.map((one) => html`<${Received} key=${one.id} one=${one} description=${description}
-                isAsked=${one.id === asked} />`)}
+            ${sent.map((route) => html`<${Received} key=${route.id} route=${route} description=${description}
+                isAsked=${route.id === asked} />`)}
             ${shown.length + sent.length === 0 && html`<p>Nothing fits <strong>${filter}</strong>.
                 <button type="button" class="small" onClick=${() => setFilter("")}>Show all</button></p>`}
         </div>
@@ -63,7 +63,7 @@ function callsOf(paths) {
             const operation = item?.[method];
             if (!operation) continue;
             const answers = Object.entries(operation.responses ?? {});
-            const codes = answers.flatMap(([status, one]) => [status, one?.description ?? "", ...problemsOf(one)]);
+            const codes = answers.flatMap(([status, answer]) => [status, answer?.description ?? "", ...problemsOf(answer)]);
             const names = (operation.parameters ?? []).map((parameter) => parameter?.name);
             const id = String(operation.operationId ?? `${method} ${path}`);
             const texts = [method, path, id, operation.summary, operation.description, ...codes, ...names, "curl"];

@@ -152,7 +152,7 @@ async function addressOf({ state, verifier }) {
         code_challenge_method: "S256",
     };
     // Some issuers give a token for an API only if it is named; others ignore the parameter.
-    const audience = (settings.audience ?? "").split(",").find((one) => one && one !== settings.client_id);
+    const audience = (settings.audience ?? "").split(",").find((candidate) => candidate && candidate !== settings.client_id);
     if (audience) parameters.audience = audience;
     for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
     return address;
@@ -237,9 +237,9 @@ async function finish({ answer, kept }) {
     }
     if (answer.has("error")) {
         const code = answer.get("error");
-        const told = sentence((answer.get("error_description") ?? code).slice(0, 300));
+        const reason = sentence((answer.get("error_description") ?? code).slice(0, 300));
         const advice = Object.hasOwn(ADVICE, code) ? ADVICE[code] : "";
-        throw new SignInFailed("The issuer did not sign you in", `${told} ${advice}`);
+        throw new SignInFailed("The issuer did not sign you in", `${reason} ${advice}`);
     }
     const { token_endpoint: endpoint } = await discover();
     const form = {
@@ -287,8 +287,8 @@ async function ask(address, options, title) {
         throw new SignInFailed(title, `It answered ${response.status}, and no JSON. Sign in again in a minute.`);
     }
     if (!response.ok) {
-        const told = document?.error_description ?? document?.error ?? `status ${response.status}`;
-        throw new SignInFailed(title, `${sentence(String(told).slice(0, 300))} Sign in again.`);
+        const reason = document?.error_description ?? document?.error ?? `status ${response.status}`;
+        throw new SignInFailed(title, `${sentence(String(reason).slice(0, 300))} Sign in again.`);
     }
     return document ?? {};
 }
@@ -296,7 +296,7 @@ async function ask(address, options, title) {
 /** Why an address of the issuer cannot be reached, and what to do. */
 function reach(address) {
     const { origin } = new URL(address);
-    const allowed = [settings.issuer, settings.sign_in_origin].filter(Boolean).map((one) => new URL(one).origin);
+    const allowed = [settings.issuer, settings.sign_in_origin].filter(Boolean).map((address) => new URL(address).origin);
     if (!allowed.includes(origin)) {
         return (
             `This page may not ask ${origin}, where the issuer gives tokens. ` +

@@ -60,12 +60,12 @@ export default function Upload() {
     const take = async (find) => {
         try {
             const module = await prepare();
-            const found = await find(module);
-            module.add(found.files);
-            setMissing(found);
+            const chosen = await find(module);
+            module.add(chosen.files);
+            setMissing(chosen);
             setLoaded(true);
             setUnloaded(false);
-            announce(`${count(found.files.length, "file")} added`);
+            announce(`${count(chosen.files.length, "file")} added`);
             // On a phone the button that sends them, and the files, would be out of sight.
             if (phone.matches) requestAnimationFrame(() => requestAnimationFrame(showFiles));
         } catch {

@@ -96,7 +96,7 @@ function useLog(id, status, round) {
             const page = await read(log.next);
             const known = new Set(current.current.deliveries.map((delivery) => delivery.id));
             setLog({ deliveries: [...current.current.deliveries,
-                ...page.deliveries.filter((one) => !known.has(one.id))], next: page.next, isLong: true });
+                ...page.deliveries.filter((delivery) => !known.has(delivery.id))], next: page.next, isLong: true });
         } catch (problem) {
             setError(problem);
         }
@@ -115,8 +115,8 @@ function Deliveries({ id, status, round, onSent }) {
         try {
             const path = `/webhooks/${id}/deliveries/${encodeURIComponent(delivery)}/resend`;
             const { document } = await call("POST", path);
-            setLog((before) => ({ ...before, deliveries: before.deliveries.map((one) => (one.id === document.id
-                ? document : one)) }));
+            setLog((before) => ({ ...before, deliveries: before.deliveries.map((delivery) => (delivery.id === document.id
+                ? document : delivery)) }));
             announce("It is sent again.");
             onSent();
         } catch (problem) {
@@ -128,8 +128,8 @@ function Deliveries({ id, status, round, onSent }) {
         <div class="row deliveries-head"><h2 id="deliveries">Deliveries</h2>
             <nav class="pills" aria-label="Show only">
                 <a href=${`#/webhooks/${id}`} aria-current=${status === null ? "page" : undefined}>all</a>
-                ${STATUSES.map((one) => html`<a href=${`#/webhooks/${id}?status=${one}`} aria-current=${status === one
-                    ? "page" : undefined}>${one}</a>`)}
+                ${STATUSES.map((choice) => html`<a href=${`#/webhooks/${id}?status=${choice}`} aria-current=${status === choice
+                    ? "page" : undefined}>${choice}</a>`)}
             </nav>
         </div>
         ${error && html`<${Trouble} error=${error} again=${log === null ? onSent : null} />`}
@@ -152,7 +152,7 @@ function merged(before, page) {
     if (!before?.isLong) return page;
     const ids = new Set(page.deliveries.map((delivery) => delivery.id));
     const last = page.deliveries.at(-1);
-    const older = before.deliveries.filter((one) => !ids.has(one.id) && last && one.created_at < last.created_at);
+    const older = before.deliveries.filter((delivery) => !ids.has(delivery.id) && last && delivery.created_at < last.created_at);
     return { ...before, deliveries: [...page.deliveries, ...older] };
 }
 

@@ -30,8 +30,8 @@ export default function Webhooks() {
         setMaking(false);
         announce("The webhook is made. Keep its secret: it is shown only now.");
     };
-    const replace = (webhook) => setWebhooks((before) => before.map((one) => (one.id === webhook.id ? webhook : one)));
-    const remove = (id) => setWebhooks((before) => before.filter((one) => one.id !== id));
+    const replace = (webhook) => setWebhooks((before) => before.map((each) => (each.id === webhook.id ? webhook : each)));
+    const remove = (id) => setWebhooks((before) => before.filter((each) => each.id !== id));
 
     if (error && webhooks === null) return html`<h1>Webhooks</h1><${Trouble} error=${error}
         again=${mayPass(error) ? read : null} />`;

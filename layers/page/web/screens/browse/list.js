@@ -21,7 +21,7 @@ export const hasEnded = (image) => ENDED.has(image.status);
 
 const AT_TOP_PIXELS = 200; // scrolled less than this, the newest images are in view
 
-const isNewer = (one, other) => one.created_at > other.created_at;
+const isNewer = (a, b) => a.created_at > b.created_at;
 
 /**
  * The images with some statuses. `images` are those to show, and `old` until the first page is read; `fresh` are newer
@@ -121,7 +121,7 @@ export class ImageList {
         if (isWhole || this.round.length === 0) this.round = [...due];
         const [page] = this.round;
         await this.refresh(page);
-        this.round = this.round.filter((one) => one !== page);
+        this.round = this.round.filter((waiting) => waiting !== page);
         const singles = changing.filter((image) => !this.pageOf.has(image.id) && !hasEnded(image));
         for (const image of singles.slice(0, MOST_SINGLES)) await this.#readOne(image.id);
         const asked = Math.min(...Array.from(due, ({ retryAfter }) => retryAfter ?? IDLE_SECONDS), IDLE_SECONDS);
@@ -187,7 +187,7 @@ export class ImageList {
         }
         const isFirst = taken.every((image) => !this.images[0] || !isNewer(this.images[0], image));
         this.images = [...taken, ...this.images];
-        if (!isFirst) this.images.sort((one, other) => (isNewer(one, other) ? -1 : isNewer(other, one) ? 1 : 0));
+        if (!isFirst) this.images.sort((a, b) => (isNewer(a, b) ? -1 : isNewer(b, a) ? 1 : 0));
         this.fresh = this.fresh.filter((image) => !taken.includes(image));
     }
 
@@ -240,7 +240,7 @@ export class ImageList {
             if (error.status !== 404) throw error;
             return this.forget(id);
         }
-        const thumb = [...document.variants].sort((one, other) => one.bytes - other.bytes)[0] ?? null;
+        const thumb = [...document.variants].sort((a, b) => a.bytes - b.bytes)[0] ?? null;
         this.#replace({ ...document, thumb }, null, true);
         this.changed();
     }
@@ -268,7 +268,7 @@ export function listOf(statuses) {
 function knownWith(statuses) {
     const images = new Map(Array.from(lists.values()).flatMap((list) => list.images.map((image) => [image.id, image])));
     return withStatuses(Array.from(images.values()), statuses)
-        .sort((one, other) => (isNewer(one, other) ? -1 : isNewer(other, one) ? 1 : 0));
+        .sort((a, b) => (isNewer(a, b) ? -1 : isNewer(b, a) ? 1 : 0));
 }
 
 function withStatuses(images, statuses) {

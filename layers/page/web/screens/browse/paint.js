@@ -50,7 +50,7 @@ function decode(thumbhash) {
     if (remembered.has(thumbhash)) return remembered.get(thumbhash);
     let decoded = null;
     try {
-        const { w, h, rgba } = thumbHashToRGBA(Uint8Array.from(atob(thumbhash), (one) => one.charCodeAt(0)));
+        const { w, h, rgba } = thumbHashToRGBA(Uint8Array.from(atob(thumbhash), (char) => char.charCodeAt(0)));
         decoded = new ImageData(new Uint8ClampedArray(rgba), w, h);
     } catch {
         // The colour is enough.

@@ -25,8 +25,8 @@ export function failedAttempts({ status, attempt, retry_at: next }, now = Date.n
     const isOnItsWay = status === "processing" || (status === "fetching" && !next);
     const failed = isOnItsWay ? attempt - 1 : ["pending", "fetching"].includes(status) ? attempt : 0;
     if (!(failed > 0)) return "";
-    const told = `${failed} of ${mostAttempts(status)} attempts failed`;
-    return next ? `${told}, the next begins ${relative(next, now)}` : told;
+    const attempts = `${failed} of ${mostAttempts(status)} attempts failed`;
+    return next ? `${attempts}, the next begins ${relative(next, now)}` : attempts;
 }
 
 const MOST_CHARACTERS = 80;

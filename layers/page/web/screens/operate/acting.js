@@ -67,13 +67,13 @@ const MOST_UNANSWERED = 10;
  * @returns {Promise<object>} its answer; throws what it has ended with
  */
 async function followed(run, { signal, onRun }) {
-    let found = run;
+    let latest = run;
     let unanswered = 0;
-    while (found.run) {
-        onRun(found);
+    while (latest.run) {
+        onRun(latest);
         await pause(LOOK_SECONDS, signal);
         try {
-            found = (await call("GET", `/operate/api/runs/${run.run}`, { signal })).document;
+            latest = (await call("GET", `/operate/api/runs/${run.run}`, { signal })).document;
             unanswered = 0;
         } catch (error) {
             unanswered += 1;
@@ -81,7 +81,7 @@ async function followed(run, { signal, onRun }) {
             if (!(error instanceof NoAnswer) || unanswered >= MOST_UNANSWERED) throw error;
         }
     }
-    return found;
+    return latest;
 }
 
 /** What the action would do, does, or has done. */
@@ -108,8 +108,8 @@ function Question({ action, body, title, what, yes, isGrave = false, run = null,
     const dialog = useRef(null);
     const [state, setState] = useState({ name: run ? "doing" : "asking", answer: null, error: null, run });
     const ending = useRef(null);
-    const onRun = (found) =>
-        setState((before) => ({ ...before, name: found.stopping ? "stopping" : "doing", run: found }));
+    const onRun = (latest) =>
+        setState((before) => ({ ...before, name: latest.stopping ? "stopping" : "doing", run: latest }));
     const request = async (isDry) => {
         setState((before) => ({ ...before, name: isDry ? "asking" : "doing", error: null }));
         try {

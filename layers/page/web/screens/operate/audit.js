@@ -34,33 +34,33 @@ export default function Audit({ query }) {
         <${Freshness} reading=${reading} />
         <${Awaited} reading=${reading} />
         ${actions?.length === 0 && html`<p>Nobody did anything.</p>`}
-        ${actions?.length > 0 && html`<${Table} keys=${actions.map((one) => one.action_id)}
+        ${actions?.length > 0 && html`<${Table} keys=${actions.map((action) => action.action_id)}
             caption=${`${count(actions.length, "action")}, the newest first${reading.document.complete ? "" : "; there are more"}`}
             heads=${["began", "action", "state", "what", "who"]}
-            rows=${actions.map((one) => [
-                html`<span class="nowrap">${utc(one.began_at)}<br /><span class="quiet">${when(one.began_at)}</span></span>`,
-                one.action.replaceAll("_", " "),
-                html`<${State} one=${one} />`,
-                html`<${What} one=${one} />`,
-                html`<code>${one.actor}</code>`,
+            rows=${actions.map((action) => [
+                html`<span class="nowrap">${utc(action.began_at)}<br /><span class="quiet">${when(action.began_at)}</span></span>`,
+                action.action.replaceAll("_", " "),
+                html`<${State} action=${action} />`,
+                html`<${What} action=${action} />`,
+                html`<code>${action.actor}</code>`,
             ])} />`}
     </div>`;
 }
 
-function State({ one }) {
-    const took = one.ended_at ? (Date.parse(one.ended_at) - Date.parse(one.began_at)) / 1000 : null;
-    return html`<span><${Flag} kind=${KINDS[one.state] ?? ""}>${one.state === "begun" ? "no end" : one.state}<//>
+function State({ action }) {
+    const took = action.ended_at ? (Date.parse(action.ended_at) - Date.parse(action.began_at)) / 1000 : null;
+    return html`<span><${Flag} kind=${KINDS[action.state] ?? ""}>${action.state === "begun" ? "no end" : action.state}<//>
         ${took !== null && html`<br /><span class="quiet">after ${duration(took)}</span>`}</span>`;
 }
 
-function What({ one }) {
+function What({ action }) {
     const spaced = (name) => name.replaceAll("_", " ");
-    const about = Object.entries(one.about).map(([name, value]) => `${spaced(name)} ${[value].flat().join(", ")}`);
-    const counts = Object.entries(one.counts).map(([name, number]) => `${number.toLocaleString()} ${spaced(name)}`);
-    const { targets } = one;
+    const about = Object.entries(action.about).map(([name, value]) => `${spaced(name)} ${[value].flat().join(", ")}`);
+    const counts = Object.entries(action.counts).map(([name, number]) => `${number.toLocaleString()} ${spaced(name)}`);
+    const { targets } = action;
     return html`<div>
         ${[...about, ...counts].join("; ")}
-        ${one.error && html`<p class="is-bad">${one.error}</p>`}
+        ${action.error && html`<p class="is-bad">${action.error}</p>`}
         ${targets.length > 0 && targets.length <= SHOWN && html`<div class="mono">${targets.join(", ")}</div>`}
         ${targets.length > SHOWN && html`<details><summary>${targets.length.toLocaleString()} by their ids</summary>
             <ul class="ids mono">${targets.map((id) => html`<li key=${id}>${id}</li>`)}</ul></details>`}

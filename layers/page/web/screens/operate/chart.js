@@ -15,7 +15,7 @@ const STEPS = [1, 2, 5];
 export function ticksUpTo(most) {
     let step = 1;
     for (let power = 1; ; power *= 10) {
-        step = STEPS.map((one) => one * power).find((one) => most / one <= 4);
+        step = STEPS.map((candidate) => candidate * power).find((candidate) => most / candidate <= 4);
         if (step !== undefined) break;
     }
     return Array.from({ length: Math.max(1, Math.ceil(most / step)) + 1 }, (_, place) => place * step);
@@ -24,19 +24,19 @@ export function ticksUpTo(most) {
 /** The same for seconds: ticks that are whole seconds, minutes or hours. */
 export function secondTicksUpTo(most) {
     const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800];
-    const step = steps.find((one) => most / one <= 4) ?? 604800 * Math.ceil(most / (4 * 604800));
+    const step = steps.find((candidate) => most / candidate <= 4) ?? 604800 * Math.ceil(most / (4 * 604800));
     return Array.from({ length: Math.max(1, Math.ceil(most / step)) + 1 }, (_, place) => place * step);
 }
 
 /** The pieces of a series that were measured, as lists of places: where nothing was, the line has a gap. */
 export function pieces(values) {
-    const found = [];
+    const stretches = [];
     values.forEach((value, place) => {
         if (value === null) return;
-        if (found.length && found.at(-1).at(-1) === place - 1) found.at(-1).push(place);
-        else found.push([place]);
+        if (stretches.length && stretches.at(-1).at(-1) === place - 1) stretches.at(-1).push(place);
+        else stretches.push([place]);
     });
-    return found;
+    return stretches;
 }
 
 /** The width of an element in pixels, so that a chart's words are as large as those around it. */
@@ -67,7 +67,7 @@ const clock = (instant) => {
 export function LineChart({ title, unit, minutes, series, limit = null, format = String, isSeconds = false }) {
     const [place, setPlace] = useState(null);
     const [figure, width] = useWidth();
-    const measured = series.flatMap((one) => one.values).filter((value) => value !== null);
+    const measured = series.flatMap((line) => line.values).filter((value) => value !== null);
     const most = Math.max(0, ...measured);
     const ticks = (isSeconds ? secondTicksUpTo : ticksUpTo)(Math.max(1, most, limit?.value ?? 0));
     const last = minutes.length - 1;
@@ -86,7 +86,7 @@ export function LineChart({ title, unit, minutes, series, limit = null, format =
             <span class="quiet">${shown === null
                 ? "nothing was measured"
                 : `${clock(minutes[shown])}: ${series.map(
-                      (one) => `${series.length > 1 ? `${one.name} ` : ""}${told(one.values[shown], format)}`,
+                      (line) => `${series.length > 1 ? `${line.name} ` : ""}${wordsOf(line.values[shown], format)}`,
                   ).join(", ")}`}</span>
         </figcaption>
         <svg viewBox=${`0 0 ${width} ${HEIGHT}`} role="img"
@@ -107,17 +107,17 @@ export function LineChart({ title, unit, minutes, series, limit = null, format =
                     text-anchor="end">${limit.name}</text>`}
             ${place !== null &&
             html`<line class="cursor" x1=${across(place)} x2=${across(place)} y1=${TOP} y2=${HEIGHT - BOTTOM} />`}
-            ${series.map((one, number) => pieces(one.values).map((piece) => piece.length === 1
-                ? html`<circle class=${`dot dot-${number + 1}`} cx=${across(piece[0])} cy=${up(one.values[piece[0]])}
+            ${series.map((line, number) => pieces(line.values).map((piece) => piece.length === 1
+                ? html`<circle class=${`dot dot-${number + 1}`} cx=${across(piece[0])} cy=${up(line.values[piece[0]])}
                     r="2" />`
                 : html`<path class=${`line line-${number + 1}`}
-                    d=${`M${piece.map((at) => `${across(at).toFixed(1)},${up(one.values[at]).toFixed(1)}`).join("L")}`} />`,
+                    d=${`M${piece.map((at) => `${across(at).toFixed(1)},${up(line.values[at]).toFixed(1)}`).join("L")}`} />`,
             ))}
         </svg>
         ${series.length > 1 &&
         html`<p class="legend quiet" aria-hidden="true">${series.map(
-            (one, number) => html`<span><svg viewBox="0 0 24 8" width="24" height="8"><path
-                class=${`line line-${number + 1}`} d="M0,4L24,4" /></svg> ${one.name}</span>`,
+            (line, number) => html`<span><svg viewBox="0 0 24 8" width="24" height="8"><path
+                class=${`line line-${number + 1}`} d="M0,4L24,4" /></svg> ${line.name}</span>`,
         )}</p>`}
         <${AsTable} title=${title} unit=${unit} minutes=${minutes} series=${series} format=${format} />
     </figure>`;
@@ -131,27 +131,27 @@ function AsTable({ title, unit, minutes, series, format }) {
         ${isOpen &&
         html`<${Table} caption=${`${title} (${unit}), minute by minute, the newest first`} isCaptionUnseen=${true}
             isNarrow=${true}
-            heads=${["minute", ...series.map((one) => numeric(one.name))]}
-            rows=${minutes.map((minute, at) => [clock(minute), ...series.map((one) => told(one.values[at], format))]).reverse()} />`}
+            heads=${["minute", ...series.map((line) => numeric(line.name))]}
+            rows=${minutes.map((minute, at) => [clock(minute), ...series.map((line) => wordsOf(line.values[at], format))]).reverse()} />`}
     </details>`;
 }
 
-const told = (value, format) => (value === null || value === undefined ? "not measured" : format(value));
+const wordsOf = (value, format) => (value === null || value === undefined ? "not measured" : format(value));
 
 function latestOf(series) {
-    const places = series.flatMap((one) => one.values.findLastIndex((value) => value !== null));
+    const places = series.flatMap((line) => line.values.findLastIndex((value) => value !== null));
     const latest = Math.max(-1, ...places);
     return latest === -1 ? null : latest;
 }
 
 function summary({ title, unit, minutes, series, format }) {
     if (!minutes.length) return `${title}: no minutes.`;
-    const parts = series.map((one) => {
-        const values = one.values.filter((value) => value !== null);
-        if (!values.length) return `${one.name}: not measured`;
+    const parts = series.map((line) => {
+        const values = line.values.filter((value) => value !== null);
+        if (!values.length) return `${line.name}: not measured`;
         const most = Math.max(...values);
-        return `${one.name}: ${format(values.at(-1))} at the end, ${format(most)} at most, at ${clock(
-            minutes[one.values.indexOf(most)],
+        return `${line.name}: ${format(values.at(-1))} at the end, ${format(most)} at most, at ${clock(
+            minutes[line.values.indexOf(most)],
         )}`;
     });
     return `${title} in ${unit} from ${clock(minutes[0])} to ${clock(minutes.at(-1))}. ${parts.join("; ")}.`;
@@ -208,4 +208,4 @@ export function BarChart({ title, unit, bars, names }) {
     </figure>`;
 }
 
-const sum = (bar) => bar.values.reduce((one, other) => one + other, 0);
+const sum = (bar) => bar.values.reduce((total, value) => total + value, 0);

@@ -13,7 +13,7 @@ const MOST_DAYS = 366;
 const DELETION = `Each image that no worker has begun is cancelled for good, and its original is removed. Tenants see
     the status cancelled.`;
 
-export default function Delays({ query }) {
+export default function Scheduled({ query }) {
     const day = query.get("day");
     const zone = query.get("zone") ?? "UTC";
     const filters = { day, zone, lane: query.get("lane"), images: query.get("images") };
@@ -21,7 +21,7 @@ export default function Delays({ query }) {
     const { document } = reading;
     return html`<div>
         ${day && html`<p><a href=${`#/operate/${addressOf("delays", { zone })}`}>All days</a></p>`}
-        <h1>${day ? `Delays of ${day}` : "Delays"}</h1>
+        <h1>${day ? `Scheduled on ${day}` : "Scheduled"}</h1>
         <p class="quiet">Images that were accepted and wait for their time. ${day ? "" : "Choose a day to see its hours."}</p>
         <${Zone} filters=${filters} />
         <${Freshness} reading=${reading} />

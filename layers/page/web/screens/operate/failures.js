@@ -73,11 +73,11 @@ function Coming({ document: { coming, unfetched } }) {
     return html`<div>${coming.length > 0 &&
         html`<p class="is-bad">${count(coming.length, "image")} given up whose dead letter is coming:
             the sweeper places it within a minute.</p>
-            <${Ids} ids=${coming.map((one) => one.image_id)} to=${to} />`}
+            <${Ids} ids=${coming.map((image) => image.image_id)} to=${to} />`}
         ${unfetched.length > 0 &&
         html`<p class="is-bad">${count(unfetched.length, "image")} not fetched because of a fault of ours. They get no
             dead letter: their clients send the URLs again.</p>
-            <${Ids} ids=${unfetched.map((one) => one.image_id)} to=${(id) => `#/operate/images/${id}`} />`}</div>`;
+            <${Ids} ids=${unfetched.map((image) => image.image_id)} to=${(id) => `#/operate/images/${id}`} />`}</div>`;
 }
 
 function Filters({ filters }) {
@@ -137,33 +137,33 @@ function Ids({ ids, to }) {
 /** Failures of the same verdict and defect, what needs somebody first, then the larger ones. */
 function groupsOf(cases) {
     const groups = new Map();
-    for (const one of cases) {
-        const key = [one.verdict, one.fingerprint ?? one.cause ?? "", one.queue].join(" ");
-        if (!groups.has(key)) groups.set(key, { key, verdict: one.verdict, first: one, cases: [] });
-        groups.get(key).cases.push(one);
+    for (const failure of cases) {
+        const key = [failure.verdict, failure.fingerprint ?? failure.cause ?? "", failure.queue].join(" ");
+        if (!groups.has(key)) groups.set(key, { key, verdict: failure.verdict, first: failure, cases: [] });
+        groups.get(key).cases.push(failure);
     }
     const order = Object.keys(VERDICTS);
     return [...groups.values()].sort(
-        (one, other) =>
-            order.indexOf(one.verdict) - order.indexOf(other.verdict) || other.cases.length - one.cases.length,
+        (a, b) =>
+            order.indexOf(a.verdict) - order.indexOf(b.verdict) || b.cases.length - a.cases.length,
     );
 }
 
-const lastAttempt = (one) => one.explanation?.attempts?.findLast((attempt) => attempt.error_type) ?? null;
-const guiltyFrame = (one) => {
-    const attempts = one.explanation?.attempts ?? [];
+const lastAttempt = (failure) => failure.explanation?.attempts?.findLast((attempt) => attempt.error_type) ?? null;
+const guiltyFrame = (failure) => {
+    const attempts = failure.explanation?.attempts ?? [];
     const last = attempts.findLastIndex((attempt) => attempt.error_type);
-    return last === -1 ? null : (one.frames?.[last]?.[0] ?? null);
+    return last === -1 ? null : (failure.frames?.[last]?.[0] ?? null);
 };
-const nameOf = (one) => one.image_id ?? one.letters[0]?.message_id;
+const nameOf = (failure) => failure.image_id ?? failure.letters[0]?.message_id;
 
 function Group({ group, filters, onDone }) {
     const { cases, first } = group;
     const verdict = VERDICTS[group.verdict] ?? { word: group.verdict, kind: "warn", means: first.meaning };
     const attempt = lastAttempt(first);
     const frame = guiltyFrame(first);
-    const ages = cases.map((one) => one.age_seconds ?? 0);
-    const tenants = [...new Set(cases.map((one) => one.tenant_id).filter(Boolean))];
+    const ages = cases.map((failure) => failure.age_seconds ?? 0);
+    const tenants = [...new Set(cases.map((failure) => failure.tenant_id).filter(Boolean))];
     const title = attempt
         ? `${attempt.error_type}: ${oneLine(attempt.message)}`
         : (first.problem ?? first.cause ?? verdict.word);
@@ -189,7 +189,7 @@ function Group({ group, filters, onDone }) {
 
 function GroupActions({ group, filters, onDone }) {
     const { cases, first, verdict } = group;
-    const ids = cases.map((one) => one.image_id).filter(Boolean);
+    const ids = cases.map((failure) => failure.image_id).filter(Boolean);
     const about = first.fingerprint ?? first.cause ?? verdict;
     // All that fails alike, also what has failed since: by the defect, if there is one; otherwise by the images.
     const words = Object.fromEntries(Object.entries(filters).filter(([, value]) => value));
@@ -226,15 +226,15 @@ function Cases({ cases, onDone }) {
     const [isAll, setAll] = useState(false);
     const shown = isAll ? cases : cases.slice(0, SHOWN);
     return html`<div><${Table} caption=${`${cases.length} that failed alike`} isCaptionUnseen=${true}
-            keys=${shown.map((one) => `${nameOf(one)} ${one.run}`)}
+            keys=${shown.map((failure) => `${nameOf(failure)} ${failure.run}`)}
             heads=${["image or message", "tenant", numeric("run"), numeric("attempts"), numeric("age"), ACTIONS]}
-            rows=${shown.map((one) => [
-                html`<a class="mono" href=${`#/operate/failures/${nameOf(one)}`}>${nameOf(one)}</a>`,
-                one.tenant_id ?? "unknown",
-                one.run ?? "",
-                one.explanation?.attempts?.length ?? "",
-                one.age_seconds === null ? "" : duration(one.age_seconds),
-                one.verdict === "failed" && html`<${ReplayOne} id=${one.image_id} onDone=${onDone} />`,
+            rows=${shown.map((failure) => [
+                html`<a class="mono" href=${`#/operate/failures/${nameOf(failure)}`}>${nameOf(failure)}</a>`,
+                failure.tenant_id ?? "unknown",
+                failure.run ?? "",
+                failure.explanation?.attempts?.length ?? "",
+                failure.age_seconds === null ? "" : duration(failure.age_seconds),
+                failure.verdict === "failed" && html`<${ReplayOne} id=${failure.image_id} onDone=${onDone} />`,
             ])} />
         ${!isAll && cases.length > SHOWN &&
         html`<button type="button" class="small"
@@ -255,48 +255,48 @@ function One({ name }) {
         <h1>Failure of <span class="mono">${name}</span></h1>
         <${Awaited} reading=${reading} />
         ${reading.error && html`<p><a href=${`#/operate/images/${name}`}>The life of this image</a></p>`}
-        ${cases?.map((one, place) => html`<${Case} key=${place} one=${one} onDone=${reading.again} />`)}</div>`;
+        ${cases?.map((failure, place) => html`<${Case} key=${place} failure=${failure} onDone=${reading.again} />`)}</div>`;
 }
 
-function Case({ one, onDone }) {
-    const verdict = VERDICTS[one.verdict] ?? { word: one.verdict, kind: "warn" };
-    const told = one.explanation ?? {};
-    const { image: row, retry } = one;
-    const attempts = alike(told.attempts ?? [], one.frames ?? []);
+function Case({ failure, onDone }) {
+    const verdict = VERDICTS[failure.verdict] ?? { word: failure.verdict, kind: "warn" };
+    const explanation = failure.explanation ?? {};
+    const { image: row, retry } = failure;
+    const attempts = alike(explanation.attempts ?? [], failure.frames ?? []);
     return html`<section class="card" aria-labelledby="verdict">
         <h2 id="verdict" class="row"><${Flag}
-            kind=${verdict.kind}>${verdict.word}<//> <span>${one.cause ?? "cause unknown"}: ${one.meaning}</span></h2>
-        ${told.message && html`<p>Its client is told: “${told.message}”</p>`}
+            kind=${verdict.kind}>${verdict.word}<//> <span>${failure.cause ?? "cause unknown"}: ${failure.meaning}</span></h2>
+        ${explanation.message && html`<p>Its client is told: “${explanation.message}”</p>`}
         <dl class="facts">
-            <dt>Lane</dt><dd>${one.queue}</dd>
-            ${one.fingerprint && html`<dt>Defect</dt><dd><code>${one.fingerprint}</code></dd>`}
-            ${one.tenant_id && html`<dt>Tenant</dt><dd>${one.tenant_id}</dd>`}
-            ${one.run && html`<dt>Run</dt><dd>${one.run}</dd>`}
+            <dt>Lane</dt><dd>${failure.queue}</dd>
+            ${failure.fingerprint && html`<dt>Defect</dt><dd><code>${failure.fingerprint}</code></dd>`}
+            ${failure.tenant_id && html`<dt>Tenant</dt><dd>${failure.tenant_id}</dd>`}
+            ${failure.run && html`<dt>Run</dt><dd>${failure.run}</dd>`}
             ${row && html`<dt>Row now</dt><dd>${`${row.status}, run ${row.run}, attempt ${row.attempt}`}</dd>`}
-            ${told.first_at && html`<dt>First try</dt><dd>${moment(told.first_at)}</dd>`}
-            ${told.last_at && html`<dt>Given up</dt><dd>${moment(told.last_at)}</dd>`}
+            ${explanation.first_at && html`<dt>First try</dt><dd>${moment(explanation.first_at)}</dd>`}
+            ${explanation.last_at && html`<dt>Given up</dt><dd>${moment(explanation.last_at)}</dd>`}
             ${retry?.not_before && html`<dt>Next attempt</dt>
                 <dd>number ${retry.attempt}, not before ${utc(retry.not_before)}</dd>`}
             ${retry?.began_at && html`<dt>In work</dt><dd>attempt ${retry.attempt}, for ${since(retry.began_at)}</dd>`}
-            ${one.letters.map((letter) => html`<dt>Dead letter</dt><dd><code>${letter.message_id}</code>${", "}
+            ${failure.letters.map((letter) => html`<dt>Dead letter</dt><dd><code>${letter.message_id}</code>${", "}
                 ${`${letter.explained ? "explained by the worker" : "moved here by SQS"}, sent ${utc(letter.sent_at)}`}
             </dd>`)}
         </dl>
         <p class="row actions">
-            ${one.verdict === "failed" && html`<${ReplayOne} id=${one.image_id} isMain=${true} onDone=${onDone} />`}
-            ${one.verdict === "settled" && html`<${Act} action="drop" body=${{ images: [one.image_id] }} label="Drop"
+            ${failure.verdict === "failed" && html`<${ReplayOne} id=${failure.image_id} isMain=${true} onDone=${onDone} />`}
+            ${failure.verdict === "settled" && html`<${Act} action="drop" body=${{ images: [failure.image_id] }} label="Drop"
                 about="its dead letter"
                 title="Drop this dead letter?" yes="Drop" isGrave=${true} onDone=${onDone}
                 what="The dead letter is removed for good. The image is not touched." />`}
-            ${one.image_id && html`<a class="button"
-                href=${`#/operate/images/${one.image_id}`}>The life of this image</a>`}
+            ${failure.image_id && html`<a class="button"
+                href=${`#/operate/images/${failure.image_id}`}>The life of this image</a>`}
         </p>
-        ${one.problem && html`<h3>Why it could not be read</h3><p>${one.problem}</p>`}
-        ${one.body && html`<h3>The body as it came</h3><pre tabindex="0">${one.body}</pre>`}
+        ${failure.problem && html`<h3>Why it could not be read</h3><p>${failure.problem}</p>`}
+        ${failure.body && html`<h3>The body as it came</h3><pre tabindex="0">${failure.body}</pre>`}
         ${attempts.length > 0 && html`<h3>Attempts</h3><ol class="plain">${attempts.map(
             (group, place) => html`<li key=${place}><${Attempts} group=${group} /></li>`,
         )}</ol>`}
-        ${told.look && html`<p class="quiet">${told.look}</p>`}
+        ${explanation.look && html`<p class="quiet">${explanation.look}</p>`}
     </section>`;
 }
 

@@ -73,7 +73,7 @@ function Filters({ filters }) {
     const tick = (status) => (event) =>
         setWords({
             ...words,
-            status: event.target.checked ? [...words.status, status] : words.status.filter((one) => one !== status),
+            status: event.target.checked ? [...words.status, status] : words.status.filter((chosen) => chosen !== status),
         });
     const apply = (event) => {
         event.preventDefault();

@@ -167,7 +167,7 @@ function figuresOf(lane, seen) {
     const stuckSeconds = Math.max(3 * lane.sla_seconds, 300);
     const oldest = lane.oldest_since === null ? null : (stackNow() - Date.parse(lane.oldest_since)) / 1000;
     const late = lane.late?.number ?? 0;
-    const busy = seen.working?.filter((one) => one.lane === lane.lane).length ?? null;
+    const busy = seen.working?.filter((worker) => worker.lane === lane.lane).length ?? null;
     const figures = [
         { name: "waiting", value: number(queue?.waiting) },
         { name: "in flight", value: number(queue?.in_flight) },
@@ -242,18 +242,18 @@ function Charts({ lane, past, error }) {
     return html`<div class="charts">
         <${LineChart} title=${`Lane ${lane.lane}: depth`} unit="messages" minutes=${minutes}
             series=${[{ name: "waiting and in flight", values: own.depth }]}
-            limit=${nearby({ name: "full", value: lane.high_water_mark }, own.depth)} format=${whole} />
+            limit=${nearby({ name: "full", value: lane.high_water_mark }, own.depth)} format=${inFull} />
         <${LineChart} title=${`Lane ${lane.lane}: oldest`} unit="waits" minutes=${minutes} isSeconds=${true}
             series=${[{ name: "oldest message", values: own.oldest_seconds }]}
             limit=${nearby({ name: "promised", value: lane.sla_seconds }, own.oldest_seconds)} format=${short} />
         <${LineChart} title=${`Lane ${lane.lane}: in and out`} unit="messages per minute" minutes=${minutes}
-            series=${[{ name: "in", values: own.in }, { name: "out", values: own.out }]} format=${whole} />
+            series=${[{ name: "in", values: own.in }, { name: "out", values: own.out }]} format=${inFull} />
     </div>`;
 }
 
 /** A limit is drawn once the figures come near it; before that it would only make them small. */
 const nearby = (limit, values) => (limit.value !== null && Math.max(0, ...values) > limit.value / 4 ? limit : null);
-const whole = (value) => value.toLocaleString();
+const inFull = (value) => value.toLocaleString();
 
 function short(seconds) {
     if (seconds < 60) return `${seconds} s`;
@@ -264,18 +264,18 @@ function short(seconds) {
 
 /** How many images are retried, and how many dead letters there are; null: not known. */
 function failuresOf({ retrying, dead_letters: dead }) {
-    const lying = dead === null ? null : Object.values(dead.queues).reduce((one, other) => one + other, 0);
+    const deadLetters = dead === null ? null : Object.values(dead.queues).reduce((sum, depth) => sum + depth, 0);
     const images = retrying?.reduce((sum, defect) => sum + defect.images.length, 0) ?? null;
-    return { lying, images };
+    return { deadLetters, images };
 }
 
 function Failing({ seen }) {
     const { retrying, dead_letters: dead } = seen;
-    const { lying, images } = failuresOf(seen);
+    const { deadLetters, images } = failuresOf(seen);
     return html`<section class="card" aria-labelledby="failing">
         <h2 id="failing">Failures</h2>
         <p class=${images ? "is-warn" : undefined}>${retriedOf(images)}</p>
-        <p class=${lying || dead?.coming.number ? "is-bad" : undefined}>${lyingOf(lying, dead)}</p>
+        <p class=${deadLetters || dead?.coming.number ? "is-bad" : undefined}>${deadLettersOf(deadLetters, dead)}</p>
         ${retrying?.length > 0 &&
         html`<div><h3>Still retried</h3><ul class="plain">${retrying.slice(0, 5).map(
             (defect) => html`<li
@@ -288,7 +288,7 @@ function Failing({ seen }) {
                 key=${`${cause.queue} ${cause.fingerprint ?? cause.cause}`}><strong>${cause.dead_letters}×</strong> ${cause.cause} in ${cause.queue}
                 ${cause.frame && html`<br /><code>${cause.frame}</code>`}</li>`,
         )}</ul></div>`}
-        ${(images > 0 || lying > 0 || dead?.coming.number > 0) && html`<p><a href="#/operate/failures">Look at the failures</a></p>`}
+        ${(images > 0 || deadLetters > 0 || dead?.coming.number > 0) && html`<p><a href="#/operate/failures">Look at the failures</a></p>`}
     </section>`;
 }
 
@@ -298,13 +298,13 @@ function retriedOf(images) {
     return `${count(images, "image")} failed and ${images === 1 ? "is" : "are"} retried.`;
 }
 
-function lyingOf(lying, dead) {
-    if (lying === null) return "Dead letters could not be counted.";
+function deadLettersOf(deadLetters, dead) {
+    if (deadLetters === null) return "Dead letters could not be counted.";
     const coming = dead.coming.number ? ` ${counted(dead.coming)} coming within a minute.` : "";
-    if (lying === 0) return coming ? `Dead letters:${coming}` : "There are no dead letters.";
+    if (deadLetters === 0) return coming ? `Dead letters:${coming}` : "There are no dead letters.";
     const full = Object.entries(dead.queues).filter(([, depth]) => depth);
     const where = full.map(([queue, depth]) => `${queue.replaceAll("_", " ")} ${depth}`).join(", ");
-    return `${count(lying, "dead letter")}: ${where}.${coming}`;
+    return `${count(deadLetters, "dead letter")}: ${where}.${coming}`;
 }
 
 function Functions({ seen }) {
@@ -335,7 +335,7 @@ function Sweeper({ seen }) {
 function Scheduled({ seen }) {
     const { scheduled } = seen;
     return html`<section class="card" aria-labelledby="scheduled">
-        <h2 id="scheduled">Delays</h2>
+        <h2 id="scheduled">Scheduled</h2>
         ${scheduled === null
             ? html`<p>What waits for its time is not known.</p>`
             : html`<div><dl class="figures">
@@ -345,7 +345,7 @@ function Scheduled({ seen }) {
                 <${Figure} name="next" value=${scheduled.next_at ? when(scheduled.next_at) : "none"} />
                 <${Figure} name="overdue" value=${number(scheduled.overdue)} kind=${scheduled.overdue ? "warn" : ""}
                     note=${scheduled.overdue ? `up to ${duration(scheduled.latest_overdue_seconds)}` : null} />
-            </dl><p><a href="#/operate/delays">Look at the delays</a></p></div>`}
+            </dl><p><a href="#/operate/delays">Look at the scheduled images</a></p></div>`}
     </section>`;
 }
 
@@ -363,9 +363,9 @@ function Endpoints({ seen }) {
                 )}</p>
                 ${webhooks.unhealthy.length > 0 &&
                 html`<ul class="plain">${webhooks.unhealthy.map(
-                    (one) => html`<li key=${one.id}><${Flag}
-                        kind=${CONDITIONS[one.condition]}>${one.condition}<//> ${one.url}${" "}
-                        <span class="quiet">of ${one.tenant}${one.since ? `, for ${since(one.since)}` : ""}; ${counted(one.deliveries)} to be sent</span></li>`,
+                    (endpoint) => html`<li key=${endpoint.id}><${Flag}
+                        kind=${CONDITIONS[endpoint.condition]}>${endpoint.condition}<//> ${endpoint.url}${" "}
+                        <span class="quiet">of ${endpoint.tenant}${endpoint.since ? `, for ${since(endpoint.since)}` : ""}; ${counted(endpoint.deliveries)} to be sent</span></li>`,
                 )}</ul>`}
                 <p><a href="#/operate/webhooks">Look at the webhooks</a></p></div>`}
     </section>`;
@@ -379,16 +379,16 @@ function Workers({ seen }) {
             ? html`<p>${NONE_IS_BUSY}</p>`
             : html`<${Table}
                 caption=${`Images in work${looked.is_all ? "" : `, of the ${looked.images} that have waited longest`}`}
-                keys=${working.map((one) => one.id)}
+                keys=${working.map((worker) => worker.id)}
                 heads=${["image", "lane", numeric("attempt"), numeric("for"), "lease", "tenant", "request"]}
-                rows=${working.map((one) => [
-                    html`<${ImageLink} id=${one.id} />`,
-                    one.lane,
-                    one.attempt,
-                    one.since ? since(one.since) : "unknown",
-                    leaseOf(one),
-                    one.tenant,
-                    html`<code>${one.request_id ?? "none"}</code>`,
+                rows=${working.map((worker) => [
+                    html`<${ImageLink} id=${worker.id} />`,
+                    worker.lane,
+                    worker.attempt,
+                    worker.since ? since(worker.since) : "unknown",
+                    leaseOf(worker),
+                    worker.tenant,
+                    html`<code>${worker.request_id ?? "none"}</code>`,
                 ])} />`}
         ${seen.unreadable_rows > 0 &&
         html`<p class="is-warn">${count(seen.unreadable_rows, "row")} of a newer version cannot be read: run${" "}
@@ -396,12 +396,12 @@ function Workers({ seen }) {
     </section>`;
 }
 
-function leaseOf(one) {
-    if (one.lease_lapsed) {
-        const back = one.returns_by ? `, the sweeper takes it by ${utc(one.returns_by)}` : "";
+function leaseOf(worker) {
+    if (worker.lease_lapsed) {
+        const back = worker.returns_by ? `, the sweeper takes it by ${utc(worker.returns_by)}` : "";
         return html`<strong class="is-warn">lapsed: its worker was lost${back}</strong>`;
     }
-    return one.lease_until ? `ends ${when(one.lease_until)}` : "none";
+    return worker.lease_until ? `ends ${when(worker.lease_until)}` : "none";
 }
 
 const isEmpty = ({ waiting, in_flight: inFlight, delayed }) => waiting === 0 && inFlight === 0 && delayed === 0;
@@ -429,15 +429,15 @@ const AROUND = [
     { title: "Failures", at: "failures", Panel: Failing, quietOf: quietFailures },
     { title: "Functions", Panel: Functions, quietOf: quietFunctions },
     { title: "Sweeper", Panel: Sweeper, quietOf: quietSweeper },
-    { title: "Delays", at: "delays", Panel: Scheduled, quietOf: quietDelays },
+    { title: "Scheduled", at: "delays", Panel: Scheduled, quietOf: quietScheduled },
     { title: "Webhooks", at: "webhooks", Panel: Endpoints, quietOf: quietWebhooks },
     { title: "Queues", Panel: Queues, quietOf: quietQueues },
     { title: "Busy workers", Panel: Workers, quietOf: quietWorkers },
 ];
 
 function quietFailures(seen) {
-    const { images, lying } = failuresOf(seen);
-    return images === 0 && lying === 0 && !seen.dead_letters.coming.number ? "Nothing that failed is retried, and there are no dead letters." : null;
+    const { images, deadLetters } = failuresOf(seen);
+    return images === 0 && deadLetters === 0 && !seen.dead_letters.coming.number ? "Nothing that failed is retried, and there are no dead letters." : null;
 }
 
 function quietFunctions({ function_errors: errors }) {
@@ -450,7 +450,7 @@ function quietSweeper({ sweeper_late_seconds: late }) {
     return Object.keys(late).length === 0 ? "It keeps up." : null;
 }
 
-function quietDelays({ scheduled }) {
+function quietScheduled({ scheduled }) {
     return scheduled?.images.number === 0 && !scheduled.overdue ? "No image waits for its time." : null;
 }
 

@@ -26,7 +26,7 @@ export const utc = (instant) => `${instant.slice(5, 10)} ${instant.slice(11, 19)
 /** The same, and how long ago that was; "never" without an instant. */
 export const moment = (instant) => (instant ? `${utc(instant)} (${when(instant)})` : "never");
 
-function hear(document) {
+function followClock(document) {
     const observed = Date.parse(document?.observed_at);
     if (Number.isFinite(observed)) ahead = observed - Date.now();
 }
@@ -35,7 +35,7 @@ function hear(document) {
 export function addressOf(part, parameters = {}) {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(parameters)) {
-        for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") query.append(name, one);
+        for (const each of [value].flat()) if (each !== null && each !== undefined && each !== "") query.append(name, each);
     }
     return query.size ? `${part}?${query}` : part;
 }
@@ -66,7 +66,7 @@ export function useReading(address, { everySeconds = null } = {}) {
         const look = async () => {
             change({ isBusy: true });
             const { document } = await call("GET", `/operate/api/${address}`, { signal: ending.signal });
-            hear(document);
+            followClock(document);
             change({ document, readAt: Date.now(), error: null, isBusy: false });
             return everySeconds;
         };
@@ -95,10 +95,10 @@ export function Freshness({ reading, everySeconds = null, isPaused = false, onPa
     const { readAt, isBusy } = reading;
     const age = readAt === null ? null : Math.max(0, (now - readAt) / 1000);
     const isOld = age !== null && age > Math.max(30, 4 * (everySeconds ?? 60));
-    const told = age === null ? "Nothing was read yet." : `Read ${age < 2 ? "just now" : `${duration(age)} ago`}`;
+    const words = age === null ? "Nothing was read yet." : `Read ${age < 2 ? "just now" : `${duration(age)} ago`}`;
     const rhythm = age === null || !onPause ? "" : isPaused ? ", and paused" : `, again every ${everySeconds} s`;
     return html`<p class="row freshness">
-        <span class=${isOld ? "is-warn" : "quiet"}>${told}${rhythm}${age === null ? "" : "."}</span>
+        <span class=${isOld ? "is-warn" : "quiet"}>${words}${rhythm}${age === null ? "" : "."}</span>
         ${onPause &&
         html`<button type="button" class="small" aria-pressed=${String(isPaused)} onClick=${() => onPause(!isPaused)}>
             ${isPaused ? "Go on" : "Pause"}

@@ -88,7 +88,7 @@ function About({ tenant, onDone }) {
         <p class="row actions">
             <label for="tier" class="check">Tier</label>
             <select id="tier" value=${tier} onChange=${(event) => setTier(event.target.value)}>
-                ${TIERS.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select>
+                ${TIERS.map((tier) => html`<option key=${tier} value=${tier}>${tier}</option>`)}</select>
             <${Act} key=${`tier ${tier}`} action="change_tenant" body=${{ tenant: id, tier }} label="Change the tier"
                 isSmall=${false} disabled=${tier === tenant.tier}
                 title=${`Change the tier of ${id} to ${tier}?`} yes="Change it" isGrave=${false} onDone=${onDone}

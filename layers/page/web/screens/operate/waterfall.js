@@ -24,11 +24,11 @@ const endOf = (step, now) => Math.max(step.at, step.until ?? now);
 
 /** How long a time may be drawn: the longest ones are all cut to what is then LONGEST_PART of the whole. */
 function longestDrawn(lengths) {
-    const ordered = [...lengths].sort((one, other) => other - one);
+    const ordered = [...lengths].sort((a, b) => b - a);
     for (let cut = 0; cut < ordered.length; cut += 1) {
         const share = 1 - LONGEST_PART * cut;
         if (share <= 0) return ordered[cut];
-        const most = (LONGEST_PART * ordered.slice(cut).reduce((one, other) => one + other, 0)) / share;
+        const most = (LONGEST_PART * ordered.slice(cut).reduce((sum, length) => sum + length, 0)) / share;
         if (ordered[cut] <= most) return most;
     }
     return ordered.length ? Math.min(4 * ordered.at(-1), ordered[0]) : 0;
@@ -36,12 +36,12 @@ function longestDrawn(lengths) {
 
 /** Puts instants on the width, in their order; between two neighbouring ones time is drawn evenly. */
 export function axisOf(steps, now) {
-    const ticks = [...new Set(steps.flatMap((step) => [step.at, endOf(step, now)]))].sort((one, other) => one - other);
+    const ticks = [...new Set(steps.flatMap((step) => [step.at, endOf(step, now)]))].sort((a, b) => a - b);
     const lengths = ticks.slice(1).map((tick, place) => tick - ticks[place]);
     const most = longestDrawn(lengths);
     const drawn = lengths.map((length) => Math.min(length, most));
-    const scale = WIDTH / (drawn.reduce((one, other) => one + other, 0) || 1);
-    const places = drawn.reduce((found, length) => [...found, found.at(-1) + length * scale], [0]);
+    const scale = WIDTH / (drawn.reduce((sum, length) => sum + length, 0) || 1);
+    const places = drawn.reduce((ends, length) => [...ends, ends.at(-1) + length * scale], [0]);
     const across = (instant) => {
         const place = Math.max(0, ticks.findLastIndex((tick) => tick <= instant));
         if (place + 1 >= ticks.length) return places[place];

@@ -28,10 +28,10 @@ export default function Webhooks() {
     const reading = useReading("webhooks");
     const order = Object.keys(CONDITIONS);
     const webhooks = reading.document?.toSorted(
-        (one, other) =>
-            order.indexOf(one.condition) - order.indexOf(other.condition) || one.tenant.localeCompare(other.tenant),
+        (a, b) =>
+            order.indexOf(a.condition) - order.indexOf(b.condition) || a.tenant.localeCompare(b.tenant),
     );
-    const trouble = webhooks?.filter((one) => one.condition !== "healthy").length;
+    const trouble = webhooks?.filter((webhook) => webhook.condition !== "healthy").length;
     return html`<div><h1>Webhooks</h1>
         <p class="quiet">A webhook that fails is its tenant's to mend; no image waits for it, and nothing rings.</p>
         <${Freshness} reading=${reading} />

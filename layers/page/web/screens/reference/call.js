@@ -15,44 +15,44 @@ export const Method = ({ method }) => {
 
 const PROBLEM = "application/problem+json";
 
-/** @param {{one: object, description: object, isAsked: boolean}} properties  `one` as callsOf made it */
-export function Call({ one, description, isAsked }) {
-    return html`<${Frame} one=${one} isAsked=${isAsked} method=${one.method}>
-        <${Prose} text=${one.operation.description} />
-        ${needsNoKey(one.operation) && html`<p class="quiet">Anybody may send it, without a key.</p>`}
-        <${Parameters} operation=${one.operation} description=${description} />
-        <${Body} operation=${one.operation} description=${description} />
-        <${Responses} operation=${one.operation} description=${description} />
-        <${Opened} name="Try it" isButton><${Try} one=${one} description=${description} /><//>
+/** @param {{route: object, description: object, isAsked: boolean}} properties  `route` as callsOf made it */
+export function Call({ route, description, isAsked }) {
+    return html`<${Frame} route=${route} isAsked=${isAsked} method=${route.method}>
+        <${Prose} text=${route.operation.description} />
+        ${needsNoKey(route.operation) && html`<p class="quiet">Anybody may send it, without a key.</p>`}
+        <${Parameters} operation=${route.operation} description=${description} />
+        <${Body} operation=${route.operation} description=${description} />
+        <${Responses} operation=${route.operation} description=${description} />
+        <${Opened} name="Try it" isButton><${Try} route=${route} description=${description} /><//>
     <//>`;
 }
 
 /** What is sent to webhooks: there is nothing to try. */
-export function Received({ one, description, isAsked }) {
-    return html`<${Frame} one=${one} isAsked=${isAsked} method="event">
-        <${Prose} text=${one.operation.description} />
-        <${Parameters} operation=${one.operation} description=${description} />
-        <${Body} operation=${one.operation} description=${description} />
+export function Received({ route, description, isAsked }) {
+    return html`<${Frame} route=${route} isAsked=${isAsked} method="event">
+        <${Prose} text=${route.operation.description} />
+        <${Parameters} operation=${route.operation} description=${description} />
+        <${Body} operation=${route.operation} description=${description} />
         <h3>Your answer</h3>
-        <dl class="facts">${Object.entries(one.operation.responses ?? {}).map(([status, response]) => html`
+        <dl class="facts">${Object.entries(route.operation.responses ?? {}).map(([status, response]) => html`
             <dt><code>${status}</code></dt>
             <dd><${Words} text=${resolve(response, description).description} /></dd>`)}</dl>
     <//>`;
 }
 
-function Frame({ one, isAsked, method, children }) {
+function Frame({ route, isAsked, method, children }) {
     const [isOpen, setOpen] = useState(isAsked);
     useEffect(() => {
         if (isAsked) setOpen(true);
     }, [isAsked]);
-    return html`<section class="card call" id=${`call-${one.id}`}
-        aria-label=${`${one.method.toUpperCase()} ${one.path}`}>
+    return html`<section class="card call" id=${`call-${route.id}`}
+        aria-label=${`${route.method.toUpperCase()} ${route.path}`}>
         <details open=${isOpen}
             onToggle=${(event) => event.target === event.currentTarget && setOpen(event.target.open)}>
-            <summary><h2><${Method} method=${method} /> <code class="path">${one.path}</code>${" "}
-                <span class="call-summary">${one.operation.summary}</span></h2></summary>
+            <summary><h2><${Method} method=${method} /> <code class="path">${route.path}</code>${" "}
+                <span class="call-summary">${route.operation.summary}</span></h2></summary>
             ${isOpen && html`<div class="call-body">${children}
-                <p class="quiet"><a href=${`#/api?call=${encodeURIComponent(one.id)}`}>Link to this call</a></p></div>`}
+                <p class="quiet"><a href=${`#/api?call=${encodeURIComponent(route.id)}`}>Link to this call</a></p></div>`}
         </details>
     </section>`;
 }
@@ -83,7 +83,7 @@ function Parameters({ operation, description }) {
 const exampled = (parameter) => ("example" in parameter ? parameter : Object.values(parameter.content ?? {})[0] ?? {});
 
 function plain(value) {
-    if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(",");
+    if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value.join(",");
     return typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -149,7 +149,7 @@ function problems(status, response, description) {
                 ${summary && !value?.title ? `: ${value?.message ?? ""}` : ""}
                 ${value?.detail && html`<br /><${Words} text=${value.detail} />`}
                 ${Array.isArray(value?.errors) && html`<ul>
-                    ${value.errors.map((one) => html`<li><code>${one?.field}</code> ${one?.message}</li>`)}</ul>`}</td>
+                    ${value.errors.map((error) => html`<li><code>${error?.field}</code> ${error?.message}</li>`)}</ul>`}</td>
         </tr>`;
     });
     return rows.length ? rows : [html`<tr><td>${status}</td><td></td><td>${response.description}</td></tr>`];
@@ -160,11 +160,11 @@ function Headers({ headers, description }) {
     if (list.length === 0) return null;
     const names = list.map(([name]) => name).join(", ");
     return html`<${Opened} name=${`Headers: ${names}`}><ul class="fields">${list.map(([name, header]) => {
-        const told = resolve(header, description);
+        const details = resolve(header, description);
         return html`<li><div><code class="field-name">${name}</code>
-                ${told.required && html` <span class="quiet">always</span>`}</div>
-            <div><${Words} text=${told.description} /></div>
-            ${"example" in told && html`<div class="quiet">For example <code>${plain(told.example)}</code></div>`}
+                ${details.required && html` <span class="quiet">always</span>`}</div>
+            <div><${Words} text=${details.description} /></div>
+            ${"example" in details && html`<div class="quiet">For example <code>${plain(details.example)}</code></div>`}
         </li>`;
     })}</ul><//>`;
 }

@@ -5,8 +5,8 @@ const PARTS = /(`[^`]+`|https?:\/\/[^\s)<>"']+[^\s)<>"'.,])/;
 
 /** @param {{text: string}} properties  without markup, but for backticks */
 export const Prose = ({ text }) => {
-    const paragraphs = String(text ?? "").split(/\n\s*\n/).filter((one) => one.trim());
-    return paragraphs.map((one) => html`<p><${Words} text=${one} /></p>`);
+    const paragraphs = String(text ?? "").split(/\n\s*\n/).filter((paragraph) => paragraph.trim());
+    return paragraphs.map((paragraph) => html`<p><${Words} text=${paragraph} /></p>`);
 };
 
 /** One paragraph of it. */

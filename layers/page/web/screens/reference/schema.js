@@ -6,12 +6,12 @@ const MOST_REFERENCES = 16;
 
 /** What `node` is, or what it refers to; {} if that is nowhere, or refers to itself. */
 export function resolve(node, description) {
-    let there = node;
+    let target = node;
     for (let steps = 0; steps < MOST_REFERENCES; steps += 1) {
-        const reference = there?.$ref;
-        if (typeof reference !== "string") return there && typeof there === "object" ? there : {};
+        const reference = target?.$ref;
+        if (typeof reference !== "string") return target && typeof target === "object" ? target : {};
         if (!reference.startsWith("#/")) return {};
-        there = reference.slice(2).split("/").reduce(
+        target = reference.slice(2).split("/").reduce(
             (at, name) => {
                 const key = decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~");
                 return at && typeof at === "object" && Object.hasOwn(at, key) ? at[key] : undefined;
@@ -26,7 +26,7 @@ export function resolve(node, description) {
 const nameOf = (node) => (typeof node?.$ref === "string" ? node.$ref.split("/").at(-1) : null);
 
 /** The schema with all that `allOf` and a choice with null add to it. */
-function whole(node, description) {
+function merged(node, description) {
     const schema = resolve(node, description);
     const choices = (schema.anyOf ?? schema.oneOf ?? []).filter((choice) => choice?.type !== "null");
     const isOne = Array.isArray(schema.anyOf ?? schema.oneOf) && choices.length === 1;
@@ -47,7 +47,7 @@ const mayBeNull = ({ type, anyOf = [], oneOf = [] }) =>
 function typeOf(node, description, depth = 0) {
     if (depth > 4) return "…";
     const schema = resolve(node, description);
-    const full = whole(node, description);
+    const full = merged(node, description);
     const none = mayBeNull(schema) ? " or null" : "";
     if (full.type === "array") return `array of ${typeOf(full.items, description, depth + 1)}${none}`;
     const choices = (full.oneOf ?? full.anyOf ?? []).filter((choice) => choice?.type !== "null");
@@ -56,11 +56,11 @@ function typeOf(node, description, depth = 0) {
         return [...new Set(types)].join(" or ") + none;
     }
     if (full.properties || full.type === "object") {
-        const referred = nameOf(node) ?? nameOf((schema.anyOf ?? []).find((one) => one?.$ref));
+        const referred = nameOf(node) ?? nameOf((schema.anyOf ?? []).find((option) => option?.$ref));
         return (referred ?? "object") + none;
     }
-    const type = Array.isArray(full.type) ? full.type.filter((one) => one !== "null").join(" or ") : full.type;
-    const value = "const" in full ? full.const : full.enum?.find((one) => one !== null);
+    const type = Array.isArray(full.type) ? full.type.filter((option) => option !== "null").join(" or ") : full.type;
+    const value = "const" in full ? full.const : full.enum?.find((option) => option !== null);
     const kind = type ?? (value === undefined ? "any" : typeof value);
     return `${kind}${full.format ? ` (${full.format})` : ""}${none}`;
 }
@@ -78,8 +78,8 @@ const written = (value) => (typeof value === "string" ? value : JSON.stringify(v
 
 /** A schema's bounds in words: the values that it allows. */
 export function Bounds({ node, description }) {
-    const schema = whole(node, description);
-    const items = schema.type === "array" ? whole(schema.items, description) : {};
+    const schema = merged(node, description);
+    const items = schema.type === "array" ? merged(schema.items, description) : {};
     const values = schema.enum ?? items.enum;
     const limits = LIMITS.filter(([key]) => key in schema);
     return html`${Array.isArray(values) && html`<div class="quiet">One of ${values.map((value, index) => [index ? ", "
@@ -93,7 +93,7 @@ export const Type = ({ node, description }) => html`<span class="type">${typeOf(
 
 /** What is nested in a schema: its fields, its entries' fields, or its choices'. */
 function nested(node, description) {
-    const schema = whole(node, description);
+    const schema = merged(node, description);
     if (schema.properties && Object.keys(schema.properties).length) return [["", schema]];
     if (schema.type === "array" && schema.items) return nested(schema.items, description);
     const choices = schema.oneOf ?? schema.anyOf ?? [];
@@ -128,7 +128,7 @@ function Fields({ schema, description }) {
 }
 
 function Described({ node, description }) {
-    const text = node?.description ?? whole(node, description).description;
+    const text = node?.description ?? merged(node, description).description;
     return text ? html`<div><${Words} text=${text} /></div>` : null;
 }
 

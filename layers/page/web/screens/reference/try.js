@@ -23,8 +23,8 @@ function takenBy({ operation }, description) {
 /** The request that the form would send now: also what its curl line says. */
 function requestOf({ operation, method, path }, { parameters, body, types, isJson }, { values, json, file }) {
     const of = (place) => parameters.filter(({ in: at, name }) => at === place && (values[name] ?? "") !== "");
-    const filled = path.replace(/\{(\w+)\}/g, (whole, name) => (values[name] ? encodeURIComponent(values[name])
-        : whole));
+    const filled = path.replace(/\{(\w+)\}/g, (placeholder, name) => (values[name] ? encodeURIComponent(values[name])
+        : placeholder));
     const query = new URLSearchParams(of("query").map((parameter) => [parameter.name,
         values[parameter.name]])).toString();
     const target = filled + (query ? `?${query}` : "");
@@ -69,10 +69,10 @@ function faultOf(parameters, values, { isJson, json, isFileNeeded, file }) {
     return isFileNeeded && !file ? "Choose a file." : null;
 }
 
-/** @param {{one: object, description: object}} properties */
-export function Try({ one, description }) {
-    const { operation, method, path } = one;
-    const taken = takenBy(one, description);
+/** @param {{route: object, description: object}} properties */
+export function Try({ route, description }) {
+    const { operation, method, path } = route;
+    const taken = takenBy(route, description);
     const { parameters, body, types, isJson, examples } = taken;
     const [values, setValues] = useState({});
     const [json, setJson] = useState(body.required !== false && examples.length ? JSON.stringify(examples[0], null,
@@ -82,7 +82,7 @@ export function Try({ one, description }) {
     const [error, setError] = useState(null);
     const [isBusy, setBusy] = useState(false);
     const [isAsking, ask] = useState(false);
-    const request = requestOf(one, taken, { values, json, file });
+    const request = requestOf(route, taken, { values, json, file });
     const { target, needsKey, isSent, isFileNeeded } = request;
 
     const send = async () => {
@@ -103,15 +103,15 @@ export function Try({ one, description }) {
         const fault = faultOf(parameters, values, request);
         setError(fault && new Error(fault));
         if (fault) return undefined;
-        return isGrave(one) ? ask(true) : send();
+        return isGrave(route) ? ask(true) : send();
     };
 
     return html`<form class="try" onSubmit=${submit} aria-label=${`Try ${method.toUpperCase()} ${path}`}>
-        ${parameters.map((parameter) => html`<${Parameter} id=${`try-${one.id}-${parameter.name}`}
+        ${parameters.map((parameter) => html`<${Parameter} id=${`try-${route.id}-${parameter.name}`}
             parameter=${parameter} description=${description} value=${values[parameter.name] ?? ""}
             onSet=${(event) => setValues({ ...values, [parameter.name]: event.target.value })} />`)}
-        ${isJson && html`<${JsonBody} id=${`try-${one.id}-body`} json=${json} onSet=${setJson} />`}
-        ${types.length > 0 && !isJson && html`<${FileBody} id=${`try-${one.id}-file`} file=${file}
+        ${isJson && html`<${JsonBody} id=${`try-${route.id}-body`} json=${json} onSet=${setJson} />`}
+        ${types.length > 0 && !isJson && html`<${FileBody} id=${`try-${route.id}-file`} file=${file}
             type=${request.type} onSet=${setFile} />`}
         ${error && html`<${Trouble} error=${error} />`}
         <div class="row">

@@ -92,16 +92,16 @@ function stageOf(item) {
     }
     if (wasDeleted(item)) return { words: "Not uploaded: it was deleted before", step: -1, state: "ended" };
     if (item.stage === "refused") return { words: "Not uploaded", step: -1, state: "failed" };
-    const found = stageOfImage(item);
-    return item.wasHere ? { ...found, words: ["You uploaded this photo before: ", found.clause] } : found;
+    const stage = stageOfImage(item);
+    return item.wasHere ? { ...stage, words: ["You uploaded this photo before: ", stage.clause] } : stage;
 }
 
 /** `clause` says the same as `words` within a sentence. */
 function stageOfImage({ image, isDeleted }) {
     if (isDeleted) return { words: "The image was deleted", clause: "it was deleted", step: -1, state: "ended" };
     const attempt = image.attempt > 1 ? `, attempt ${image.attempt} of ${mostAttempts(image.status)}` : "";
-    const told = failedAttempts(image);
-    const failed = told && `: ${told}`;
+    const attempts = failedAttempts(image);
+    const failed = attempts && `: ${attempts}`;
     switch (image.status) {
         case "awaiting_upload":
             return {
@@ -167,7 +167,7 @@ function Reason({ item }) {
     if (message === null) return notices.map((notice) => html`<p class="upload-reason quiet">${sentence(notice)}</p>`);
     return html`<div class="upload-reason">
         <p>${toldOf(code, message)} ${advice}</p>
-        ${(item.error?.errors ?? []).map((one) => html`<p><code>${one.field}</code> ${sentence(one.message)}</p>`)}
+        ${(item.error?.errors ?? []).map((problem) => html`<p><code>${problem.field}</code> ${sentence(problem.message)}</p>`)}
         <p class="quiet upload-code">For support: code <code>${code}</code>${
             correlationId && html`, correlation id <code>${correlationId}</code>`
         }</p>
@@ -290,7 +290,7 @@ const frameOf = ({ width, height }, isTurned) => ({
 /** The part of the picture that the crop keeps, in percent of the picture. */
 export function cutOf(variant, { width, height }) {
     const { scaled, size, left, top } = place(variant, width, height);
-    const share = (part, whole) => `${(part / whole) * 100}%`;
+    const share = (part, total) => `${(part / total) * 100}%`;
     return {
         left: share(left, scaled[0]),
         top: share(top, scaled[1]),

@@ -28,7 +28,7 @@ export function useChoice() {
     const [own, setOwn] = useState(() => {
         const { variants } = ofBrowser.read(RECIPE_PLACE, {});
         const isRecipe =
-            Array.isArray(variants) && variants.length > 0 && variants.every((one) => one?.name !== undefined);
+            Array.isArray(variants) && variants.length > 0 && variants.every((variant) => variant?.name !== undefined);
         return isRecipe ? variants : [FIRST];
     });
     const [ownEdits, setOwnEdits] = useState(() => editsIn(ofBrowser.read(RECIPE_PLACE, {})));
@@ -84,7 +84,7 @@ export function ChoiceForm({ state, isForNext }) {
             ${
                 choice.preset !== null &&
                 html`<ul class="upload-variants">
-                ${choice.variants.map((one) => html`<li><strong>${one.name}</strong> ${describe(one)}</li>`)}
+                ${choice.variants.map((variant) => html`<li><strong>${variant.name}</strong> ${describe(variant)}</li>`)}
             </ul>`
             }
             ${

@@ -62,7 +62,7 @@ function Neighbours({ item, onMove }) {
 export default function Crop({ item, variants, edits, onMove, onClose }) {
     const dialog = useRef(null);
     const url = useObjectUrl(item.file);
-    const [whole, setSize] = useState(item.preview);
+    const [measured, setSize] = useState(item.preview);
     const [isUnknown, setUnknown] = useState(false);
     const [focal, move] = useState(item.focal);
     const drafts = useRef(new Map()); // the points that were moved, by their files
@@ -81,7 +81,7 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
     };
     const close = () => dialog.current.close();
     const done = () => {
-        drafts.current.forEach((kept, one) => setFocal(one, kept));
+        drafts.current.forEach((kept, photo) => setFocal(photo, kept));
         close();
     };
     const shown = useMemo(
@@ -90,8 +90,8 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
     );
     const isFound = isFoundLater(shown.find(isCropped));
     const point = focal === null || focal === ATTENTION ? usualFocal(shown) : turnedPoint(focal, edits);
-    const size = whole && turnedSize(whole, edits);
-    const style = (whole && turnedStyle(whole, edits)) ?? {};
+    const size = measured && turnedSize(measured, edits);
+    const style = (measured && turnedStyle(measured, edits)) ?? {};
     const measure = ({ target }) => setSize({ width: target.naturalWidth, height: target.naturalHeight });
     return html`<dialog ref=${dialog} class="crop" aria-labelledby="crop-title" onClose=${onClose}>
         <h2 id="crop-title">What to keep of ${item.name}</h2>
@@ -107,7 +107,7 @@ export default function Crop({ item, variants, edits, onMove, onClose }) {
                 <${Sliders} point=${point} isFound=${isFound} put=${put} />
             </div>
             <ul class="crop-variants" aria-label="Variants">
-                ${shown.map((one) => html`<${Shown} variant=${one} url=${isUnknown ? null : url} size=${size} style=${style} />`)}
+                ${shown.map((variant) => html`<${Shown} variant=${variant} url=${isUnknown ? null : url} size=${size} style=${style} />`)}
             </ul>
         </div>
         <div class="buttons">

@@ -19,17 +19,17 @@ const isPicture = (file) =>
  * @returns {Promise<Found>}
  */
 export async function filesOfDrop(sources) {
-    const found = { files: [], leftOut: 0, unreadable: 0 };
+    const result = { files: [], leftOut: 0, unreadable: 0 };
     for (const source of sources) {
         if (source?.isDirectory) {
-            await walk(source, found);
+            await walk(source, result);
             continue;
         }
         const file = source === null || source instanceof File ? source : await fileOf(source);
-        if (file === null) found.unreadable += 1;
-        else found.files.push({ file, path: source.name });
+        if (file === null) result.unreadable += 1;
+        else result.files.push({ file, path: source.name });
     }
-    return found;
+    return result;
 }
 
 /** @returns {Found}  of files that were picked; of a folder only the pictures */
@@ -50,30 +50,30 @@ export function filesOfLink(url) {
     return { files: [{ file: new File([url], name), path: name, url }], leftOut: 0, unreadable: 0 };
 }
 
-async function walk(folder, found) {
-    for (const entry of await entriesOf(folder, found)) {
+async function walk(folder, result) {
+    for (const entry of await entriesOf(folder, result)) {
         if (entry.isDirectory) {
-            await walk(entry, found);
+            await walk(entry, result);
             continue;
         }
         const file = await fileOf(entry);
-        if (file === null) found.unreadable += 1;
-        else if (isPicture(file)) found.files.push({ file, path: entry.fullPath.replace(/^\//, "") });
-        else found.leftOut += 1;
+        if (file === null) result.unreadable += 1;
+        else if (isPicture(file)) result.files.push({ file, path: entry.fullPath.replace(/^\//, "") });
+        else result.leftOut += 1;
     }
 }
 
 /** A folder's entries by name: a reader gives at most a hundred at a time, and none at the end. */
-async function entriesOf(folder, found) {
+async function entriesOf(folder, result) {
     const reader = folder.createReader();
     const entries = [];
     for (;;) {
         const batch = await new Promise((resolve) => reader.readEntries(resolve, () => resolve(null)));
-        if (batch === null) found.unreadable += 1; // the rest of it is missing
+        if (batch === null) result.unreadable += 1; // the rest of it is missing
         if (!batch?.length) break;
         entries.push(...batch);
     }
-    return entries.sort((one, other) => one.name.localeCompare(other.name, undefined, { numeric: true }));
+    return entries.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
 }
 
 const fileOf = (entry) => new Promise((resolve) => entry.file(resolve, () => resolve(null)));

@@ -45,7 +45,7 @@ export default function List({ choice, variants, edits, problem, onSent }) {
 }
 
 /** What was added last is where the reader looks; files that came together stay in their order. */
-const newestFirst = (all) => all.toSorted((one, other) => other.batch - one.batch || one.id - other.id);
+const newestFirst = (all) => all.toSorted((a, b) => b.batch - a.batch || a.id - b.id);
 
 /** Loaded when the first crop is adjusted. */
 function Crop(properties) {
@@ -83,8 +83,8 @@ function Rows({ rows, variants, edits, onAdjust }) {
     return useMemo(
         () => html`<ul class="upload-list" aria-label="Files">
             ${rows.map(
-                (one) =>
-                    html`<${Card} key=${one.id} item=${one} variants=${variants} edits=${edits} onAdjust=${onAdjust} />`,
+                (item) =>
+                    html`<${Card} key=${item.id} item=${item} variants=${variants} edits=${edits} onAdjust=${onAdjust} />`,
             )}
         </ul>`,
         [rows, variants, edits, onAdjust],
@@ -143,7 +143,7 @@ function Overview({ choice, problem, onSent }) {
     const unfit = isBegun ? [] : items.filter(hasFailed);
     const failed = newestFirst(items.filter(hasFailed));
     const ended = items.filter(hasEnded);
-    const settled = ended.length + begun.filter(isScheduled).length; // what is scheduled asks for no patience
+    const settled = ended.length + begun.filter(isScheduled).length; // nobody waits for what is scheduled
     const words = inWords(begun);
     useAnnouncement(words, begun.length > 0 && ended.length === begun.length);
     const section = useRef(null);

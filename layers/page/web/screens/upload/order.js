@@ -27,12 +27,12 @@ const DEFAULTS = {
 
 /** A variant without fields that only say the default. */
 function plain(variant) {
-    const found = { name: variant.name };
+    const changes = { name: variant.name };
     for (const [field, usual] of Object.entries(DEFAULTS)) {
         const value = variant[field];
-        if (value !== undefined && value !== null && value !== usual) found[field] = value;
+        if (value !== undefined && value !== null && value !== usual) changes[field] = value;
     }
-    return found;
+    return changes;
 }
 
 /**
@@ -61,11 +61,11 @@ export const usualFocal = (variants) => pointOf(variants.find(isCropped)?.gravit
  */
 export function parametersOf({ preset, variants, edits = {}, when }, focal) {
     const isMoved = focal !== null && variants.some(isCropped);
-    const found =
+    const request =
         preset === null || isMoved
             ? { recipe: { ...edits, variants: withFocal(variants, isMoved ? focal : null).map(plain) } }
             : { preset };
-    return { ...found, ...timeOf(when) };
+    return { ...request, ...timeOf(when) };
 }
 
 /** `process_at` or `delay` as the API takes them; neither for now. The delay's text is part of the key as it stands. */
@@ -107,46 +107,46 @@ export const UNITS = { M: ["minute", 60], H: ["hour", 3600], D: ["day", 86400] }
 /** What is wrong with a recipe, in sentences that name the variant; empty if the API takes it. `edits` are its fields
  * beside the variants. */
 export function problemsOfRecipe(variants, edits = {}) {
-    const found = [];
+    const problems = [];
     const names = new Set();
-    if (variants.length === 0) found.push("A recipe needs at least one variant.");
-    if (variants.length > MAX_VARIANTS) found.push(`A recipe has at most ${MAX_VARIANTS} variants.`);
+    if (variants.length === 0) problems.push("A recipe needs at least one variant.");
+    if (variants.length > MAX_VARIANTS) problems.push(`A recipe has at most ${MAX_VARIANTS} variants.`);
     variants.forEach((variant, index) => {
         const called = variant.name ? `“${variant.name}”` : `Variant ${index + 1}`;
         if (!NAME.test(variant.name)) {
-            found.push(`${called}: the name is 1 to 32 of a–z, 0–9, - and _, and starts with a letter.`);
+            problems.push(`${called}: the name is 1 to 32 of a–z, 0–9, - and _, and starts with a letter.`);
         }
-        if (names.has(variant.name)) found.push(`${called}: another variant has this name.`);
+        if (names.has(variant.name)) problems.push(`${called}: another variant has this name.`);
         names.add(variant.name);
         for (const side of ["width", "height"]) {
             const pixels = variant[side];
             if (pixels !== null && !(Number.isInteger(pixels) && pixels >= 1 && pixels <= LONGEST_SIDE)) {
-                found.push(`${called}: the ${side} is a whole number of pixels from 1 to ${LONGEST_SIDE}.`);
+                problems.push(`${called}: the ${side} is a whole number of pixels from 1 to ${LONGEST_SIDE}.`);
             }
         }
         if (variant.width === null && variant.height === null)
-            found.push(`${called}: give a width, a height, or both.`);
+            problems.push(`${called}: give a width, a height, or both.`);
         else if (variant.fit !== "inside" && (variant.width === null || variant.height === null)) {
-            found.push(`${called}: this fit needs both a width and a height.`);
+            problems.push(`${called}: this fit needs both a width and a height.`);
         }
     });
-    if (found.length > 0) return found;
+    if (problems.length > 0) return problems;
     const work = variants.reduce((sum, { width, height, format }) => {
         return sum + (width ?? LONGEST_SIDE) * (height ?? LONGEST_SIDE) * WORK_OF_FORMAT[format ?? "auto"];
     }, 0);
     if (work > MAX_WORK_PIXELS) {
-        found.push(
+        problems.push(
             `Together the variants are ${(work / 1e6).toFixed(1)} megapixels of work, and ` +
                 `${(MAX_WORK_PIXELS / 1e6).toFixed(1)} are allowed: give both sides, or make them smaller or fewer.`,
         );
     }
     const recipe = JSON.stringify({ ...edits, variants: variants.map(plain) });
     if (new TextEncoder().encode(recipe).length > MAX_RECIPE_BYTES) {
-        found.push(
+        problems.push(
             `The recipe is longer than ${MAX_RECIPE_BYTES} bytes: shorten the names, or leave some variants out.`,
         );
     }
-    return found;
+    return problems;
 }
 
 /** What is wrong with the time, in a sentence; null if nothing is. */
@@ -218,9 +218,9 @@ const MOVING = ["auto", "webp", "gif"];
 /** The formats that a variant can have, in words: an animation is WebP unless it is GIF, and GIF is only for those. */
 export function formatsOf({ animation = "first" }) {
     const isKept = animation === "keep";
-    const found = Object.entries(FORMATS).filter(([format]) => (isKept ? MOVING.includes(format) : format !== "gif"));
-    if (!isKept) return found;
-    return found.map(([format, words]) => [format, format === "auto" ? "WebP, stills JPEG or PNG" : words]);
+    const formats = Object.entries(FORMATS).filter(([format]) => (isKept ? MOVING.includes(format) : format !== "gif"));
+    if (!isKept) return formats;
+    return formats.map(([format, words]) => [format, format === "auto" ? "WebP, stills JPEG or PNG" : words]);
 }
 
 /** The variant with what becomes of an animation, and with a format that allows it. */

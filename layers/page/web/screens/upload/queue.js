@@ -90,10 +90,10 @@ function tellNextFrame() {
     // A hidden page paints no frames, and nobody looks at it.
     requestAnimationFrame(() => {
         isTelling = false;
-        const told = [new Set(Array.from(changed).slice(0, MAX_NOTIFIED_PER_FRAME)), hasListChanged];
-        told[0].forEach((item) => changed.delete(item));
+        const notified = [new Set(Array.from(changed).slice(0, MAX_NOTIFIED_PER_FRAME)), hasListChanged];
+        notified[0].forEach((item) => changed.delete(item));
         hasListChanged = false;
-        listeners.forEach((look) => look(...told));
+        listeners.forEach((look) => look(...notified));
         if (changed.size > 0) tellNextFrame();
     });
 }
@@ -316,8 +316,8 @@ export function cancel(item) {
 function handOver(item) {
     const { stage, image, etag, isDeleted, isStale, againAt } = item;
     const shared = { stage, image, etag, isDeleted, isStale, againAt };
-    const its = stage === "accepted" ? shared : { stage: "queued", key: null };
-    for (const twin of items) if (twin.twin === item) set(twin, { ...its, twin: null });
+    const state = stage === "accepted" ? shared : { stage: "queued", key: null };
+    for (const twin of items) if (twin.twin === item) set(twin, { ...state, twin: null });
     fill();
 }
 
@@ -361,7 +361,7 @@ async function run(item) {
         item.parameters = parametersOf(item.choice, item.focal);
         item.firstKey = await keyOf(item.sha256, item.parameters, 0);
         item.key = await latestKeyOf(item);
-        const twin = items.find((one) => one !== item && one.key === item.key && isTakenCareOf(one));
+        const twin = items.find((other) => other !== item && other.key === item.key && isTakenCareOf(other));
         if (twin) return set(item, { stage: "twin", twin });
         await persist(item, signal);
     } catch (error) {
@@ -614,17 +614,17 @@ function transmit(url, { method, headers = {}, body, signal }, tell) {
                 end(reject, new NoAnswer());
             }, STALL_SECONDS * 1000);
         };
-        request.upload.addEventListener("progress", (one) => {
+        request.upload.addEventListener("progress", (event) => {
             live();
-            if (one.lengthComputable && one.total > 0) tell(one.loaded / one.total);
+            if (event.lengthComputable && event.total > 0) tell(event.loaded / event.total);
         });
         request.addEventListener("load", () => {
-            const told = new Headers();
+            const received = new Headers();
             for (const line of request.getAllResponseHeaders().split("\r\n").filter(Boolean)) {
                 const colon = line.indexOf(":");
-                told.append(line.slice(0, colon), line.slice(colon + 1));
+                received.append(line.slice(0, colon), line.slice(colon + 1));
             }
-            end(resolve, new Response(request.responseText || null, { status: request.status, headers: told }));
+            end(resolve, new Response(request.responseText || null, { status: request.status, headers: received }));
         });
         request.addEventListener("error", () => end(reject, new NoAnswer()));
         signal.addEventListener("abort", stop, { once: true });

@@ -143,14 +143,14 @@ async function lookAtList(groups) {
     const missing = new Map(groups);
     const due = new Set(Array.from(groups.values(), ([{ image }]) => placeOf(image)));
     due.delete(NOWHERE);
-    const places = [...due].sort((one, other) => one - other);
+    const places = [...due].sort((a, b) => a - b);
     const at = places.find((place) => place > latest) ?? places[0] ?? NOWHERE;
     let wait = LIST_SECONDS;
     if (at !== NOWHERE) {
         const { images, retryAfter, headers } = await readPage(at);
-        const pace = Math.max(LIST_SECONDS, secondsPerRead(headers));
-        nextList = Date.now() + pace * 1000;
-        wait = Math.max(pace, Math.min(retryAfter ?? 0, LONGEST_LIST_SECONDS) / places.length);
+        const interval = Math.max(LIST_SECONDS, secondsPerRead(headers));
+        nextList = Date.now() + interval * 1000;
+        wait = Math.max(interval, Math.min(retryAfter ?? 0, LONGEST_LIST_SECONDS) / places.length);
         for (const image of images) {
             if (missing.has(image.id)) show(missing.get(image.id), image);
             missing.delete(image.id);
@@ -217,7 +217,7 @@ export function thumbOf(image) {
     // Lists carry routes, which need the caller's key; a status document carries whole addresses.
     const fetchable = image.variants.filter(({ url }) => /^https?:/.test(url));
     return fetchable.reduce(
-        (least, one) => (least === null || one.width * one.height < least.width * least.height ? one : least),
+        (least, variant) => (least === null || variant.width * variant.height < least.width * least.height ? variant : least),
         null,
     );
 }

@@ -145,7 +145,7 @@ export function Actions({ webhook, onChange, onDelete, onSent = () => {} }) {
     const [isChanging, setChanging] = useState(false);
     const [secret, setSecret] = useState(null);
     const [error, setError] = useState(null);
-    const [told, tell] = useState(null);
+    const [notice, tell] = useState(null);
     const [isBusy, setBusy] = useState(false);
     const path = `/webhooks/${webhook.id}`;
 
@@ -180,7 +180,7 @@ export function Actions({ webhook, onChange, onDelete, onSent = () => {} }) {
     const question = QUESTIONS[asked];
     return html`<div class="actions">
         ${error && html`<${Trouble} error=${error} />`}
-        ${told && html`<p class="quiet">${told}</p>`}
+        ${notice && html`<p class="quiet">${notice}</p>`}
         ${secret && html`<${Secret} secret=${secret} onKept=${() => setSecret(null)} />`}
         ${isChanging
             ? html`<${WebhookForm} webhook=${webhook} onSend=${change} onCancel=${() => setChanging(false)} />`

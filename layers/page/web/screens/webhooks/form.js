@@ -42,7 +42,7 @@ export function WebhookForm({ webhook, onSend, onCancel }) {
         setBusy(true);
         setError(null);
         try {
-            const events = [...chosen].filter((one) => one === "*" || !(chosen.has("*") || covers(chosen, one)));
+            const events = [...chosen].filter((name) => name === "*" || !(chosen.has("*") || covers(chosen, name)));
             await onSend({ url: url.trim(), events, description: description.trim() || null });
         } catch (problem) {
             setError(problem);
