@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -135,6 +135,11 @@ def _start_collected(tests: list[str]) -> Callable[[Request], Answer]:
     return ask_collected
 
 
+def turned_red(test: str, failed: Iterable[str]) -> bool:
+    """Whether a test, by its node id, is among the failed ones; without parameters, any of its cases counts."""
+    return any(name == test or name.startswith(f"{test}[") for name in failed)
+
+
 class _Failed:
     """Notes which tests fail; neither an error in a fixture is a failure, nor code that cannot run at all."""
 
@@ -176,6 +181,9 @@ class _Collected(_Failed):
             return _NOT_FOUND, []
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            if following and request["file"] and all(turned_red(name, self.names) for name in names):
+                session._setupstate.teardown_exact(None)  # other cases would show no more
+                break
         return _FAILED if session.testsfailed else _PASSED, self.names
 
     def _exchange(self, file: Path, before: str) -> bool:

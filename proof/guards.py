@@ -35,6 +35,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
+from proof.fork_server import turned_red
 from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
 from repository.report import ROOT, Goal, write_report
 
@@ -264,11 +265,6 @@ def _environment() -> dict[str, str]:
     return others | {"PYTHONPATH": "scripts:cli:layers/core:."}
 
 
-def turned_red(test: str, failed: Iterable[str]) -> bool:
-    """Whether a test, by its node id, is among the failed ones; without parameters, any of its cases counts."""
-    return any(name == test or name.startswith(f"{test}[") for name in failed)
-
-
 def outcome_of(guard: Guard, run: Run) -> str:
     """`caught` if every one of the guard's tests turned red by failing, not merely by not being collected."""
     if run.exit_status == _ALL_PASSED:
@@ -300,16 +296,22 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
             return borrowed
 
         print(f"{len(tests)} tests with all guards in place …", flush=True)
-        shares = batched(tests, _SHARE, strict=False)
-        before = _together(pool.map(with_a_copy(Copy.run_tests), shares))
+        shares = pool.map(with_a_copy(Copy.run_tests), batched(tests, _SHARE, strict=False))
+        # Removals wait behind the shares, so that no processor is idle while the last share runs; and those with slower
+        # tests come first, so that none is idle at the end.
+        in_order = sorted(ready, key=lambda guard: min(guard.tests))
+        removals = [pool.submit(with_a_copy(Copy.remove), guard) for guard in in_order]
+        before = _together(shares)
         if before.exit_status not in (_ALL_PASSED, _SOME_FAILED):
             print(before.said)
         red = {guard: _red_before(guard, before) for guard in ready}
-        yield from (Verdict(guard=guard, outcome=why) for guard, why in red.items() if why)
-        # Guards with slower tests first, so that no processor is idle at the end.
-        in_order = sorted((guard for guard, why in red.items() if not why), key=lambda guard: min(guard.tests))
-        for done in as_completed(pool.submit(with_a_copy(Copy.remove), guard) for guard in in_order):
-            yield done.result()
+        for guard, removal in zip(in_order, removals, strict=True):
+            if red[guard]:
+                removal.cancel()
+                yield Verdict(guard=guard, outcome=red[guard])
+        for removal in as_completed(removal for removal in removals if not removal.cancelled()):
+            if not red[(verdict := removal.result()).guard]:
+                yield verdict
 
 
 def _together(runs: Iterable[Run]) -> Run:

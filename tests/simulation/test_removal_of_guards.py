@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proof.guards import CAUGHT, problem_of, read_guards, run_all, turned_red
+from proof.fork_server import turned_red
+from proof.guards import CAUGHT, problem_of, read_guards, run_all
 
 CODE = """\
 MOST = 8  # guard: constant

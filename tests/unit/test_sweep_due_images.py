@@ -221,7 +221,7 @@ def test_where_tenants_cannot_be_read_the_oldest_come_first() -> None:
 @pytest.mark.guards("sweep-kinds-independent")
 def test_kinds_do_not_wait_for_each_other() -> None:
     world = World()
-    send_all, both = world.lanes.send_all, threading.Barrier(2, timeout=10)
+    send_all, both = world.lanes.send_all, threading.Barrier(2, timeout=3)
 
     def send(lane: str, messages: Any) -> Any:
         both.wait()

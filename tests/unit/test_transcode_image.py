@@ -82,7 +82,7 @@ def test_a_variant_is_put_while_others_are_still_encoded(monkeypatch: pytest.Mon
 
     def encode(image: Any, file_format: str, **options: Any) -> Any:
         if file_format == "webp":
-            assert something_is_put.wait(10), "the others are put before the last one is encoded"
+            assert something_is_put.wait(5), "the others are put before the last one is encoded"
         return encode_under(image, file_format, **options)
 
     def put_if_absent(key: str, body: bytes, **options: Any) -> Any:

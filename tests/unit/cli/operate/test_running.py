@@ -22,7 +22,7 @@ from tests.unit.cli.operate.conftest import FakeStack, Served, ended
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 10
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
