@@ -12,7 +12,8 @@ does not hold (a constant, a class's fields, a decorator) has taken effect elsew
 third-party packages. Tests read other files, and start programs, as they are now.
 
 Each line of the answer is JSON: `[status, failed]`, pytest's exit status (negative, as of a process, if a signal ended
-it) and the node ids of the tests that failed. pytest's output goes to standard error.
+it) and the node ids of the tests that failed. With a changed file, no more cases run once each named test has failed in
+one. pytest's output goes to standard error.
 """
 
 from __future__ import annotations
