@@ -43,6 +43,7 @@ SHIMS = (
     "execution_metrics",
     "http_api_metrics",
     "joined_conditions",
+    "nested_stack_attributes",
     "form_fields",
     "bucket_cors",
     "service_quotas",

@@ -359,6 +359,38 @@ def test_a_condition_tells_whether_a_list_parameter_has_members(emulator: Emulat
     assert (has_resources(emulator, ""), has_resources(emulator, "a,b")) == (False, True)
 
 
+# nested_stack_attributes
+
+
+def inner_stack(server: EmulatorServer, output: dict[str, Any]) -> dict[str, Any]:
+    """A stack in a stack with a topic, and an output that may refer to it."""
+    template = {"Resources": {"Kept": {"Type": "AWS::SNS::Topic"}}, "Outputs": {"Shown": {"Value": output}}}
+    s3, bucket = server.client("s3"), f"bucket-{uuid4()}"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="inner.json", Body=json.dumps(template))
+    address = f"https://s3.us-east-1.amazonaws.com/{bucket}/inner.json"
+    return {"Inner": {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": address}}}
+
+
+def update_what_stays(server: EmulatorServer) -> None:
+    """Updates a stack in a stack, whose topic stays and is referred to."""
+    with stack(server, inner_stack(server, {"Ref": "Kept"})) as name:
+        update_stack(server, name, inner_stack(server, {"Fn::GetAtt": ["Kept", "TopicName"]}))
+        inner = server.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId="Inner")
+        inner_id = inner["StackResourceDetail"]["PhysicalResourceId"]
+        (described,) = server.client("cloudformation").describe_stacks(StackName=inner_id)["Stacks"]
+        assert "-Kept-" in described["Outputs"][0]["OutputValue"]
+
+
+def test_gap_stock_forgets_the_attributes_of_what_stays_in_an_updated_stack_in_a_stack(stock: EmulatorServer) -> None:
+    with pytest.raises(AssertionError, match="Requested attribute TopicName does not exist"):
+        update_what_stays(stock)
+
+
+def test_what_stays_in_an_updated_stack_in_a_stack_keeps_its_attributes(emulator: EmulatorServer) -> None:
+    update_what_stays(emulator)
+
+
 # bucket_cors
 
 
