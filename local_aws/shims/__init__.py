@@ -44,6 +44,7 @@ SHIMS = (
     "http_api_metrics",
     "joined_conditions",
     "nested_stack_attributes",
+    "template_addresses",
     "form_fields",
     "bucket_cors",
     "service_quotas",

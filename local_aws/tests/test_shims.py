@@ -363,12 +363,12 @@ def test_a_condition_tells_whether_a_list_parameter_has_members(emulator: Emulat
 
 
 def inner_stack(server: EmulatorServer, output: dict[str, Any]) -> dict[str, Any]:
-    """A stack in a stack with a topic, and an output that may refer to it."""
+    """A stack in a stack with a topic, and an output that may refer to it; its template is where SAM CLI uploads it."""
     template = {"Resources": {"Kept": {"Type": "AWS::SNS::Topic"}}, "Outputs": {"Shown": {"Value": output}}}
     s3, bucket = server.client("s3"), f"bucket-{uuid4()}"
     s3.create_bucket(Bucket=bucket)
     s3.put_object(Bucket=bucket, Key="inner.json", Body=json.dumps(template))
-    address = f"https://s3.us-east-1.amazonaws.com/{bucket}/inner.json"
+    address = f"{server.gateway_url}/{bucket}/inner.json"
     return {"Inner": {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": address}}}
 
 
@@ -389,6 +389,24 @@ def test_gap_stock_forgets_the_attributes_of_what_stays_in_an_updated_stack_in_a
 
 def test_what_stays_in_an_updated_stack_in_a_stack_keeps_its_attributes(emulator: EmulatorServer) -> None:
     update_what_stays(emulator)
+
+
+# template_addresses
+
+
+def address_of_the_inner_template(server: EmulatorServer) -> str:
+    with stack(server, inner_stack(server, {"Ref": "Kept"})) as name:
+        template: Any = server.client("cloudformation").get_template(StackName=name)["TemplateBody"]
+    address: str = template["Resources"]["Inner"]["Properties"]["TemplateURL"]
+    return address
+
+
+def test_gap_stock_shows_a_nested_template_at_its_own_address(stock: EmulatorServer) -> None:
+    assert address_of_the_inner_template(stock).startswith(f"{stock.gateway_url}/bucket-")
+
+
+def test_a_nested_template_is_shown_at_the_address_of_s3(emulator: EmulatorServer) -> None:
+    assert address_of_the_inner_template(emulator).startswith("https://s3.us-east-1.amazonaws.com/bucket-")
 
 
 # bucket_cors
