@@ -30,13 +30,11 @@ _KINDS = ("MetricAlarms", "CompositeAlarms")
 _WIDTH = len("critical")
 
 
-def sweep_once(stack: RunningStack, *, pause: Callable[[float], None] = time.sleep) -> None:
+def sweep_once(stack: RunningStack, *, pause: Callable[[float], None]) -> None:
     """Has each sweeper run once, and waits until their alarms have cleared: before the schedule's first run, a minute
-    after the deployment, they look silent."""
-    cloudwatch, sweepers = (
-        stack.client("cloudwatch"),
-        {name: alarm for name, alarm in _SWEEPERS.items() if name in stack},
-    )
+    after the deployment, they look silent. Raises what `pause` raises."""
+    cloudwatch = stack.client("cloudwatch")
+    sweepers = {name: alarm for name, alarm in _SWEEPERS.items() if name in stack}
     alarms = [stack.physical_id(alarm) for alarm in sweepers.values()]
     try:
         for sweeper in sweepers:

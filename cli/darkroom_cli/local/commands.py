@@ -229,7 +229,7 @@ def _serve(out: Console, stack: StackRecord, emulator: Child, interrupts: Interr
     from local_aws.supervisor import serve  # noqa: PLC0415
 
     running_stack = recorded_stack(stack, config=IMPATIENT)
-    sweep_once(running_stack)
+    sweep_once(running_stack, pause=interrupts.pause)
     alarms = ActiveAlarms(
         running_stack.client("cloudwatch"),
         f"{stack.stack_name}-",

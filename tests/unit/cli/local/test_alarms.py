@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,9 @@ from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 
 from darkroom_cli.local.alarms import ActiveAlarms, sweep_once
+from darkroom_cli.local.commands import _serve
+from local_aws.processes import Interrupted, Interrupts
+from local_aws.stacks import running
 
 WARNINGS, CRITICAL = (f"arn:aws:sns:us-east-1:000000000000:darkroom-local-{name}" for name in ("Warning", "Critical"))
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -185,3 +189,15 @@ def test_a_stack_without_webhooks_has_one_sweeper() -> None:
 def test_a_sweeper_in_trouble_keeps_nobody_from_the_window(stack: Any) -> None:
     sweep_once(stack, pause=stack.happened.append)
     assert len(stack.happened) <= 42
+
+
+def test_an_interrupt_ends_the_wait_for_the_sweepers_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopping(Interrupts):
+        def pause(self, seconds: float) -> None:
+            raise Interrupted(signal.SIGINT)
+
+    stack: Any = Sweeper(clears=False)
+    monkeypatch.setattr(running, "recorded_stack", lambda record, *, config: stack)
+    with pytest.raises(Interrupted):
+        _serve(Console(), stack, stack, Stopping())
+    assert len(stack.happened) == 2
