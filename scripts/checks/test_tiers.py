@@ -106,7 +106,7 @@ TIERS = (
     SuiteTier(name="guards", budget_seconds=400, command=("proof.guards",)),
     SuiteTier(
         name="emulator",
-        budget_seconds=140,
+        budget_seconds=180,
         workers=3,
         folder="local_aws/tests",
         inputs=(
@@ -114,7 +114,8 @@ TIERS = (
             *("requirements/emulator.txt", "requirements/runtime.txt"),
         ),
     ),
-    SuiteTier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("local",)),
+    # It waits for containers, as the tests of the emulator wait for the clock.
+    SuiteTier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("emulator", "local")),
     # The tests of a file share a stack, which mostly waits: so there are more workers than cores.
     SuiteTier(name="local", budget_seconds=780, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
 )

@@ -135,5 +135,13 @@ def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
     assert [outcome.passed for outcome in run_all([waits], TierForm.SHORT)] == [1], "alone if none of the others runs"
 
 
+def test_every_tier_runs_beside_others_that_there_are_in_their_order() -> None:
+    names = [tier.name for tier in TIERS]
+    for tier in TIERS:
+        others = [names.index(name) for name in tier.beside]
+        assert others == sorted(others), tier.name
+        assert not any(TIERS[other].beside for other in others), tier.name
+
+
 def test_no_example_of_a_property_has_a_deadline() -> None:
     assert settings().deadline is None and HealthCheck.too_slow in settings().suppress_health_check
