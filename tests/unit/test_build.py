@@ -202,7 +202,7 @@ def test_the_local_stack_is_not_built_for_aws(checkout: Checkout, for_aws: list[
 
 @pytest.mark.parametrize("name", ["template.yaml", "extensions/observability.yaml"])
 def test_sam_writes_out_what_a_template_names_by_an_alias(name: str) -> None:
-    # CloudFormation takes no aliases (docs/decisions/2026-11-27-anchors-in-the-template.md).
+    # CloudFormation takes no aliases (docs/decisions/0030-the-template.md).
     written = subprocess.run(
         [
             *(PROJECT.sam.parent / "python", "-c"),

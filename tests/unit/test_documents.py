@@ -29,9 +29,6 @@ DOCS = ROOT / "docs"
 DECISIONS = DOCS / "decisions"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
-OF_TODAY = [page for page in PAGES if page.parent != DECISIONS]
-"""Pages that are kept up to date; a decision describes what existed on its day."""
-
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
@@ -90,14 +87,14 @@ def test_every_link_leads_to_a_file_and_to_a_heading(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_make_target_that_it_names_exists(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = {name for line in re.findall(r"^([a-z][a-z -]*):", makefile, re.MULTILINE) for name in line.split()}
     assert {command.split()[1] for command in commands(page, "make")} <= targets
 
 
-@pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
     root = typer.main.get_command(app)
     for command in commands(page, r"\./darkroom"):
@@ -112,7 +109,7 @@ def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
         assert set(re.findall(r"\s(--[a-z][a-z-]+)", given)) <= names | {"--help"}, command
 
 
-@pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_program_that_it_runs_is_one_that_a_checkout_has(page: Path) -> None:
     ours = "PYTHONPATH=scripts:cli:layers/core:. .darkroom/venvs/dev/bin/python -m "
     for line in (line.strip() for text in code(page) for line in text.splitlines()):
@@ -251,7 +248,7 @@ def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deploy
 
 
 WITH_COMMANDS = [
-    *OF_TODAY,
+    *PAGES,
     *sorted((ROOT / "cli/darkroom_cli").rglob("*.py")),
     *sorted((ROOT / "layers/page/web").rglob("*.js")),
 ]
@@ -275,7 +272,7 @@ def test_no_line_is_longer_than_120_characters_but_in_tables_and_for_addresses(p
 
 
 def test_what_operators_attach_to_a_role_they_detach_before_they_remove_the_stack() -> None:
-    pages = "\n".join(page.read_text() for page in OF_TODAY)
+    pages = "\n".join(page.read_text() for page in PAGES)
     policies = {name for name in resources("AWS::IAM::ManagedPolicy") if f"`{name}`" in pages}
     attached = {*re.findall(r"aws iam attach-(?:role|user|group)-policy [^`]*resource (\w+)", pages)}
     assert attached and attached <= policies
@@ -285,11 +282,33 @@ def test_what_operators_attach_to_a_role_they_detach_before_they_remove_the_stac
         assert f"aws iam detach-{kind}-policy" in removal
 
 
-def test_the_index_of_decisions_lists_every_decision_once() -> None:
-    listed = re.findall(r"\]\(([^)/]+\.md)\)", (DECISIONS / "README.md").read_text())
-    assert sorted(listed) == sorted(path.name for path in DECISIONS.iterdir() if path.name != "README.md")
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d-[a-z0-9-]+\.md", name) for name in listed)
+RECORDS = sorted(DECISIONS.glob("[0-9]*.md"))
+
+PARTS_OF_A_RECORD = ["Context", "Decision", "Why", "Alternatives considered", "How to undo it"]
 
 
-def test_the_index_of_decisions_names_five_to_read_first() -> None:
-    assert (DECISIONS / "README.md").read_text().count(") **(first)**") == 5
+def test_the_index_of_decisions_lists_every_record_once_and_names_five_to_read_first() -> None:
+    index = (DECISIONS / "README.md").read_text()
+    listed = re.findall(r"^- \[(\d{4})\]\((\1-[a-z0-9-]+\.md)\) ", index, re.MULTILINE)
+    assert [name for _, name in listed] == [path.name for path in RECORDS]
+    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
+    assert index.count(") **(first)** ") == 5
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=name_of)
+def test_a_record_of_a_decision_has_its_status_and_its_parts(record: Path) -> None:
+    text = record.read_text()
+    assert re.match(rf"# {record.name[:4]}\. .+\n\nStatus: accepted \d{{4}}-\d\d-\d\d[.,]", text)
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == PARTS_OF_A_RECORD
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=name_of)
+def test_every_file_that_a_record_names_exists(record: Path) -> None:
+    roots = ("", "layers/core/darkroom", "layers/core/darkroom/imaging", "cli/darkroom_cli", "docs")
+    for name in re.findall(r"`(\w[\w.-]*/[\w./-]*\w(?:/|\.py|\.toml|\.yaml|\.sh))`", record.read_text()):
+        assert any((ROOT / root / name).exists() for root in roots), name
+
+
+def test_the_records_of_decisions_are_short() -> None:
+    assert len(RECORDS) <= 35
+    assert sum(len(path.read_bytes()) for path in DECISIONS.iterdir()) <= 120_000

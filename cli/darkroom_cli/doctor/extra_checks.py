@@ -232,7 +232,7 @@ CHECKS = (
         question="no function may list a bucket, and each knows a missing object from a forbidden one",
         remedy="Remove what was added to the role, or give it back its statement Tell… or Find… of the template.",
         look=_nobody_lists,
-        decisions=["2026-11-21-what-roles-may-do"],
+        decisions=["0028-roles-and-encryption"],
     ),
     Check(
         name="everything-is-encrypted",
@@ -240,7 +240,7 @@ CHECKS = (
         question="objects, rows, alarms and logs are encrypted by the key that was asked for",
         remedy="Deploy this checkout again; docs/runbook.md, The key.",
         look=_everything_is_encrypted,
-        decisions=["2026-11-21-whose-key-encrypts"],
+        decisions=["0028-roles-and-encryption"],
     ),
     Check(
         name="data-is-kept",
@@ -248,7 +248,7 @@ CHECKS = (
         question="what clients gave is protected: against deletion, with recovery, with versions",
         remedy="Deploy this checkout again.",
         look=_data_is_kept,
-        decisions=["2026-11-21-what-expires-by-itself"],
+        decisions=["0021-deletion-and-retention"],
     ),
     Check(
         name="logs-end",

@@ -71,7 +71,7 @@ CHECKS = (
         question="depth is measured, and unexpected growth told",
         remedy=_ENABLE,
         look=_growth_is_told,
-        decisions=["2026-11-21-backpressure"],
+        decisions=["0011-load-shedding"],
     ),
     Check(
         name="lag-is-watched",
@@ -79,7 +79,7 @@ CHECKS = (
         question="the consumers' lag (age of the oldest) is watched",
         remedy=_ENABLE,
         look=_lag_is_watched,
-        decisions=["2026-11-24-one-incident-one-page"],
+        decisions=["0032-alarms-logs-and-what-watching-costs"],
     ),
     Check(
         name="each-dead-letter-tells",
@@ -87,7 +87,7 @@ CHECKS = (
         question="each dead letter tells somebody",
         remedy="Deploy this checkout again: the alarms, and the queues that the sweeper counts.",
         look=_each_dead_letter_tells,
-        decisions=["2026-11-21-exactly-one-dead-letter"],
+        decisions=["0006-dead-letters-and-replay"],
     ),
     Check(
         name="time-is-tracked",
@@ -95,12 +95,12 @@ CHECKS = (
         question="processing time is tracked",
         remedy="Deploy this checkout again: Tracing decides for every function, two alarms watch the error budget.",
         look=_time_is_tracked,
-        decisions=["2026-11-24-the-error-budget"],
+        decisions=["0032-alarms-logs-and-what-watching-costs"],
     ),
     Check(
         name="one-correlation-id",
         group=GROUP,
         question="one correlation id runs through all messages",
-        decisions=["2026-11-21-the-forms-that-last", "2026-11-24-how-log-lines-join"],
+        decisions=["0001-the-forms-that-last", "0032-alarms-logs-and-what-watching-costs"],
     ),
 )

@@ -149,7 +149,7 @@ CHECKS = (
         remedy="Deploy this checkout again: each alarm names its section. A redrive that failed is repeated by "
         "./darkroom dlq replay --all.",
         look=_redriving_is_described,
-        decisions=["2026-11-21-how-dead-letters-are-replayed", "2026-11-24-what-doctor-asks"],
+        decisions=["0006-dead-letters-and-replay", "0033-operators-tools"],
     ),
     Check(
         name="work-ends-in-time",
@@ -157,7 +157,7 @@ CHECKS = (
         question="workers finish what they hold before they end",
         remedy="Deploy this checkout again: its timeouts and leases belong together.",
         look=_work_ends_in_time,
-        decisions=["2026-11-21-no-heartbeat-on-visibility"],
+        decisions=["0003-retries-and-backoff"],
     ),
     Check(
         name="no-more-than-they-can",
@@ -172,7 +172,7 @@ CHECKS = (
         question="visibility outlasts the longest work",
         remedy="Deploy this checkout again: VisibilityTimeout of the queue.",
         look=_visibility_is_enough,
-        decisions=["2026-11-21-no-heartbeat-on-visibility"],
+        decisions=["0003-retries-and-backoff"],
     ),
     Check(
         name="dead-letters-are-kept",
@@ -188,6 +188,6 @@ CHECKS = (
         question="what was accepted is reconciled with what was finished",
         remedy="Enable the schedule again (aws events enable-rule), then docs/runbook.md, Sweeper.",
         look=_reconciled,
-        decisions=["2026-11-21-what-the-sweeper-owes"],
+        decisions=["0007-what-the-sweeper-owes"],
     ),
 )

@@ -117,12 +117,12 @@ CHECKS = (
         look=_within_the_account,
         look_in_production=_reserved,
         in_production="that capacity is reserved (ReservedWorkers)",
-        decisions=["2026-11-23-steps-of-load-shedding"],
+        decisions=["0011-load-shedding"],
     ),
     Check(
         name="expires-when-useless",
         group=GROUP,
         question="it expires where it would be useless late",
-        decisions=["2026-11-24-what-doctor-asks"],
+        decisions=["0033-operators-tools"],
     ),
 )

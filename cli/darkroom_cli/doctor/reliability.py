@@ -151,7 +151,7 @@ CHECKS = (
         name="survives-a-restart",
         group=GROUP,
         question="messages survive a broker's restart",
-        decisions=["2026-11-24-what-doctor-asks", "2026-11-21-what-the-sweeper-owes"],
+        decisions=["0033-operators-tools", "0007-what-the-sweeper-owes"],
     ),
     Check(
         name="acknowledged-after-work",
@@ -167,7 +167,7 @@ CHECKS = (
         remedy="Deploy this checkout again: RedrivePolicy of the queue or of the subscription, OnFailure of the "
         "stream's mapping.",
         look=_consumers_have_dead_letters,
-        decisions=["2026-11-21-exactly-one-dead-letter"],
+        decisions=["0006-dead-letters-and-replay"],
     ),
     Check(
         name="dead-letters-are-heard",
@@ -187,7 +187,7 @@ CHECKS = (
         remedy="Deploy this checkout again: maxReceiveCount of the queue, MaximumRetryAttempts of the stream's "
         "mapping, Retry of the state machine.",
         look=_retries_end,
-        decisions=["2026-11-21-retry-floors-and-jitter", "2026-11-22-the-backoff-is-in-the-row"],
+        decisions=["0003-retries-and-backoff"],
     ),
     Check(
         name="consumers-are-idempotent",
@@ -195,6 +195,6 @@ CHECKS = (
         question="every consumer is idempotent",
         remedy="Deploy this checkout again: the variable names the table in which the function remembers its work.",
         look=_consumers_remember,
-        decisions=["2026-11-21-the-forms-that-last", "2026-11-21-a-lost-answer-costs-no-attempt"],
+        decisions=["0001-the-forms-that-last", "0003-retries-and-backoff"],
     ),
 )

@@ -188,7 +188,7 @@ CHECKS = (
         question="senders may only send, on each queue",
         remedy="Remove the statement, or deploy this checkout again: the template writes out every role and policy.",
         look=_senders_only_send,
-        decisions=["2026-11-21-what-roles-may-do"],
+        decisions=["0028-roles-and-encryption"],
     ),
     Check(
         name="workers-only-receive",
@@ -196,7 +196,7 @@ CHECKS = (
         question="workers may only receive, and send to nothing but what their work needs",
         remedy="Remove what was added to the role; if it is needed, add it to the template and deploy.",
         look=_workers_only_receive,
-        decisions=["2026-11-21-what-roles-may-do"],
+        decisions=["0028-roles-and-encryption"],
     ),
     Check(
         name="tls-only",
@@ -204,7 +204,7 @@ CHECKS = (
         question="everything travels by TLS, and what comes without is refused",
         remedy="Deploy this checkout again: its policies have a statement RefusePlainHttp each.",
         look=_tls_only,
-        decisions=["2026-11-21-plain-http-is-refused"],
+        decisions=["0028-roles-and-encryption"],
     ),
     Check(
         name="queues-encrypted",
@@ -212,7 +212,7 @@ CHECKS = (
         question="queues are encrypted at rest",
         remedy="Deploy this checkout again: SqsManagedSseEnabled, or with Encryption=customer the stack's own key.",
         look=_queues_encrypted,
-        decisions=["2026-11-21-whose-key-encrypts"],
+        decisions=["0028-roles-and-encryption"],
     ),
     Check(
         name="no-payloads",
@@ -220,7 +220,7 @@ CHECKS = (
         question=(
             "sensitive payloads are encrypted by the application, or there are none in messages (a reference only)"
         ),
-        decisions=["2026-11-21-the-forms-that-last"],
+        decisions=["0001-the-forms-that-last"],
     ),
     Check(
         name="messages-signed",
@@ -230,6 +230,6 @@ CHECKS = (
         look=_signed,
         look_in_production=_key_is_young,
         in_production="that the messages' key is younger than a year",
-        decisions=["2026-11-23-signed-messages"],
+        decisions=["0029-signed-messages"],
     ),
 )

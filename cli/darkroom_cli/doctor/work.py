@@ -38,7 +38,7 @@ ROWS = Check(
     question="this version can read every row that was checked",
     remedy="A newer version wrote them: deploy it again (docs/runbook.md, Unreadable rows). "
     "Until then they are left as they are.",
-    decisions=["2026-11-22-unreadable-rows-are-left-alone"],
+    decisions=["0002-unreadable-rows-are-left-alone"],
 )
 """The one check that reads what is stored."""
 
@@ -48,7 +48,7 @@ LISTED = Check(
     question="lists have every image, of the rows that were checked",
     remedy="Add them with ./darkroom tenants enlist --yes. A stack with NewestIndex=kept is deployed with "
     "NewestIndex=removed afterwards (docs/deploy.md, Deploy again).",
-    decisions=["2026-11-26-a-busy-tenant-has-parts"],
+    decisions=["0012-quotas-and-busy-tenants"],
 )
 """The images of an earlier version are in the index of lists: without them lists and `tenants erase` read all rows, or
 leave them out."""

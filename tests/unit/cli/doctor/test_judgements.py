@@ -1145,7 +1145,7 @@ def test_a_check_for_production_stacks_is_not_asked_of_others() -> None:
 
 
 def test_a_check_without_a_look_is_answered_by_its_decisions() -> None:
-    decided = Check(name="x", group="g", question="q", decisions=["2026-11-21-the-forms-that-last"])
+    decided = Check(name="x", group="g", question="q", decisions=["0001-the-forms-that-last"])
     assert judge(decided, SOUND, production=True).status is CheckStatus.DECIDED
 
 

@@ -224,5 +224,5 @@ def test_a_wrong_bucket_is_healed_by_the_runbook_alone(run: Run, stack: FakeStac
 
 
 def test_the_page_of_the_decision_says_that_only_repair_changes_something() -> None:
-    page = (ROOT / "docs" / "decisions" / "2026-11-24-what-doctor-asks.md").read_text()
+    page = (ROOT / "docs" / "decisions" / "0033-operators-tools.md").read_text()
     assert "`--repair --yes`" in page

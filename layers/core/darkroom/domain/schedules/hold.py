@@ -135,7 +135,7 @@ class Batch:
         return self.level == RELEASE.name
 
     def dumped(self) -> bytes:
-        """The object's bytes: gzipped JSON, always the same for the same batch. docs/holds.md has the schema."""
+        """The object's bytes: gzipped JSON, the same for the same batch: docs/reference/batches.md has the form."""
         groups: dict[tuple[str, str], list[list[Any]]] = defaultdict(list)
         for entry in sorted(self.entries, key=_order):
             message = entry.message
