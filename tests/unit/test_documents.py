@@ -251,6 +251,7 @@ WITH_COMMANDS = [
     *PAGES,
     *sorted((ROOT / "cli/darkroom_cli").rglob("*.py")),
     *sorted((ROOT / "layers/page/web").rglob("*.js")),
+    *sorted((ROOT / "cli/darkroom_cli/operate/web").rglob("*.js")),
 ]
 """Files that have commands for people to paste."""
 

@@ -1,4 +1,4 @@
-"""The page's files, read from the folder at each request: an edit shows at the next reload."""
+"""The page's files, read from their folders at each request: an edit shows at the next reload."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ _MEDIA_TYPES = {
 
 
 class Shell:
-    """The page in a folder. Raises ApiError if it is not there."""
+    """The page in a folder, with what further folders add to it. Raises ApiError if it is not there."""
 
-    def __init__(self, folder: Path) -> None:
-        # Served are these paths and no others, so that none leads out of the folder.
+    def __init__(self, *folders: Path) -> None:
+        # Served are these paths and no others, so that none leads out of the folders.
         self._files = {
             file.relative_to(folder).as_posix(): file
+            for folder in folders
             for file in sorted(folder.rglob("*"))
             if file.is_file() and file.suffix in _MEDIA_TYPES
         }
         if _INDEX not in self._files:
-            raise ApiError(f"The page's files are not in {folder}: run this from a whole checkout of Darkroom.")
+            raise ApiError(f"The page's files are not in {folders[0]}: run this from a whole checkout of Darkroom.")
         content = sha256()
         for path, file in self._files.items():
             content.update(f"{path}\0".encode() + sha256(file.read_bytes()).digest())

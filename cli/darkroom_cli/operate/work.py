@@ -23,8 +23,8 @@ from darkroom_cli.terminal import display
 from darkroom_cli.terminal.browser import open_in_browser
 from darkroom_cli.terminal.interrupts import LEAVING, Interrupts
 
-PAGE = Path(__file__).resolve().parents[3] / "layers/page/web"
-"""The page's files, the same as the stack serves."""
+PAGE = (Path(__file__).resolve().parents[3] / "layers/page/web", Path(__file__).with_name("web"))
+"""The page's files: those that the stack serves too, and the operators' screens."""
 
 _LEAVE_SECONDS = 3
 _YOURSELF = "Open the address above in one."
@@ -33,7 +33,7 @@ _YOURSELF = "Open the address above in one."
 def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
     """`operate`: until it is interrupted. Raises ApiError if the port is taken, the page's files are not there or the
     stack does not answer."""
-    shell, parts, actions = Shell(PAGE), Parts(stack), Actions(stack)
+    shell, parts, actions = Shell(*PAGE), Parts(stack), Actions(stack)
     about = parts.about()
     try:
         listener = socket.create_server(("127.0.0.1", port))

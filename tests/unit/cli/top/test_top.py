@@ -472,7 +472,7 @@ def test_what_was_given_up_is_among_the_dead_letters_before_the_sweeper_has_plac
 
 def test_burns_and_failing_attempts_are_red_from_where_the_alarms_go_off() -> None:
     assert resources("AWS::CloudWatch::Alarm")["AttemptsFailingAlarm"]["Threshold"] == pages.FAILING_PERCENT
-    page = (ROOT / "layers/page/web/screens/operate/overview.js").read_text()
+    page = (ROOT / "cli/darkroom_cli/operate/web/screens/operate/overview.js").read_text()
     for name, limit in {"FAST_BURN": FAST_BURN, "SLOW_BURN": SLOW_BURN}.items():
         assert f"const {name} = {limit:g};" in page
 
