@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from darkroom_cli.api.client import ApiError, Refused
 from darkroom_cli.audit import commands as audit
 from darkroom_cli.capacity import commands as capacity
 from darkroom_cli.delay import commands as delays
@@ -33,6 +32,7 @@ from darkroom_cli.trace import commands as trace
 from darkroom_cli.upload import commands as upload
 from darkroom_cli.usage import commands as usage
 from darkroom_cli.webhooks import commands as webhooks
+from darkroom_client.client import ApiError, Refused
 
 _HELP = """Develop photos: send them, follow their progress, fetch the results.
 

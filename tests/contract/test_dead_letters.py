@@ -27,8 +27,8 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.ports.dead_letters import Archive, DeadLetters, Redrives
 from darkroom.ports.kernel import UnreadableRow
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.stack import operators as stacks
+from darkroom_client.client import ApiError
 from proof.fakes import FakeDeadLetters, FakeLanes
 from proof.fakes.damage import flipped
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives

@@ -16,11 +16,11 @@ from moto import mock_aws
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.ports.kernel import UnreadableRow
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.drill import work
 from darkroom_cli.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
 from darkroom_cli.drill.pages import Silence
 from darkroom_cli.drill.switches import DRILL_POLICY, KINDS, Setting, Value, plan, put_back, throw
+from darkroom_client.client import ApiError
 from local_aws.stacks.running import RunningStack
 from tests.contract.conftest import REGION, Aws
 

@@ -30,7 +30,6 @@ from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 from darkroom.domain.webhooks.row_events import event_of
 from darkroom.wiring.events.publish_events import read_changes
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.drill.switches import KINDS
 from darkroom_cli.main import app
 from darkroom_cli.operator.domain.audit import State
@@ -43,6 +42,7 @@ from darkroom_cli.restore.since import Since, read_since
 from darkroom_cli.restore.tables import LiveTable, stream_of_images
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
+from darkroom_client.client import ApiError
 from local_aws.event_patterns import passes
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.logs import FakeLogLines

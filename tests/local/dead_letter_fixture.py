@@ -11,7 +11,7 @@ from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
 from darkroom.domain.kernel.errors import INTERNAL
-from darkroom_cli.api.client import IMAGE_ID_PATTERN
+from darkroom_client.client import IMAGE_ID_PATTERN
 from tests.local.local_stack import PHOTO, LocalStack
 
 

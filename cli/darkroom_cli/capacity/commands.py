@@ -9,7 +9,6 @@ from typing import Annotated, cast
 import typer
 
 from darkroom.domain.kernel.lanes import FAST, LANES, SLOW
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.capacity.bill import Kept, Storage, bill
 from darkroom_cli.capacity.limits import Limit, limits, rush
 from darkroom_cli.capacity.plan import (
@@ -26,6 +25,7 @@ from darkroom_cli.capacity.prices import AS_OF
 from darkroom_cli.capacity.quotas import POLLER_DOLLARS_A_MONTH, Quotas, quotas_of
 from darkroom_cli.stack.target import RegionOption, StackOption, reach
 from darkroom_cli.terminal import display
+from darkroom_client.client import ApiError
 
 LATER_MONTHS = (2, 3, 6, 12, 24, 36)
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from darkroom_cli.api.client import IMAGE_ID_PATTERN
 from darkroom_cli.dlq.filters import DeadLetterFilters
 from darkroom_cli.options import JsonOption, YesOption, duration, option
 from darkroom_cli.stack.target import RegionOption, StackOption, reach
 from darkroom_cli.terminal import display
+from darkroom_client.client import IMAGE_ID_PATTERN
 
 _HELP = """Dead letters: see what was given up and why; replay it after the fix.
 

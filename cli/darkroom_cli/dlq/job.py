@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from darkroom.domain.dead_letters.dead_letter import Redrive
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import Counts, QueuePorts
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom_client.client import ApiError
 
 
 class Job:

@@ -22,7 +22,6 @@ from darkroom.operations.dead_letters.list_dead_letters import (
     ListDeadLettersPorts,
     list_dead_letters,
 )
-from darkroom_cli.api.client import IMAGE_ID_PATTERN, ApiError
 from darkroom_cli.dlq import pages
 from darkroom_cli.dlq.filters import DeadLetterFilters
 from darkroom_cli.dlq.job import Job
@@ -62,6 +61,7 @@ from darkroom_cli.terminal import display
 from darkroom_cli.terminal.at_once import at_once
 from darkroom_cli.terminal.durations import seconds_of
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom_client.client import IMAGE_ID_PATTERN, ApiError
 
 LIMIT_OF_ROWS = 1000
 """How many rows a replay reads to say for which images no dead letter has come yet."""

@@ -9,7 +9,6 @@ from typing import Any
 import typer
 from botocore.exceptions import ClientError
 
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.doctor import collect
 from darkroom_cli.doctor.drift import VARIABLES, Difference, drifts
 from darkroom_cli.doctor.facts import CouldNotBeRead, Facts, Missing
@@ -18,6 +17,7 @@ from darkroom_cli.drill.switches import KINDS, SwitchTimeout, await_update
 from darkroom_cli.drill.work import another_is_open, open_drills
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
+from darkroom_client.client import ApiError
 
 _WAS_DEPLOYED_AS = "it was deployed as"
 

@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.doctor import collect, extra_checks, observability, operation, priority, reliability, security
 from darkroom_cli.doctor.checks import Check, CheckResult, CheckStatus, Finding, judge, result_of
 from darkroom_cli.doctor.facts import Facts
 from darkroom_cli.operator.operations.images.list_unreadable_rows import ListUnreadableRowsPorts, list_unreadable_rows
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
+from darkroom_client.client import ApiError
 
 CHECKLIST = (
     *security.CHECKS,

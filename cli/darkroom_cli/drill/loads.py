@@ -16,9 +16,9 @@ from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.operations.dead_letters.archive_dead_letters import ARCHIVE_LIMIT
-from darkroom_cli.api.client import ApiError
-from darkroom_cli.api.webhooks import WebhooksClient
 from darkroom_cli.drill.scene import MARK
+from darkroom_client.client import ApiError
+from darkroom_client.webhooks import WebhooksClient
 
 if TYPE_CHECKING:
     from darkroom_cli.drill.scene import Scene

@@ -26,12 +26,12 @@ import httpx
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.signature import SIGNATURE
 from darkroom.domain.kernel.tenants import DEFAULT_TENANT, MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
-from darkroom_cli.api.client import Api, ApiError
 from darkroom_cli.drill.clocks import MINUTE_SECONDS, DrillClock
 from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.operator.operations.tenants.revoke_key import RevokeKeyPorts, revoke_key
 from darkroom_cli.stack.operators import Stack
+from darkroom_client.client import Api, ApiError
 
 MARK = "darkroom-drill"
 """What each message says that a drill has planted, so that it can be found again."""
@@ -161,7 +161,7 @@ class Scene:
     def _auth(self) -> httpx.Auth | None:
         if self.stack.access != "iam":
             return None
-        from darkroom_cli.api import signing  # noqa: PLC0415
+        from darkroom_client import signing  # noqa: PLC0415
 
         return signing.ordinary_credentials(httpx.URL(self.api_url).host)
 

@@ -12,7 +12,6 @@ import typer
 
 from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.drill import pages
 from darkroom_cli.drill.alarms import AlarmHistory, DrillAlarms
 from darkroom_cli.drill.clocks import LONGEST_STEP_SECONDS, MINUTE_SECONDS, DrillClock, clock_of
@@ -24,6 +23,7 @@ from darkroom_cli.drill.switches import Restoration, Setting, plan, put_back, th
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, LEAVING, Interrupted, Interrupts
+from darkroom_client.client import ApiError
 
 KEEP_SECONDS = 2 * 3600
 """How long the switches of a drill may stay thrown, unless it is told otherwise."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
-from darkroom_cli.api.client import Api, ApiError, Refused, Unauthorized, Unavailable, Unreachable
 from darkroom_cli.stack.target import ApiTarget
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from darkroom_client.client import Api, ApiError, Refused, Unauthorized, Unavailable, Unreachable
 
 _ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_schedule", "conflicting_parameters"})
 """Refusals that every other image would get too."""

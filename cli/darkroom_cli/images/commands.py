@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.images import by_id, pages
 from darkroom_cli.images.download import save_variants
 from darkroom_cli.images.ids import checked_image_id, ids_of
@@ -17,6 +16,7 @@ from darkroom_cli.options import JsonOption, duration, option
 from darkroom_cli.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.durations import seconds_of
+from darkroom_client.client import ApiError
 
 STATUS_EPILOG = """[bold]Examples[/bold]
 

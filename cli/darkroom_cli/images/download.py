@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from darkroom_cli.api.client import AddressExpired, Api, ApiError, ReceivedStatus, ReceivedVariant
+from darkroom_client.client import AddressExpired, Api, ApiError, ReceivedStatus, ReceivedVariant
 
 _EXTENSIONS = {"jpeg": "jpg"}
 

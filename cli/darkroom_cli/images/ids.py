@@ -7,8 +7,8 @@ from typing import IO
 
 import typer
 
-from darkroom_cli.api.client import IMAGE_ID_PATTERN
 from darkroom_cli.terminal import display
+from darkroom_client.client import IMAGE_ID_PATTERN
 
 
 def checked_image_id(text: str) -> str:

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from darkroom.domain.kernel.sizes import size_in_words
-from darkroom_cli.api.client import ReceivedStatus, ReceivedVariant
 from darkroom_cli.terminal.display import instant, line, printable, seconds, table
+from darkroom_client.client import ReceivedStatus, ReceivedVariant
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 

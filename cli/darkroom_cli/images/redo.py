@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import typer
 
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom_client.client import ApiError
 
 
 def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:

@@ -7,8 +7,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
-from darkroom_cli.api.client import Api, ApiError, ReceivedStatus, Refused, StatusAnswer
 from darkroom_cli.terminal import display
+from darkroom_client.client import Api, ApiError, ReceivedStatus, Refused, StatusAnswer
 
 # Images end roughly in the order in which they were accepted, so polling the oldest few finds almost every change;
 # polling every image would take CPU time from a local stack's workers.

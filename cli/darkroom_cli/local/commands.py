@@ -14,12 +14,12 @@ import typer
 from rich.console import Console
 
 from darkroom.domain.kernel.parts import PARTS
-from darkroom_cli.api.client import Api
 from darkroom_cli.local import invoke, pages
 from darkroom_cli.local.develop import develop_photo, print_curl_lines
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.browser import open_in_browser
 from darkroom_cli.terminal.durations import seconds_of
+from darkroom_client.client import Api
 from local_aws import clock, environment, template_parameters
 from local_aws.paths import State
 from local_aws.processes import Child, Interrupted, Interrupts

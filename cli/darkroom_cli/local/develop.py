@@ -8,12 +8,12 @@ from pathlib import Path
 from rich.console import Console
 
 from darkroom.domain.kernel.sizes import size_in_words
-from darkroom_cli.api.client import Api, ApiError, ReceivedStatus
 from darkroom_cli.images.download import save_variants
 from darkroom_cli.images.pages import hint, show_files, show_findings
 from darkroom_cli.images.watch import NotFinished, wait_for
 from darkroom_cli.terminal import display
 from darkroom_cli.upload.sender import send_file
+from darkroom_client.client import Api, ApiError, ReceivedStatus
 
 _TIMEOUT_SECONDS = 300.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from darkroom_cli.api.client import ApiError
+from darkroom_client.client import ApiError
 from local_aws import clock
 from local_aws.failures import ClockFixed, NotRunning
 from local_aws.paths import State

@@ -14,7 +14,6 @@ import typer
 from darkroom.aws.kernel.errors import pages_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.logs import lines
 from darkroom_cli.stack.operators import Stack, in_words
 from darkroom_cli.terminal import display
@@ -22,6 +21,7 @@ from darkroom_cli.terminal.at_once import at_once
 from darkroom_cli.terminal.durations import seconds_of
 from darkroom_cli.terminal.instants import milliseconds
 from darkroom_cli.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
+from darkroom_client.client import ApiError
 
 LOCAL_SECONDS, DEPLOYED_SECONDS = 0.5, 5.0
 """How often following looks: FilterLogEvents takes some requests per second of an account."""

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, TenantState, Tier
 from darkroom.domain.tenants.api_keys import KeyState
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.delay import work as delay
 from darkroom_cli.delay.choice import Choice, days_of
 from darkroom_cli.dlq import work as dlq
@@ -34,6 +33,7 @@ from darkroom_cli.tenants.keys import key_id_named
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.many import IMAGES_PER_SECOND
 from darkroom_cli.webhooks.commands import webhook_id_named
+from darkroom_client.client import ApiError
 
 MOST_IDS = 1000
 """The most ids that an action takes, or that an answer names; more are chosen by other words."""

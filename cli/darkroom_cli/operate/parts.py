@@ -14,7 +14,6 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.webhooks.webhooks import webhook_document
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.audit import work as audit
 from darkroom_cli.delay import work as delay
 from darkroom_cli.delay.choice import Choice
@@ -35,6 +34,7 @@ from darkroom_cli.top import work as top
 from darkroom_cli.top.document import document
 from darkroom_cli.trace import work as trace
 from darkroom_cli.usage import work as usage
+from darkroom_client.client import ApiError
 
 type Query = Mapping[str, Sequence[str]]
 """A request's parameters, each with all its values."""

@@ -12,7 +12,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.api.client import ApiError, Unreachable
+from darkroom_client.client import ApiError, Unreachable
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.http.page.page import shell_with
-from darkroom_cli.api.client import ApiError
+from darkroom_client.client import ApiError
 
 _INDEX = "index.html"
 

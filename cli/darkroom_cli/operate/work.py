@@ -12,7 +12,6 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operate.actions import Actions
 from darkroom_cli.operate.entrance import Entrance
 from darkroom_cli.operate.parts import Parts
@@ -22,6 +21,7 @@ from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.browser import open_in_browser
 from darkroom_cli.terminal.interrupts import LEAVING, Interrupts
+from darkroom_client.client import ApiError
 
 PAGE = (Path(__file__).resolve().parents[3] / "layers/page/web", Path(__file__).with_name("web"))
 """The page's files: those that the stack serves too, and the operators' screens."""

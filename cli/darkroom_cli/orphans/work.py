@@ -10,7 +10,6 @@ from rich.console import Console
 
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.sizes import size_in_words
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, Look, Orphan, list_orphans
 from darkroom_cli.operator.operations.images.remove_orphans import (
     RemoveOrphansPorts,
@@ -23,6 +22,7 @@ from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.durations import seconds_of
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom_client.client import ApiError
 
 STANDARD_AGE = "2d"
 """The default age: somebody who erased a table by mistake has noticed by then."""

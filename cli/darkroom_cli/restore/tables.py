@@ -14,10 +14,10 @@ from darkroom.aws.images.objects import MADE_FOR, OutputsBucket, original_key
 from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
 from darkroom.domain.images.image import Image, Source, Status
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.restore.decisions import Found, RestoredItem
 from darkroom_cli.stack.operators import Stack
+from darkroom_client.client import ApiError
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "ImagesTable": ("image_id",),

@@ -15,7 +15,6 @@ import typer
 
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.operator.operations.schedules.cancel_scheduled import REMOVALS_PER_SECOND
 from darkroom_cli.restore.copying import Copying, CopyingPorts, Decide, copy_rows
@@ -25,6 +24,7 @@ from darkroom_cli.restore.tables import TABLES, Copy, Stores, Stream, copy_named
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom_client.client import ApiError
 
 _SHOWN = 20
 _PUBLISHER = "PublishEventsFunctionImagesTable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from darkroom_cli.api.client import NOT_RUNNING, ApiError, Unreachable
+from darkroom_client.client import NOT_RUNNING, ApiError, Unreachable
 from local_aws.stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder
 
 ROOT = Path(__file__).resolve().parents[3]

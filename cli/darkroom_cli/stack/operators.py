@@ -37,7 +37,6 @@ from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
 from darkroom.ports.kernel import UnreadableRow
-from darkroom_cli.api.client import NOT_RUNNING, ApiError
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog
 from darkroom_cli.operator.aws.log_groups import LogGroups
@@ -47,6 +46,7 @@ from darkroom_cli.operator.aws.queue_counts import SqsQueueCounts
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.local import local_stack
 from darkroom_cli.terminal import display
+from darkroom_client.client import NOT_RUNNING, ApiError
 from local_aws.stacks.clients import isolated_clients, of_account
 from local_aws.stacks.running import NoSuchResource, RunningStack
 

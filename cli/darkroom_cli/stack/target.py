@@ -13,9 +13,9 @@ import httpx
 import typer
 
 from darkroom.domain.tenants.api_keys import key_id_of
-from darkroom_cli.api.client import Api, ApiError, Pause, is_loopback
 from darkroom_cli.options import option
 from darkroom_cli.stack.local import local_stack
+from darkroom_client.client import Api, ApiError, Pause, is_loopback
 
 if TYPE_CHECKING:
     from darkroom_cli.stack.operators import Stack
@@ -147,7 +147,7 @@ def _checked(url: str) -> str:
 
 
 def _signer(url: str) -> httpx.Auth:
-    from darkroom_cli.api import signing  # noqa: PLC0415 - botocore takes a third of a second to import, for every command
+    from darkroom_client import signing  # noqa: PLC0415 - botocore takes a third of a second to import, for every command
 
     if is_loopback(url):
         raise typer.BadParameter("a local stack needs no AWS credentials, and is never sent any.", param_hint="--iam")

@@ -18,7 +18,6 @@ from darkroom.domain.sweeping.due import REMOVAL_GRACE_SECONDS, TOMBSTONE_SECOND
 from darkroom.domain.usage.usage import COUNTED_DAYS, REMEMBERED_DAYS
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.ports.kernel import UnreadableRow
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.operator.operations.schedules.cancel_scheduled import REMOVALS_PER_SECOND
@@ -34,6 +33,7 @@ from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom_cli.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
+from darkroom_client.client import ApiError
 
 _LAG_SECONDS = 10
 """How far the index of images, and what is counted from events, may be behind the table of images, and then some."""

@@ -12,7 +12,6 @@ from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import ApiKey, KeyState
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
 from darkroom_cli.operator.operations.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
@@ -27,6 +26,7 @@ from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_cli.terminal.many import do_to_many
+from darkroom_client.client import ApiError
 
 _ENLISTED_PER_SECOND, _ENLISTED_AT_A_TIME = 500, 32
 """A quarter of what one tenant's part of an index takes, and what 32 remote connections can do."""

@@ -9,7 +9,6 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.observation.observe_stack import Observation, ObserveStackPorts, observe_stack
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
@@ -17,6 +16,7 @@ from darkroom_cli.terminal.at_once import at_once
 from darkroom_cli.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from darkroom_cli.top import pages
 from darkroom_cli.top.document import document
+from darkroom_client.client import ApiError
 
 LOCAL_SECONDS, DEPLOYED_SECONDS = 2.0, 5.0
 """How often a stack is looked at, unless the command says otherwise."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from darkroom.domain.kernel.errors import UnknownImage
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.observation.trace_image import TraceImagePorts, trace_image
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.trace import pages
+from darkroom_client.client import ApiError
 
 
 def trace(stack: Stack, image_id: str, *, as_json: bool) -> None:

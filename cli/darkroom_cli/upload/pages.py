@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from darkroom_cli.api.client import ReceivedStatus
 from darkroom_cli.terminal import display
 from darkroom_cli.upload.photos import Photo
 from darkroom_cli.upload.sender import FileOutcome
+from darkroom_client.client import ReceivedStatus
 
 ENDED_BADLY = frozenset({"failed", "expired"})
 

@@ -15,10 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
-from darkroom_cli.api.client import Api, ApiError, StatusAnswer, Unauthorized, Unreachable
 from darkroom_cli.terminal.interrupts import Interrupted
 from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.photos import Photo
+from darkroom_client.client import Api, ApiError, StatusAnswer, Unauthorized, Unreachable
 
 # What POST /images accepts; a larger file is announced with POST /uploads and sent directly to S3.
 _LARGEST_REQUEST_BYTES = 4 * 1024 * 1024

@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 
 from darkroom.domain.kernel.sizes import size_in_words
-from darkroom_cli.api.client import Api, ApiError, ReceivedStatus, Unavailable, Unreachable
 from darkroom_cli.images import pages as image_pages
 from darkroom_cli.images.watch import UploadWatch
 from darkroom_cli.stack.target import ApiTarget
@@ -19,6 +18,7 @@ from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.pages import ENDED_BADLY, Summary
 from darkroom_cli.upload.photos import Photo
 from darkroom_cli.upload.sender import FileOutcome, KeySource, Sender, send_file
+from darkroom_client.client import Api, ApiError, ReceivedStatus, Unavailable, Unreachable
 
 _SECONDS_TO_FINISH = 10.0
 _TICK_SECONDS = 0.25

@@ -11,9 +11,9 @@ import httpx
 
 from darkroom.domain.events.event import ReceivedEvent, without_stored
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
-from darkroom_cli.api.client import certificates_for, is_loopback
 from darkroom_cli.terminal.display import printable
 from darkroom_cli.webhooks.pages import answered
+from darkroom_client.client import certificates_for, is_loopback
 
 SECRET_BYTES = 32
 """The length of a secret: Standard Webhooks wants 24 to 64 bytes."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darkroom.http.webhooks.webhooks import DeliveryDocument, NewWebhookDocument
-from darkroom_cli.api.webhooks import WebhooksClient
 from darkroom_cli.stack.target import ApiTarget
 from darkroom_cli.terminal import display
 from darkroom_cli.webhooks import pages
+from darkroom_client.webhooks import WebhooksClient
 
 
 def list_(target: ApiTarget, *, as_json: bool) -> None:

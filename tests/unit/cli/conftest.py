@@ -12,8 +12,8 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from darkroom_cli import main
-from darkroom_cli.api import client
 from darkroom_cli.images import watch
+from darkroom_client import client
 from tests.unit.cli.fake_api import FakeApi
 
 _command = cache(get_command)

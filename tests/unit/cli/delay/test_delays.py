@@ -14,13 +14,13 @@ import pytest
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.delay import commands as delays
 from darkroom_cli.delay import pages as delay_pages
 from darkroom_cli.delay import work as delay_work
 from darkroom_cli.operator.domain.observation import QueueCount
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.terminal.interrupts import Interrupts
+from darkroom_client.client import ApiError
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from proof.fakes.observation import FakeQueueCounts

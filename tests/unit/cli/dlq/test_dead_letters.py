@@ -16,10 +16,10 @@ from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.domain.imports.fetch import Unfetched, await_fetch, not_fetched
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.lanes import LANES
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.dlq import commands as dead_letters
 from darkroom_cli.dlq.commands import _VERDICTS
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_client.client import ApiError
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import accepted_image

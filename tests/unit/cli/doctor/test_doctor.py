@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.doctor import collect as gathering
 from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.doctor import work as doctor_work
@@ -22,6 +21,7 @@ from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.facts import CouldNotBeRead, Facts, Missing
 from darkroom_cli.doctor.work import CHECKLIST, CHECKS
 from darkroom_cli.terminal import display
+from darkroom_client.client import ApiError
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from repository.report import ROOT

@@ -14,7 +14,6 @@ from typer.main import get_command
 
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.tenants import Tier
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.drill import work
 from darkroom_cli.drill.alarms import AlarmHistory
 from darkroom_cli.drill.commands import app
@@ -24,6 +23,7 @@ from darkroom_cli.drill.pages import ago, table_of_drills
 from darkroom_cli.drill.result import DrillResult
 from darkroom_cli.drill.scene import Scene
 from darkroom_cli.drill.switches import KINDS
+from darkroom_client.client import ApiError
 from proof.fakes.rows import accepted_image
 from repository.expand_template import expanded_template, resources
 from repository.report import ROOT

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from darkroom_cli.api.client import ReceivedVariant
 from darkroom_cli.images.download import NotSaved, file_name
+from darkroom_client.client import ReceivedVariant
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FILES, FakeApi, Reply
 

@@ -10,11 +10,11 @@ import pytest
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.images import commands
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.operators import explained
 from darkroom_cli.terminal.interrupts import Ending, Interrupts, ended_by
+from darkroom_client.client import ApiError
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.unit.cli.conftest import Run

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from darkroom_cli.api.client import Api, ReceivedStatus, Refused, StatusAnswer, Unavailable
 from darkroom_cli.images.watch import (
     PATIENCE_POLLS,
     WINDOW,
@@ -16,6 +15,7 @@ from darkroom_cli.images.watch import (
     pause_before_poll,
     wait_for,
 )
+from darkroom_client.client import Api, ReceivedStatus, Refused, StatusAnswer, Unavailable
 from tests.unit.cli.fake_api import FakeApi, image_id_of
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from darkroom_cli.api.client import Api
 from darkroom_cli.images import watch
 from darkroom_cli.local.develop import curl_lines, develop_photo, print_curl_lines
+from darkroom_client.client import Api
 from tests.unit.cli.fake_api import FILES, FakeApi, Reply, image_id_of
 
 _SHELL_ENVIRONMENT = {"PATH": os.environ["PATH"], "no_proxy": "127.0.0.1"}

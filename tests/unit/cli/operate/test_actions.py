@@ -11,10 +11,10 @@ from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import KeyState, key_id_of
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operate.actions import MOST_IDS, Actions
 from darkroom_cli.operate.problems import OperateProblem
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_client.client import ApiError
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.unit.cli.operate.conftest import FakeStack, Served, ended

@@ -14,9 +14,9 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operate.server import HEADERS, MAX_BODY_BYTES
 from darkroom_cli.operate.work import serve
+from darkroom_client.client import ApiError
 from tests.unit.cli.operate.conftest import TOKEN, FakeStack, Served, serving, write_page
 
 EVERYTHING = pytest.mark.parametrize("path", ["/", "/app/", "/app/x/main.js", "/operate/api/overview", "/nothing"])

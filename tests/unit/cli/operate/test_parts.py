@@ -10,12 +10,12 @@ import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, Tier
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operate.parts import HISTORY_SECONDS, Parts
 from darkroom_cli.operate.problems import OperateProblem
 from darkroom_cli.operator.domain.observation import History, LaneHistory
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.top import commands as top
+from darkroom_client.client import ApiError
 from proof.fakes.audit import trail_of
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.operate.conftest import FakeStack, Served

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.drill.result import DrillResult
 from darkroom_cli.operate import running as operate_running
 from darkroom_cli.operate.actions import Actions
@@ -18,6 +17,7 @@ from darkroom_cli.operate.problems import OperateProblem
 from darkroom_cli.operate.running import MOST_RUNS, Running
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import Interrupts
+from darkroom_client.client import ApiError
 from tests.unit.cli.operate.conftest import FakeStack, Served, ended
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.api.client import ApiError
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.orphans import commands as orphans
 from darkroom_cli.terminal.interrupts import Interrupts
+from darkroom_client.client import ApiError
 from proof.fakes import World
 from proof.fakes.audit import trail_of
 from tests.unit.cli.conftest import Run

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from darkroom_cli.api.client import ApiError, Unreachable
 from darkroom_cli.stack.target import resolve
+from darkroom_client.client import ApiError, Unreachable
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from darkroom_cli.api.client import Api, Refused, RequestRetries
-from darkroom_cli.api.forms import is_out_of_date
 from darkroom_cli.upload import sender
+from darkroom_client.client import Api, Refused, RequestRetries
+from darkroom_client.forms import is_out_of_date
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, problem, s3_error
 

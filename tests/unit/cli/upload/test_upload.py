@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
-from darkroom_cli.api.client import ReceivedStatus, StatusAnswer
 from darkroom_cli.terminal.interrupts import Interrupted, Interrupts
 from darkroom_cli.upload import work
 from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.pages import summarise
 from darkroom_cli.upload.sender import FileOutcome, KeySource, hashes_of, idempotency_key
+from darkroom_client.client import ReceivedStatus, StatusAnswer
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of, problem
 

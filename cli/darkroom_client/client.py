@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from darkroom_cli.api.forms import FormPost, form_in, is_out_of_date, refusal, send_form
+from darkroom_client.forms import FormPost, form_in, is_out_of_date, refusal, send_form
 
 type Pause = Callable[[float], None]
 """Waits that many seconds; may raise to end the wait early."""

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from botocore.credentials import Credentials
 
-from darkroom_cli.api.client import Api
-from darkroom_cli.api.signing import CredentialsMissing, SigV4, ordinary_credentials, region_of
+from darkroom_client.client import Api
+from darkroom_client.signing import CredentialsMissing, SigV4, ordinary_credentials, region_of
 from tests.unit.cli.fake_api import FakeApi, image_id_of
 
 HOST = "abc.execute-api.eu-west-1.amazonaws.com"

@@ -20,7 +20,7 @@ from darkroom.http.webhooks.webhooks import (
     WebhookDocument,
     WebhooksDocument,
 )
-from darkroom_cli.api.client import Api, Refused
+from darkroom_client.client import Api, Refused
 
 _CURSOR = re.compile(DELIVERY_ID_PATTERN)
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from darkroom_cli.api.client import (
+from darkroom_client.client import (
     NOT_RUNNING,
     AddressExpired,
     Api,
