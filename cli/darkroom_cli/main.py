@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import tomllib
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from darkroom_cli.audit import commands as audit
 from darkroom_cli.capacity import commands as capacity
@@ -18,11 +20,10 @@ from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.drill import commands as drills
 from darkroom_cli.events import commands as events
 from darkroom_cli.images import commands as images
-from darkroom_cli.local import build
-from darkroom_cli.local import commands as local
 from darkroom_cli.logs import commands as logs
 from darkroom_cli.operate import commands as operate
 from darkroom_cli.orphans import commands as orphans
+from darkroom_cli.places import COMMAND, HAS_LOCAL_STACK, IS_CHECKOUT, ROOT, as_typed
 from darkroom_cli.restore import commands as restore
 from darkroom_cli.tenants import commands as tenants
 from darkroom_cli.tenants import keys
@@ -34,15 +35,23 @@ from darkroom_cli.usage import commands as usage
 from darkroom_cli.webhooks import commands as webhooks
 from darkroom_client.client import ApiError, Refused
 
-_HELP = """Develop photos: send them, follow their progress, fetch the results.
+_WHERE = """to the local stack of this checkout ([bold]make run[/bold] starts it),
+or to a deployed one with [bold]--url[/bold]."""
 
-Commands talk to the local stack of this checkout ([bold]make run[/bold] starts it),
-or to a deployed one with [bold]--url[/bold].
+_HELP = f"""Develop photos: send them, follow their progress, fetch the results.
+
+Commands talk {_WHERE if HAS_LOCAL_STACK else "to the stack that [bold]--url[/bold] or [bold]--stack[/bold] names."}
 """
 
-_EPILOG = """[bold]A first photo[/bold]
+_START = (
+    "make run                            [dim]in another window: the local stack[/dim]"
+    if HAS_LOCAL_STACK
+    else "export DARKROOM_URL=https://…       [dim]the output ApiUrl of the stack[/dim]"
+)
 
-  make run                            [dim]in another window: the local stack[/dim]
+_EPILOG = f"""[bold]A first photo[/bold]
+
+  {_START}
   ./darkroom upload photo.jpg --wait  [dim]prints the image's ID, waits for it[/dim]
   ./darkroom download ID -o photos    [dim]saves photos/thumb.jpg, webp.webp, ...[/dim]
 
@@ -93,9 +102,11 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if not wanted:
         return
-    root = Path(__file__).resolve().parents[2]
-    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    if not IS_CHECKOUT:
+        typer.echo(f"darkroom {importlib.metadata.version('darkroom-cli')}")
+        raise typer.Exit
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):  # no git, or an archive without its history
@@ -137,10 +148,40 @@ app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.command("usage", epilog=usage.EPILOG)(usage.command)
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)
-app.command("build", epilog=build.EPILOG)(build.command)
-app.add_typer(local.app, name="local")
+
+_LINUX = "On Linux, in a checkout"
+
+if HAS_LOCAL_STACK:
+    from darkroom_cli.local import build
+    from darkroom_cli.local import commands as local
+
+    app.command("build", epilog=build.EPILOG, rich_help_panel=_LINUX)(build.command)
+    app.add_typer(local.app, name="local", rich_help_panel=_LINUX)
+else:
+
+    def _elsewhere(context: typer.Context) -> None:
+        raise ApiError(
+            f"`darkroom {context.info_name}` needs Linux and a checkout of Darkroom: run it there as "
+            f"`./darkroom {context.info_name}`."
+        )
+
+    _any: Any = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    for _name, _what in (
+        ("build", "Build the stack for AWS, with the SAM CLI and the Python of a checkout."),
+        ("local", "Run the whole system on one machine."),
+    ):
+        app.command(_name, help=_what, rich_help_panel=_LINUX, context_settings=_any)(_elsewhere)
 
 
 def main() -> None:
     """Runs the command line and exits with the command's status."""
-    app(prog_name="./darkroom")
+    command = get_command(app)
+    for each in _with_subcommands(command):
+        each.help, each.epilog = (text and as_typed(text) for text in (each.help, each.epilog))
+    command(prog_name=COMMAND)
+
+
+def _with_subcommands(command: Any) -> Iterator[Any]:
+    yield command
+    for each in getattr(command, "commands", {}).values():
+        yield from _with_subcommands(each)

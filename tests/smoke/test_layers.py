@@ -83,3 +83,7 @@ def test_no_layer_depends_on_the_processor_but_those_that_say_so(archives: dict[
         name for name, files in archives.items() if any(content[:4] == b"\x7fELF" for content in files.values())
     }
     assert with_machine_code == {"DependenciesLayer", "ImagingLayer"}
+
+
+def test_the_layer_of_the_core_holds_the_core_and_nothing_beside_it(archives: dict[str, dict[str, bytes]]) -> None:
+    assert {"/".join(PurePosixPath(name).parts[:2]) for name in archives["CoreLayer"]} == {"python/darkroom"}

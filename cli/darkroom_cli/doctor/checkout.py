@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import darkroom
 from darkroom_cli.doctor.facts import Checkout, CouldNotBeRead, Queue, SecretFacts, StateMachine, TableFacts
 from darkroom_cli.doctor.template import Values, filled_in
-from repository.report import ROOT
+from darkroom_cli.places import IS_CHECKOUT, ROOT
 
 if TYPE_CHECKING:
     from darkroom_cli.stack.operators import Stack
@@ -75,21 +78,24 @@ def filler_of(
 
 def checkout_of(stack: Stack, fill_in: FillIn) -> Checkout:
     """What this checkout would deploy with the stack's parameters."""
-    from repository.expand_template import expanded_template  # noqa: PLC0415 - SAM's translator takes a second to import
-
     parameters = stack.parameters
-    template = expanded_template(
-        parameters.get("Environment", "prod"),
-        parameters.get("Access", "keys"),
-        snap_start=parameters.get("SnapStart", "None"),
-    )
-    types, resources = fill_in(template, parameters)
+    types, resources = fill_in(_template(parameters.get("SnapStart", "None")), parameters)
     return Checkout(
         types=types,
         resources=resources,
         runbook=runbook_sections(),
         sources=source_files(stack.physical_ids("AWS::Lambda::Function")),
     )
+
+
+def _template(snap_start: str) -> Mapping[str, Any]:
+    """The expanded template with that value of `SnapStart`, the only parameter that it is expanded by."""
+    if not IS_CHECKOUT:
+        installed: Mapping[str, Any] = json.loads((ROOT / f"template.{snap_start}.json").read_text())
+        return installed
+    from repository.expand_template import expanded_template  # noqa: PLC0415 - SAM's translator takes a second to import
+
+    return expanded_template(snap_start=snap_start)
 
 
 def deployed_resources(body: Any, parameters: Mapping[str, str], fill_in: FillIn) -> dict[str, dict[str, Any]]:
@@ -118,9 +124,9 @@ def source_files(functions: Iterable[str]) -> dict[str, dict[str, str]]:
         folder = ROOT / "functions" / re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Function")).lower()
         if folder.is_dir():
             hashes[name] = {file.name: _hash(file.read_bytes()) for file in sorted(folder.glob("*.py"))}
-    core = ROOT / "layers" / "core"
+    (core,) = map(Path, darkroom.__path__)
     hashes[CORE_LAYER] = {
-        f"python/{file.relative_to(core)}": _hash(file.read_bytes()) for file in sorted(core.glob("darkroom/**/*.py"))
+        f"python/{file.relative_to(core.parent)}": _hash(file.read_bytes()) for file in sorted(core.rglob("*.py"))
     }
     return hashes
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom_cli.local import stack_clock
+from darkroom_cli.places import HAS_LOCAL_STACK
 from darkroom_cli.stack.operators import Stack
 
 MINUTE_SECONDS = 60
@@ -50,6 +50,8 @@ class MovedClock:
     def pass_seconds(self, seconds: int, *, is_last: bool = True) -> None:
         """Moves it at once: the caller chooses the steps."""
         since = self._stack.clock() + 1000 * seconds  # the sweep may be over before every process follows
+        from darkroom_cli.local import stack_clock  # noqa: PLC0415 - it is there only with the local stack
+
         stack_clock.move(seconds, self._pause)
         deadline = time.monotonic() + (_SWEEP_SECONDS if self.is_swept and seconds >= MINUTE_SECONDS else 0)
         while time.monotonic() < deadline and not self._has_swept(since):
@@ -87,6 +89,9 @@ class RealClock:
 
 def clock_of(stack: Stack, pause: Callable[[float], None]) -> DrillClock:
     """The stack's."""
-    if stack.is_local and stack_clock.can_be_moved():
-        return MovedClock(stack, pause)
+    if stack.is_local and HAS_LOCAL_STACK:
+        from darkroom_cli.local import stack_clock  # noqa: PLC0415
+
+        if stack_clock.can_be_moved():
+            return MovedClock(stack, pause)
     return RealClock(pause)

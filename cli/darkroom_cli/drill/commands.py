@@ -11,9 +11,11 @@ import typer
 from typer.core import TyperGroup
 
 from darkroom_cli.options import JsonOption, duration, option
+from darkroom_cli.places import HAS_LOCAL_STACK
 from darkroom_cli.stack.target import RegionOption, StackOption, reach
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.durations import seconds_of
+from darkroom_client.client import ApiError
 
 if TYPE_CHECKING:
     from darkroom_cli.drill.result import DrillResult
@@ -168,7 +170,8 @@ def all_(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run every drill on the local stack, one after another.
+    """Run every drill on the local stack, one after another (on Linux, in a
+    checkout).
 
     Start it with keys and permissions, so that there is something to take away:
 
@@ -177,6 +180,8 @@ def all_(
 
     The result is also written to build/reports/drills.json.
     """
+    if not HAS_LOCAL_STACK:
+        raise ApiError("`darkroom drill all` needs Linux and a checkout of Darkroom: run it there.")
     from darkroom_cli.drill import pages, work  # noqa: PLC0415
     from darkroom_cli.drill.drills import DRILLS  # noqa: PLC0415
     from repository.report import write_report  # noqa: PLC0415

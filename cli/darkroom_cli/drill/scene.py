@@ -303,7 +303,7 @@ def api_url_of(stack: Stack) -> str:
     if stack.is_local:
         from darkroom_cli.stack.local import local_stack  # noqa: PLC0415
 
-        return local_stack(os.environ, otherwise="").api_url
+        return local_stack(os.environ).api_url
     (described,) = stack.client("cloudformation").describe_stacks(StackName=stack.name)["Stacks"]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", ())}
     if "ApiUrl" not in outputs:

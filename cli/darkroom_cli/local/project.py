@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from darkroom_cli.stack.local import HOME, ROOT, STATE_VARIABLE
+from darkroom_cli.places import ROOT
+from darkroom_cli.stack.local import HOME, STATE_VARIABLE
 from local_aws.processes import Interrupts
 from local_aws.project import Check, Probe, Project, give
 

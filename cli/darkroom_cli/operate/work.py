@@ -17,13 +17,14 @@ from darkroom_cli.operate.entrance import Entrance
 from darkroom_cli.operate.parts import Parts
 from darkroom_cli.operate.server import application
 from darkroom_cli.operate.shell import Shell
+from darkroom_cli.places import ROOT
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.browser import open_in_browser
 from darkroom_cli.terminal.interrupts import LEAVING, Interrupts
 from darkroom_client.client import ApiError
 
-PAGE = (Path(__file__).resolve().parents[3] / "layers/page/web", Path(__file__).with_name("web"))
+PAGE = (ROOT / "layers/page/web", Path(__file__).with_name("web"))
 """The page's files: those that the stack serves too, and the operators' screens."""
 
 _LEAVE_SECONDS = 3

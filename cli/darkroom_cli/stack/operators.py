@@ -328,7 +328,7 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
     Raises ApiError if there is none or AWS cannot be asked.
     """
     if name is None:
-        record = local_stack(environment, otherwise="Or name a deployed stack: --stack NAME [--region REGION].")
+        record = local_stack(environment, otherwise="name a deployed stack: --stack NAME [--region REGION].")
         credentials = of_account(record.aws_secret)
         clients = isolated_clients(record.aws_endpoint_url, record.region, credentials, config=_PATIENT)
         stack = Stack(

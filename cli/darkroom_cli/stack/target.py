@@ -95,7 +95,7 @@ def resolve(
         if iam:
             raise typer.BadParameter("it signs for a deployed stack: name one with --url.", param_hint="--iam")
         stack = local_stack(
-            environment, otherwise="Or name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
+            environment, otherwise="name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
         )
         return ApiTarget(url=stack.api_url, api_key=api_key or stack.api_key, is_local_stack=True)
 
@@ -131,7 +131,7 @@ def reach(stack: str | None, region: str | None) -> Stack:
 def _is_of_local_stack(url: str, environment: Mapping[str, str]) -> bool:
     """Whether stack.json says that the local stack answers at this address of this machine, under any name."""
     try:
-        recorded = local_stack(environment, otherwise="").api_url
+        recorded = local_stack(environment).api_url
     except ApiError:
         return False
     return urlsplit(url).port == urlsplit(recorded).port

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.text import Text
 
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.places import as_typed
 
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
@@ -98,8 +99,8 @@ def printable_lines(text: str) -> str:
 
 
 def line(out: Console, text: str = "", *, style: str | None = None) -> None:
-    """Prints one line as it is, however long: text to be copied is never wrapped."""
-    out.print(Text(text), style=style, soft_wrap=True, markup=False, highlight=False)
+    """Prints one line, however long: text to be copied is never wrapped. Commands are named as they are typed here."""
+    out.print(Text(as_typed(text)), style=style, soft_wrap=True, markup=False, highlight=False)
 
 
 def complain(text: str) -> None:

@@ -40,6 +40,7 @@ from darkroom_cli.operator.domain.observation import (
     condition_since,
 )
 from darkroom_cli.operator.operations.observation.observe_stack import PANELS, Observation, Panel, Unfinished
+from darkroom_cli.places import as_typed
 from darkroom_cli.terminal.display import age, of, printable
 
 TWO_COLUMNS_FROM = 150
@@ -133,9 +134,9 @@ def _column(panels: Sequence[Draw], view: View, width: int, rows: int, *, is_den
 
 def _title(section: Section, width: int) -> Text:
     title = Text.assemble((section.name, _HEAD), "  ", section.summary)
-    if section.command is not None and title.cell_len + 2 + cell_len(section.command) <= width:
+    if section.command is not None and title.cell_len + 2 + cell_len(as_typed(section.command)) <= width:
         title.append("  ")
-        title.append(section.command, style=_DIM)
+        title.append(as_typed(section.command), style=_DIM)
     return title
 
 
