@@ -20,8 +20,12 @@ fail() {
 
 case "$(uname -s)-$(uname -m)" in
 Linux-x86_64 | Linux-aarch64 | Linux-arm64) ;;
-*) fail "Darkroom's tools need Linux on x86_64 or arm64, and this is $(uname -s) on $(uname -m).
-Use a Linux container or virtual machine instead (a devcontainer, WSL 2, Lima, Codespaces)." ;;
+*)
+    # The command line talks to deployed stacks from macOS, too.
+    [ "$(uname -s) $*" = "Darwin dev" ] ||
+        fail "the local stack, builds and tests need Linux on x86_64 or arm64, and this is $(uname -s) on $(uname -m).
+Use a Linux container or virtual machine instead (a devcontainer, WSL 2, Lima, Codespaces)."
+    ;;
 esac
 
 # One setup at a time per checkout: two concurrent `make` would build the same environment twice.
