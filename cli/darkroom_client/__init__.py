@@ -1,1 +1,30 @@
-"""The HTTP API as Python calls."""
+"""The API of a Darkroom as Python calls; the command line uses them too."""
+
+from darkroom_client.client import (
+    ApiError,
+    ReceivedStatus,
+    ReceivedVariant,
+    Refused,
+    StatusAnswer,
+    Unauthorized,
+    Unavailable,
+    Unreachable,
+)
+from darkroom_client.darkroom import Darkroom, NotDownloaded
+from darkroom_client.polling import NotFinished
+from darkroom_client.signature import is_signed
+
+__all__ = [
+    "ApiError",
+    "Darkroom",
+    "NotDownloaded",
+    "NotFinished",
+    "ReceivedStatus",
+    "ReceivedVariant",
+    "Refused",
+    "StatusAnswer",
+    "Unauthorized",
+    "Unavailable",
+    "Unreachable",
+    "is_signed",
+]

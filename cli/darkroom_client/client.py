@@ -289,7 +289,7 @@ class Api:
             raise self._refusal(response)
         return self._answer(response)
 
-    def upload(
+    def send_announced(
         self,
         file: Path,
         *,
@@ -379,7 +379,7 @@ class Api:
             raise self._refusal(response)
         return response
 
-    def download(self, url: str, *, size_bytes: int) -> bytes:
+    def fetch(self, url: str, *, size_bytes: int) -> bytes:
         """The object behind a presigned URL, which has `size_bytes` bytes; not much more is read if it is longer.
 
         Raises AddressExpired if the URL is no longer valid.

@@ -3,61 +3,60 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from repository.report import ROOT
-from tests.local.local_stack import LocalStack, document_in
-
-type Installed = Callable[..., subprocess.CompletedProcess[str]]
+from tests.local.local_stack import PHOTO, LocalStack, document_in
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory, stack: LocalStack) -> Installed:
-    """Runs the `darkroom` of a new environment, in an empty folder. Its dependencies are those of the tests, and what
-    the wheels declare is compared with them."""
-    folder = tmp_path_factory.mktemp("installed")
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DARKROOM_"))}
-    wheels = folder / "wheels"
-    for project in ("layers/core", "cli"):
-        build: list[str | Path] = [
-            sys.executable,
-            "-m",
-            "hatchling",
-            "build",
-            "--target",
-            "wheel",
-            "--directory",
-            wheels,
-        ]
-        subprocess.run(build, cwd=ROOT / project, env=outside, check=True, capture_output=True)
-    venv.create(folder / "venv", with_pip=True)
-    bin_folder = folder / "venv" / "bin"
-    (site_packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip: list[str | Path] = [bin_folder / "python", "-m", "pip", "--disable-pip-version-check"]
-    install: list[str | Path] = [*pip, "install", "--quiet", "--no-deps", "--no-index", *wheels.glob("*.whl")]
-    subprocess.run(install, cwd=folder, env=outside, check=True)
-    (empty := folder / "empty").mkdir()
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """A new environment with the command, and an empty folder in which it runs. Its dependencies are the tests' own."""
 
-    def run(*arguments: str, program: str = "darkroom", state: Path = stack.state) -> subprocess.CompletedProcess[str]:
+    venv: Path
+    folder: Path
+    variables: Mapping[str, str]
+
+    def __call__(
+        self, *arguments: str, program: str = "darkroom", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [bin_folder / program, *arguments],
-            cwd=empty,
-            env=outside | {"DARKROOM_STATE_DIR": str(state), "COLUMNS": "100"},
+            [self.venv / "bin" / program, *arguments],
+            cwd=self.folder,
+            env={**self.variables, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
 
-    return run
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, stack: LocalStack) -> Installed:
+    there = tmp_path_factory.mktemp("installed")
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DARKROOM_"))}
+    for project in ("layers/core", "cli"):
+        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(there)]
+        subprocess.run(build, cwd=ROOT / project, env=outside, check=True, capture_output=True)
+    venv.create(there / "venv", with_pip=True)
+    (site_packages,) = (there / "venv" / "lib").glob("python*/site-packages")
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [str(there / "venv/bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*install, "--no-deps", "--no-index", *there.glob("*.whl")], cwd=there, env=outside, check=True)
+    (empty := there / "empty").mkdir()
+    variables = outside | {"DARKROOM_STATE_DIR": str(stack.state), "COLUMNS": "100"}
+    return Installed(venv=there / "venv", folder=empty, variables=variables)
 
 
 def test_it_runs_without_the_checkout(installed: Installed) -> None:
@@ -65,7 +64,8 @@ def test_it_runs_without_the_checkout(installed: Installed) -> None:
         "-c", "import darkroom, darkroom_cli, darkroom_client; print(darkroom_cli.__file__)", program="python"
     )
     assert "/venv/lib/" in where.stdout, where.stderr
-    assert installed("--version").stdout == "darkroom 0.1.0\n"
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert installed("--version").stdout == f"darkroom {version}\n"
 
 
 def test_its_help_names_the_command_as_it_is_typed_and_what_needs_linux(installed: Installed) -> None:
@@ -104,6 +104,14 @@ def test_it_adds_a_tenant_and_lists_images(installed: Installed) -> None:
     assert "images" in document_in(listed.stdout)
 
 
+def test_the_example_on_the_page_about_the_client_works(installed: Installed, stack: LocalStack) -> None:
+    (example,) = re.findall(r"```python\n(.+?)```", (ROOT / "docs" / "client.md").read_text(), re.DOTALL)
+    shutil.copy(PHOTO, installed.folder / "photo.jpg")
+    done = installed("-c", example, program="python", DARKROOM_URL=stack.api_url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() and (installed.folder / "thumb.jpg").read_bytes()[:2] == b"\xff\xd8"
+
+
 def test_where_no_stack_runs_it_asks_for_one(installed: Installed, tmp_path: Path) -> None:
-    told = installed("ls", state=tmp_path)
+    told = installed("ls", DARKROOM_STATE_DIR=str(tmp_path))
     assert told.stderr == "error: No local stack runs here: name a deployed stack: --stack NAME [--region REGION].\n"

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from darkroom.aws.events.followers import PREFIX
-from darkroom_cli.webhooks.receiver import is_signed
+from darkroom_client.signature import is_signed
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.unit.cli.fake_api import FakeApi

@@ -31,7 +31,8 @@ from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, 
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.operator.operations.tenants.revoke_key import RevokeKeyPorts, revoke_key
 from darkroom_cli.stack.operators import Stack
-from darkroom_client.client import Api, ApiError
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError
 
 MARK = "darkroom-drill"
 """What each message says that a drill has planted, so that it can be found again."""
@@ -100,23 +101,18 @@ class Scene:
                 photo.write_bytes(tiny_photo())
                 digest = hashlib.sha256(photo.read_bytes()).hexdigest()
                 announcement = {"bytes": photo.stat().st_size, "sha256": digest, "content_type": "image/png"}
-                answer = api.upload(photo, announcement=announcement, idempotency_key=secrets.token_hex(16))
+                answer = api.send_announced(photo, announcement=announcement, idempotency_key=secrets.token_hex(16))
                 self.accepted.append(answer.image_id)
 
     def have_fetched(self, url: str, count: int, *, tier: Tier) -> None:
         """Asks for so many images from a URL."""
         with self.api(tier) as api:
             for _ in range(count):
-                answer = api.submit(
-                    json.dumps({"url": url}).encode(),
-                    content_type="application/json",
-                    idempotency_key=secrets.token_hex(16),
-                )
-                self.accepted.append(answer.image_id)
+                self.accepted.append(api.upload(url).image_id)
 
-    def api(self, tier: Tier) -> Api:
+    def api(self, tier: Tier) -> Darkroom:
         """The API, as a client of that tier."""
-        return Api(self.api_url, self._key(tier), auth=self._auth, is_local_stack=self.stack.is_local)
+        return Darkroom(self.api_url, self._key(tier), auth=self._auth, is_local_stack=self.stack.is_local)
 
     def _client(self, tier: Tier) -> httpx.Client:
         key = self._key(tier)

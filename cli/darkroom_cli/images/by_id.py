@@ -9,7 +9,8 @@ import typer
 from darkroom_cli.stack.target import ApiTarget
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
-from darkroom_client.client import Api, ApiError, Refused, Unauthorized, Unavailable, Unreachable
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, Refused, Unauthorized, Unavailable, Unreachable
 
 _ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_schedule", "conflicting_parameters"})
 """Refusals that every other image would get too."""
@@ -18,7 +19,7 @@ _ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_sc
 def reschedule(target: ApiTarget, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
     """`delay reschedule ID…`."""
 
-    def reschedule_one(api: Api, image_id: str) -> str:
+    def reschedule_one(api: Darkroom, image_id: str) -> str:
         document = api.reschedule(image_id, when)
         if document["status"] == "scheduled":
             return f"waits until {document['process_at']}"
@@ -30,7 +31,7 @@ def reschedule(target: ApiTarget, image_ids: Sequence[str], when: Mapping[str, s
 def cancel(target: ApiTarget, image_ids: Sequence[str]) -> None:
     """`delay cancel ID…`."""
 
-    def cancel_one(api: Api, image_id: str) -> str:
+    def cancel_one(api: Darkroom, image_id: str) -> str:
         # The API would delete a done image too, but nobody who cancels a delay wants that.
         status = api.status(image_id).document["status"]
         if status != "scheduled":  # guard: day-cancel-id-scheduled-only
@@ -44,14 +45,14 @@ def cancel(target: ApiTarget, image_ids: Sequence[str]) -> None:
 def remove(target: ApiTarget, image_ids: Sequence[str]) -> None:
     """`rm ID…`."""
 
-    def remove_one(api: Api, image_id: str) -> str:
+    def remove_one(api: Darkroom, image_id: str) -> str:
         api.delete(image_id)
         return "deleted"
 
     _do(target, image_ids, remove_one, done="deleted")
 
 
-def _do(target: ApiTarget, image_ids: Sequence[str], act: Callable[[Api, str], str], *, done: str) -> None:
+def _do(target: ApiTarget, image_ids: Sequence[str], act: Callable[[Darkroom, str], str], *, done: str) -> None:
     reported = failed = 0
     ended_by: ApiError | None = None
     with Interrupts() as interrupts, target.open(pause=interrupts.pause) as api:

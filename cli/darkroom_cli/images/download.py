@@ -9,14 +9,13 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from darkroom_client.client import AddressExpired, Api, ApiError, ReceivedStatus, ReceivedVariant
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, ReceivedStatus, ReceivedVariant
 
 _EXTENSIONS = {"jpeg": "jpg"}
 
 # A variant's name becomes a file name, and the API may be anyone's: no separator, no leading dot.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-
-_ADDRESSES_PER_FILE = 3
 
 
 class NotSaved(ApiError):
@@ -24,7 +23,7 @@ class NotSaved(ApiError):
 
 
 def save_variants(
-    api: Api,
+    api: Darkroom,
     document: ReceivedStatus,
     folder: Path,
     *,
@@ -51,7 +50,7 @@ def save_variants(
         folder.mkdir(parents=True, exist_ok=True)
         for name, file in files.items():
             if not _is_same(file, variants[name]):
-                _save(file, _fetch(api, document["id"], variants[name]), force=force)
+                _save(file, api.download(document, name), force=force)
             on_saved(variants[name])
     except OSError as error:
         raise NotSaved(f"Cannot write {error.filename or folder}: {error.strerror}.") from error
@@ -64,32 +63,6 @@ def file_name(variant: ReceivedVariant) -> str:
     if _SAFE_NAME.fullmatch(name) is None:
         raise NotSaved(f"The variant {variant['name']!r} ({variant['format']!r}) cannot be a file name.")
     return name
-
-
-def _fetch(api: Api, image_id: str, variant: ReceivedVariant) -> bytes:
-    for _ in range(_ADDRESSES_PER_FILE):
-        try:
-            content = api.download(variant["url"], size_bytes=variant["bytes"])
-        except AddressExpired:
-            variant = _named(api.status(image_id).document, variant["name"])
-            continue
-        if len(content) != variant["bytes"] or hashlib.sha256(content).hexdigest() != variant["sha256"]:
-            raise NotSaved(
-                f"The file of {variant['name']} is not the one in the status document (size or SHA-256 differ) and "
-                "was not saved. Try again, and tell the operator if it happens twice."
-            )
-        return content
-    raise NotSaved(
-        f"The store keeps refusing the URL of {variant['name']}. Is this machine's clock right, "
-        "and are the credentials of the stack's functions still valid?"
-    )
-
-
-def _named(document: ReceivedStatus, name: str) -> ReceivedVariant:
-    for variant in document["variants"]:
-        if variant["name"] == name:
-            return variant
-    raise NotSaved(f"The image is {document['status']} and has no {name} any more.")
 
 
 def _is_same(file: Path, variant: ReceivedVariant) -> bool:

@@ -8,37 +8,19 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from darkroom_cli.terminal import display
-from darkroom_client.client import Api, ApiError, ReceivedStatus, Refused, StatusAnswer
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, ReceivedStatus, Refused, StatusAnswer
+from darkroom_client.polling import PATIENCE_POLLS, NotFinished, pause_before_poll
 
 # Images end roughly in the order in which they were accepted, so polling the oldest few finds almost every change;
 # polling every image would take CPU time from a local stack's workers.
 WINDOW = 8
 
-# An image that has not ended after this many polls is retried or stuck: it leaves the window to younger ones.
-PATIENCE_POLLS = 12
-
-FIRST_PAUSE_SECONDS = 0.5
-_PAUSE_GROWTH = 1.5
-_LONGEST_PAUSE_SECONDS = 2.0
-_PAUSE_WITHOUT_PATIENCE_SECONDS = 5.0
-_LONGEST_RETRY_AFTER_SECONDS = 60.0
-
-
-class NotFinished(Exception):
-    """The timeout passed before the image had ended."""
-
-
-def pause_before_poll(*, polls: int, retry_after_seconds: float | None) -> float:
-    """Seconds until the next poll of an image that has not ended after `polls` polls; never before `Retry-After`."""
-    growing = min(FIRST_PAUSE_SECONDS * _PAUSE_GROWTH**polls, _LONGEST_PAUSE_SECONDS)
-    pause = growing if polls < PATIENCE_POLLS else _PAUSE_WITHOUT_PATIENCE_SECONDS
-    return max(pause, min(retry_after_seconds or 0.0, _LONGEST_RETRY_AFTER_SECONDS))
-
 
 class UploadWatch:
     """The images of one upload: which have ended, and which one to poll next, and when."""
 
-    def __init__(self, api: Api, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, api: Darkroom, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
         self._answers: dict[str, StatusAnswer] = {}
@@ -112,7 +94,7 @@ class UploadWatch:
 
 
 def wait_for(
-    api: Api,
+    api: Darkroom,
     answer: StatusAnswer,
     *,
     timeout_seconds: float,
@@ -145,7 +127,7 @@ def wait_for(
     return watch.documents[answer.image_id]
 
 
-def followed(api: Api, image_id: str, *, timeout_seconds: float) -> ReceivedStatus:
+def followed(api: Darkroom, image_id: str, *, timeout_seconds: float) -> ReceivedStatus:
     """Waits until an image has ended, showing its progress; raises ApiError if it takes too long."""
     screen = display.errors()
     with display.ProgressReport(screen) as report:

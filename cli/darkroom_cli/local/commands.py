@@ -19,7 +19,7 @@ from darkroom_cli.local.develop import develop_photo, print_curl_lines
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.browser import open_in_browser
 from darkroom_cli.terminal.durations import seconds_of
-from darkroom_client.client import Api
+from darkroom_client import Darkroom
 from local_aws import clock, environment, template_parameters
 from local_aws.paths import State
 from local_aws.processes import Child, Interrupted, Interrupts
@@ -373,7 +373,7 @@ def _develop(out: Console, state: State, stack: StackRecord, photo: Path, step: 
         if pages.has_part(stack, "webhooks"):  # nothing else publishes what it would wait for
             with step("listener"):
                 show_event_of = opened.enter_context(hearing(open_stack(None, None), out))
-        api = Api(stack.api_url, stack.api_key, is_local_stack=True)
+        api = Darkroom(stack.api_url, stack.api_key, is_local_stack=True)
         image_id = develop_photo(api, photo, out, state.developed)
         display.line(out)
         print_curl_lines(stack.api_url, out, stack.api_key)

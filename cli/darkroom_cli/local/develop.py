@@ -10,15 +10,17 @@ from rich.console import Console
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom_cli.images.download import save_variants
 from darkroom_cli.images.pages import hint, show_files, show_findings
-from darkroom_cli.images.watch import NotFinished, wait_for
+from darkroom_cli.images.watch import wait_for
 from darkroom_cli.terminal import display
 from darkroom_cli.upload.sender import send_file
-from darkroom_client.client import Api, ApiError, ReceivedStatus
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, ReceivedStatus
+from darkroom_client.polling import NotFinished
 
 _TIMEOUT_SECONDS = 300.0
 
 
-def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> str | None:
+def develop_photo(api: Darkroom, photo: Path, out: Console, folder: Path) -> str | None:
     """Posts `photo`, follows it until it is done, saves its variants into `folder`, lists them, and returns its id.
 
     If any of these fails, it says why on `out` and returns None.
@@ -36,7 +38,7 @@ def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> str | No
     return document["id"]
 
 
-def _developed(api: Api, photo: Path, report: display.ProgressReport) -> ReceivedStatus:
+def _developed(api: Darkroom, photo: Path, report: display.ProgressReport) -> ReceivedStatus:
     started_at = time.monotonic()
     name = display.printable(photo.name)
     size_bytes = photo.stat().st_size if photo.is_file() else 0

@@ -15,7 +15,8 @@ import typer
 from darkroom.domain.tenants.api_keys import key_id_of
 from darkroom_cli.options import option
 from darkroom_cli.stack.local import local_stack
-from darkroom_client.client import Api, ApiError, Pause, is_loopback
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, Pause, is_loopback
 
 if TYPE_CHECKING:
     from darkroom_cli.stack.operators import Stack
@@ -69,9 +70,9 @@ class ApiTarget:
     options: str = ""
     is_local_stack: bool = False
 
-    def open(self, *, connections: int = 2, pause: Pause = time.sleep) -> Api:
+    def open(self, *, connections: int = 2, pause: Pause = time.sleep) -> Darkroom:
         """A client for this stack."""
-        return Api(
+        return Darkroom(
             self.url,
             self.api_key,
             auth=self.auth,

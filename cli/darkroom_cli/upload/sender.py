@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
-import mimetypes
 import queue
-import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import BinaryIO
 
 from darkroom_cli.terminal.interrupts import Interrupted
 from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.photos import Photo
-from darkroom_client.client import Api, ApiError, StatusAnswer, Unauthorized, Unreachable
-
-# What POST /images accepts; a larger file is announced with POST /uploads and sent directly to S3.
-_LARGEST_REQUEST_BYTES = 4 * 1024 * 1024
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, StatusAnswer, Unauthorized, Unreachable
 
 _READ_BYTES = 1024 * 1024
 
@@ -43,40 +36,20 @@ class FileOutcome:
     ends_all: bool = False
 
 
-def idempotency_key(source: KeySource, *, content_sha256: str) -> str:
-    """A key for one file of one invocation, or one for its bytes and order whenever and from wherever they are sent."""
-    return f"upload-{secrets.token_hex(16)}" if source is KeySource.RANDOM else f"content-{content_sha256}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hashes:
-    """The hash of a file's bytes, and the hash of them with the order."""
-
-    sha256: str
-    content_sha256: str
-
-
-def hashes_of(file: BinaryIO, order: UploadOrder) -> Hashes:
-    """Both hashes of the rest of a file, which is read in pieces."""
-    alone, with_order = hashlib.sha256(), hashlib.sha256(order.words.encode() + b"\0")
-    while piece := file.read(_READ_BYTES):
-        alone.update(piece)
-        with_order.update(piece)
-    return Hashes(sha256=alone.hexdigest(), content_sha256=with_order.hexdigest())
-
-
-def media_type(file: Path) -> str:
-    """The image's type that the file's name suggests; the API looks at the bytes itself, but cannot if they are sent as
-    text or JSON."""
-    guessed = mimetypes.guess_type(file.name)[0] or ""
-    return guessed if guessed.startswith("image/") else "application/octet-stream"  # guard: bodies-no-file-as-text
+def content_key(file: Photo, order: UploadOrder) -> str:
+    """A key for what is sent and its order, the same whenever and from wherever it is sent."""
+    digest = hashlib.sha256(order.words.encode() + b"\0")
+    with io.BytesIO(b"url\0" + file.encode()) if isinstance(file, str) else file.open("rb") as opened:
+        while piece := opened.read(_READ_BYTES):
+            digest.update(piece)
+    return f"content-{digest.hexdigest()}"
 
 
 _STACKS_CHOICE = UploadOrder()
 
 
 def send_file(
-    api: Api,
+    api: Darkroom,
     file: Photo,
     *,
     order: UploadOrder = _STACKS_CHOICE,
@@ -96,34 +69,10 @@ def send_file(
 
 
 def _answer(
-    api: Api, file: Photo, order: UploadOrder, key_source: KeySource, on_sent: Callable[[int], None] | None
+    api: Darkroom, file: Photo, order: UploadOrder, key_source: KeySource, on_sent: Callable[[int], None] | None
 ) -> StatusAnswer:
-    if isinstance(file, str):
-        asked = hashes_of(io.BytesIO(b"url\0" + file.encode()), order)
-        return api.submit(
-            json.dumps({"url": file, **order.fields}).encode(),
-            content_type="application/json",
-            idempotency_key=idempotency_key(key_source, content_sha256=asked.content_sha256),
-        )
-    size_bytes = file.stat().st_size
-    if size_bytes <= _LARGEST_REQUEST_BYTES:
-        body = file.read_bytes()
-        hashes = hashes_of(io.BytesIO(body), order)
-        return api.submit(
-            body,
-            content_type=media_type(file),
-            idempotency_key=idempotency_key(key_source, content_sha256=hashes.content_sha256),
-            parameters=order.parameters,
-            on_sent=on_sent,
-        )
-    with file.open("rb") as opened:
-        hashes = hashes_of(opened, order)
-    return api.upload(
-        file,
-        announcement={"bytes": size_bytes, "sha256": hashes.sha256, "content_type": media_type(file), **order.fields},
-        idempotency_key=idempotency_key(key_source, content_sha256=hashes.content_sha256),
-        on_sent=on_sent,
-    )
+    key = content_key(file, order) if key_source is KeySource.CONTENT else None
+    return api.upload(file, idempotency_key=key, on_sent=on_sent, **order.fields)
 
 
 type Send = Callable[[Photo, Callable[[int], None]], FileOutcome]

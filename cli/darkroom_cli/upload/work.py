@@ -18,7 +18,8 @@ from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.pages import ENDED_BADLY, Summary
 from darkroom_cli.upload.photos import Photo
 from darkroom_cli.upload.sender import FileOutcome, KeySource, Sender, send_file
-from darkroom_client.client import Api, ApiError, ReceivedStatus, Unavailable, Unreachable
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, ReceivedStatus, Unavailable, Unreachable
 
 _SECONDS_TO_FINISH = 10.0
 _TICK_SECONDS = 0.25
@@ -115,7 +116,7 @@ class _Run:
 
     def __init__(
         self,
-        api: Api,
+        api: Darkroom,
         files: list[Photo],
         report: display.ProgressReport,
         interrupts: Interrupts,

@@ -3,18 +3,14 @@ else."""
 
 from __future__ import annotations
 
-import base64
-import hmac
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
-from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from darkroom_client.signature import is_signed
 
-_TOLERANCE_SECONDS = 300
 _MAX_BODY_BYTES = 20 * 1024
 
 
@@ -51,16 +47,3 @@ def receiving(secret: str) -> Iterator[LocalReceiver]:
         finally:
             server.shutdown()
             thread.join()
-
-
-def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether who knows the secret has sent this body just now: Standard Webhooks, with nothing but the standard
-    library, as a program without Darkroom's code would check it."""
-    given = {name.lower(): value for name, value in headers.items()}
-    timestamp = given.get(TIMESTAMP_HEADER, "")
-    if not timestamp.isdecimal() or abs(time.time() - int(timestamp)) > _TOLERANCE_SECONDS:
-        return False
-    content = f"{given.get(ID_HEADER)}.{timestamp}.".encode() + body
-    digest = hmac.digest(base64.b64decode(secret.removeprefix("whsec_")), content, "sha256")
-    expected = f"v1,{base64.b64encode(digest).decode()}"
-    return any(hmac.compare_digest(expected, signature) for signature in given.get(SIGNATURE_HEADER, "").split())

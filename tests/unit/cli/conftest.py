@@ -12,8 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from darkroom_cli import main
-from darkroom_cli.images import watch
-from darkroom_client import client
+from darkroom_client import client, polling
 from tests.unit.cli.fake_api import FakeApi
 
 _command = cache(get_command)
@@ -37,7 +36,7 @@ def run(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("DARKROOM_URL", api.url)
     monkeypatch.delenv("DARKROOM_API_KEY", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(watch, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(polling, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(client, "pause_before_retry", lambda *policy, **attempt: 0.0)
     # Building the commands from their signatures takes longer than most tests, and always gives the same result.
     monkeypatch.setattr(testing, "_get_command", _command)

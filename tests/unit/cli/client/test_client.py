@@ -226,7 +226,7 @@ def test_the_key_goes_to_the_api_as_a_bearer_token_and_never_to_the_store() -> N
     handle, requests = answers(httpx.Response(200, json=DOCUMENT), httpx.Response(200, content=b"file"))
     with connect(handle, api_key="secret") as api:
         api.status(IMAGE_ID)
-        assert api.download("https://store.test/x?signature=1", size_bytes=4) == b"file"
+        assert api.fetch("https://store.test/x?signature=1", size_bytes=4) == b"file"
     assert requests[0].headers["authorization"] == "Bearer secret"
     assert "authorization" not in requests[1].headers
 
@@ -259,7 +259,7 @@ def test_sent_bytes_are_told_as_they_go_and_start_anew_with_each_attempt() -> No
 def test_an_expired_address_is_told_apart() -> None:
     handle, _ = answers(httpx.Response(403, text="<Error><Code>AccessDenied</Code></Error>"))
     with connect(handle) as api, pytest.raises(AddressExpired):
-        api.download("https://store.test/x", size_bytes=1)
+        api.fetch("https://store.test/x", size_bytes=1)
 
 
 def test_of_a_file_that_is_longer_than_promised_not_everything_is_read() -> None:
@@ -269,7 +269,7 @@ def test_of_a_file_that_is_longer_than_promised_not_everything_is_read() -> None
 
     handle, _ = answers(httpx.Response(200, content=endless()))
     with connect(handle) as api:
-        assert len(api.download("https://store.test/x", size_bytes=10)) < 1_000_000
+        assert len(api.fetch("https://store.test/x", size_bytes=10)) < 1_000_000
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from darkroom_cli.images.watch import (
-    PATIENCE_POLLS,
-    WINDOW,
-    NotFinished,
-    UploadWatch,
-    pause_before_poll,
-    wait_for,
-)
-from darkroom_client.client import Api, ReceivedStatus, Refused, StatusAnswer, Unavailable
+from darkroom_cli.images.watch import WINDOW, UploadWatch, wait_for
+from darkroom_client import Darkroom
+from darkroom_client.client import ReceivedStatus, Refused, StatusAnswer, Unavailable
+from darkroom_client.polling import PATIENCE_POLLS, NotFinished, pause_before_poll
 from tests.unit.cli.fake_api import FakeApi, image_id_of
 
 
@@ -47,7 +42,7 @@ class Service:
         self.now += duration_seconds
 
     def watch(self) -> UploadWatch:
-        watch = UploadWatch(cast(Api, self), clock=self.clock)
+        watch = UploadWatch(cast(Darkroom, self), clock=self.clock)
         for image_id in self.ends_at:
             watch.add(self.answer(image_id))
         return watch
@@ -142,7 +137,7 @@ def test_waiting_for_one_image_returns_its_last_document() -> None:
     service = Service({name: 3.0})
     seen: list[str] = []
     document = wait_for(
-        cast(Api, service),
+        cast(Darkroom, service),
         service.answer(name),
         timeout_seconds=60,
         on_answer=lambda each: seen.append(each["status"]),
@@ -158,5 +153,7 @@ def test_waiting_for_one_image_ends_when_the_time_is_over() -> None:
     (name,) = ids(1)
     service = Service({name: 1e9})
     with pytest.raises(NotFinished, match=r"still pending after 30 s\. It is not lost"):
-        wait_for(cast(Api, service), service.answer(name), timeout_seconds=30, pause=service.pause, clock=service.clock)
+        wait_for(
+            cast(Darkroom, service), service.answer(name), timeout_seconds=30, pause=service.pause, clock=service.clock
+        )
     assert service.now == pytest.approx(30)

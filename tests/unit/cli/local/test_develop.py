@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from darkroom_cli.images import watch
 from darkroom_cli.local.develop import curl_lines, develop_photo, print_curl_lines
-from darkroom_client.client import Api
+from darkroom_client import Darkroom, polling
 from tests.unit.cli.fake_api import FILES, FakeApi, Reply, image_id_of
 
 _SHELL_ENVIRONMENT = {"PATH": os.environ["PATH"], "no_proxy": "127.0.0.1"}
@@ -19,7 +18,7 @@ _SHELL_ENVIRONMENT = {"PATH": os.environ["PATH"], "no_proxy": "127.0.0.1"}
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(polling, "FIRST_PAUSE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
     api: FakeApi, photo: Path, tmp_path: Path, terminal: bool
 ) -> None:
     out = paper(terminal=terminal)
-    with Api(api.url) as client:
+    with Darkroom(api.url) as client:
         image_id = develop_photo(client, photo, out, tmp_path / "developed")
     assert (tmp_path / "developed" / "webp.webp").read_bytes() == FILES["webp"][1]
     assert [image_id] == list(api.images)
@@ -54,7 +53,7 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
 
 def test_a_second_development_replaces_the_files_of_the_first(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     (tmp_path / "webp.webp").write_bytes(b"yesterday")
-    with Api(api.url) as client:
+    with Darkroom(api.url) as client:
         assert develop_photo(client, photo, paper(), tmp_path) is not None
     assert (tmp_path / "webp.webp").read_bytes() == FILES["webp"][1]
 
@@ -62,7 +61,7 @@ def test_a_second_development_replaces_the_files_of_the_first(api: FakeApi, phot
 def test_an_image_that_fails_is_told_with_its_reason(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     api.ends_as[b"a photo"] = "failed"
     out = paper()
-    with Api(api.url) as client:
+    with Darkroom(api.url) as client:
         assert develop_photo(client, photo, out, tmp_path) is None
     assert "photo.jpg was not developed: The file ends too early. (truncated)" in written(out)
 
@@ -70,7 +69,7 @@ def test_an_image_that_fails_is_told_with_its_reason(api: FakeApi, photo: Path, 
 def test_a_refused_or_missing_photo_is_reported(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     api.refuses[b"a photo"] = {"status": 415, "code": "unsupported_media_type", "detail": "This is text."}
     out = paper()
-    with Api(api.url) as client:
+    with Darkroom(api.url) as client:
         assert develop_photo(client, photo, out, tmp_path) is None
         assert develop_photo(client, tmp_path / "missing.jpg", out, tmp_path) is None
     assert "photo.jpg was not developed: This is text." in written(out)
@@ -79,7 +78,7 @@ def test_a_refused_or_missing_photo_is_reported(api: FakeApi, photo: Path, tmp_p
 
 def test_variants_that_cannot_be_fetched_make_it_fail(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     api.faults["FILE"].append(Reply(body=b"something else"))
-    with Api(api.url) as client:
+    with Darkroom(api.url) as client:
         assert develop_photo(client, photo, paper(), tmp_path) is None
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from darkroom_cli.upload import sender
 from darkroom_client.client import Api, Refused, RequestRetries
 from darkroom_client.forms import is_out_of_date
 from tests.unit.cli.conftest import Run
@@ -20,7 +19,7 @@ LARGE = b"a large photo " * 20_000
 
 @pytest.fixture(autouse=True)
 def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "_LARGEST_REQUEST_BYTES", 100)
+    monkeypatch.setattr("darkroom_client.darkroom.MAX_BODY_BYTES", 100)
 
 
 def large_photo(name: str = "large.png") -> None:
@@ -149,7 +148,7 @@ def test_an_answer_without_a_form_is_not_that_of_a_darkroom_api(api: FakeApi, tm
     (tmp_path / "large.png").write_bytes(LARGE)
     api.faults["POST"].append(Reply(status=201, body=api.document("0" * 26, "awaiting_upload") | upload))
     with Api(api.url) as client, pytest.raises(Refused, match="did not return a form"):
-        client.upload(tmp_path / "large.png", announcement={}, idempotency_key="k")
+        client.send_announced(tmp_path / "large.png", announcement={}, idempotency_key="k")
 
 
 def test_progress_is_told_in_bytes_of_the_file_and_begins_again_with_each_attempt(api: FakeApi, tmp_path: Path) -> None:
@@ -157,7 +156,7 @@ def test_progress_is_told_in_bytes_of_the_file_and_begins_again_with_each_attemp
     api.faults["STORE"].append(Reply(status=503, body=b""))
     sent: list[int] = []
     with Api(api.url, retry=RequestRetries(first_pause_seconds=0), pause=lambda _: None) as client:
-        client.upload(tmp_path / "large.png", announcement={}, idempotency_key="k", on_sent=sent.append)
+        client.send_announced(tmp_path / "large.png", announcement={}, idempotency_key="k", on_sent=sent.append)
     assert (sent[0], sent.count(0), sent[-1], max(sent)) == (0, 2, len(LARGE), len(LARGE))
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import signal
 import threading
@@ -14,7 +13,7 @@ from darkroom_cli.terminal.interrupts import Interrupted, Interrupts
 from darkroom_cli.upload import work
 from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.pages import summarise
-from darkroom_cli.upload.sender import FileOutcome, KeySource, hashes_of, idempotency_key
+from darkroom_cli.upload.sender import FileOutcome, content_key
 from darkroom_client.client import ReceivedStatus, StatusAnswer
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of, problem
@@ -82,10 +81,11 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
     assert "1 distinct (1 repeated)" in result.stderr
 
 
-def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone() -> None:
+def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone(tmp_path: Path) -> None:
     def key(body: bytes, order: UploadOrder) -> str:
-        hashes = hashes_of(io.BytesIO(body), order)
-        return idempotency_key(KeySource.CONTENT, content_sha256=hashes.content_sha256)
+        file = tmp_path / "photo.jpg"
+        file.write_bytes(body)
+        return content_key(file, order)
 
     orders = [
         UploadOrder(),
@@ -99,10 +99,11 @@ def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone() -> 
     assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 12
 
 
-def test_a_content_key_for_a_preset_is_the_one_that_it_always_was() -> None:
+def test_a_content_key_for_a_preset_is_the_one_that_it_always_was(tmp_path: Path) -> None:
+    file = tmp_path / "photo.jpg"
+    file.write_bytes(b"photo")
     of_old = hashlib.sha256(b"tiny" + bytes(1) + b"photo").hexdigest()
-    assert hashes_of(io.BytesIO(b"photo"), UploadOrder(preset="tiny")).content_sha256 == of_old
-    assert idempotency_key(KeySource.CONTENT, content_sha256=of_old) == f"content-{of_old}"
+    assert content_key(file, UploadOrder(preset="tiny")) == f"content-{of_old}"
 
 
 def test_some_variants_of_a_preset_are_asked_for(run: Run, api: FakeApi) -> None:

@@ -17,7 +17,7 @@ from darkroom_cli.events import commands as events
 from darkroom_cli.events import work
 from darkroom_cli.webhooks import commands, forward
 from darkroom_cli.webhooks import listen as module
-from darkroom_cli.webhooks.receiver import is_signed
+from darkroom_client.signature import is_signed
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of
 from tests.unit.egress.servers import Server, answering, serving
