@@ -6,7 +6,7 @@ from pathlib import Path
 from repository.report import ROOT
 
 MOST_LINES = 60
-FOLDERS = ("layers", "functions", "cli/darkroom_cli")
+FOLDERS = ("layers", "functions", "cli")
 
 
 def test_no_function_of_the_product_and_the_console_is_longer_than_a_screen() -> None:
