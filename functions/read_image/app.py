@@ -42,7 +42,7 @@ from darkroom.wiring.kernel.runtime import answering
 
 readings = wire()
 ports, rate_limit = readings.images, readings.rate_limit
-app = create_app(within=answering)
+app = create_app(within=answering, parts=readings.parts)
 read = protected(rate_limit, price=Price(policy=Policy.READS))
 
 

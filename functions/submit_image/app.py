@@ -8,7 +8,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.imports.fetch import UrlOrder
+from darkroom.domain.imports.fetch import UrlOrder, no_imports
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
@@ -51,6 +51,8 @@ def cost_of_upload(app: Router) -> int:
     request for it that makes no sense costs what every request does."""
     if not is_of_url(app):
         return cost_of_file(body_bytes(app))
+    if fetch_ports is None:
+        return 1
     try:
         app.read_once(fetch_of)
     except (Rejected, Problem):
@@ -101,7 +103,10 @@ def sent() -> Accepted:
 
 
 def asked_to_fetch() -> Accepted:
-    """The image of a request that has a URL in its body, and how to develop it beside it."""
+    """The image of a request that has a URL in its body, and how to develop it beside it. Raises Rejected
+    (`part_not_deployed`) in a stack without imports, whatever the body says."""
+    if fetch_ports is None:  # guard: imports-off-url-refused
+        raise no_imports()
     if app.current_event.query_string_parameters:
         raise Problem("conflicting_parameters", "With a URL, write the parameters into the JSON, not into the query.")
     caller = caller_of(app)

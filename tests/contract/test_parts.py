@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Status
@@ -49,25 +50,29 @@ def test_a_photo_is_accepted_by_the_core_alone(core: Aws, monkeypatch: pytest.Mo
 
 
 @pytest.mark.guards("webhooks-off-no-recipient")
-def test_without_webhooks_an_order_that_names_one_is_told_so(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("notify", [NOTIFY, "we_x"], ids=["an id", "no id"])
+def test_without_webhooks_an_order_that_names_one_is_told_so(
+    core: Aws, monkeypatch: pytest.MonkeyPatch, notify: str
+) -> None:
     sentence = "This stack sends no webhooks. Leave notify out, and ask for the status of the image."
     submit, begin = load("submit_image", core, monkeypatch), load("begin_upload", core, monkeypatch)
     photo = http_event(
-        "POST", "/images", body=jpeg(64, 48), headers={"content-type": "image/jpeg"}, query=f"notify={NOTIFY}"
+        "POST", "/images", body=jpeg(64, 48), headers={"content-type": "image/jpeg"}, query=f"notify={notify}"
     )
-    announced = {"bytes": 1000, "sha256": "0" * 64, "notify": NOTIFY}
+    announced = {"bytes": 1000, "sha256": "0" * 64, "notify": notify}
     upload = http_event(
         "POST", "/uploads", body=json.dumps(announced).encode(), headers={"content-type": "application/json"}
     )
-    assert refused(call(submit, photo)) == (400, "unknown_notify", sentence)
-    assert refused(call(begin, upload)) == (400, "unknown_notify", sentence)
+    assert refused(call(submit, photo)) == (422, "part_not_deployed", sentence)
+    assert refused(call(begin, upload)) == (422, "part_not_deployed", sentence)
 
 
 @pytest.mark.guards("imports-off-url-refused")
-def test_without_imports_a_url_is_told_so(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("url", ["https://photos.example/a.jpg", "no url"])
+def test_without_imports_a_url_is_told_so(core: Aws, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     submit = load("submit_image", core, monkeypatch)
     sentence = "This stack does not fetch images. Post the photo itself."
-    assert refused(call(submit, of_url())) == (400, "invalid_url", sentence)
+    assert refused(call(submit, of_url(url))) == (422, "part_not_deployed", sentence)
 
 
 @pytest.mark.guards("imports-off-fetches-end", "imports-off-pages-nobody")
@@ -101,8 +106,24 @@ def test_without_usage_no_sum_of_before_refuses_anybody(core: Aws, monkeypatch: 
     keeper.require_room("acme", Quota(stored_bytes=1, images=1), size_bytes=10)
 
 
-@pytest.mark.guards("webhooks-off-undescribed")
+@pytest.mark.guards("parts-off-no-methods")
+def test_a_path_of_an_absent_part_allows_no_method(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = load("read_image", core, monkeypatch)
+    for method, path in (("GET", "/webhooks"), ("PUT", "/webhooks"), ("POST", "/usage"), ("GET", "/app/")):
+        answer = reader.handler(http_event(method, path), Context("read_image"))
+        assert refused(answer)[:2] == (404, "unknown_path"), (method, path)
+
+
+@pytest.mark.guards("webhooks-off-undescribed", "parts-off-no-fields", "parts-off-problems-undescribed")
+@pytest.mark.guards("imports-off-undescribed")
 def test_openapi_describes_what_is_deployed(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = json.loads(call(load("read_image", core, monkeypatch), http_event("GET", "/openapi.json"))["body"])
     assert alone["webhooks"] == {}
     assert {path.split("/")[1] for path in alone["paths"]} == {"images", "uploads", "openapi.json"}
+    post, components = alone["paths"]["/images"]["post"], alone["components"]
+    assert "notify" not in {parameter["name"] for parameter in post["parameters"]}
+    assert "application/json" not in post["requestBody"]["content"]
+    assert "notify" not in components["schemas"]["Announcement"]["properties"]
+    assert {"unknown_notify", "quota_exceeded", "invalid_fetch", "invalid_url"}.isdisjoint(components["examples"])
+    assert not [name for name in components["schemas"] if name.startswith(("Quota", "Webhook", "FetchOrder"))]
+    assert list(OpenAPIV31SpecValidator(alone).iter_errors()) == []

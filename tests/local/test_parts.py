@@ -71,7 +71,7 @@ def test_parts_come_and_go_and_nothing_is_lost_or_counted_twice(
     assert state_of(stack) == kept
     develop(api, accepted)
     refused = post(api, "/images", url="https://photos.example/a.jpg")
-    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_url")
+    assert (refused.status_code, refused.json()["code"]) == (422, "part_not_deployed")
 
     switch(stack, "true")
     assert state_of(stack) == kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 
 from darkroom.domain.kernel.errors import (
@@ -15,6 +15,7 @@ from darkroom.domain.kernel.errors import (
 )
 from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.kernel.stored import QuotaExceeded
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.problems import Excess, FieldErrorDocument, Problem
@@ -42,8 +43,9 @@ UNAVAILABLE_RETRY_AFTER_SECONDS = 5
 _UNKNOWN_IMAGE = Problem("unknown_image", "There is no image with this id.")
 
 
-def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Router:
-    """A router for HTTP API events (payload 2.0) that answers every error as a problem, and everything in time."""
+def create_app(*, within: Within, counted: AnswerMetrics | None = None, parts: Collection[str] = PARTS) -> Router:
+    """A router for HTTP API events (payload 2.0) that answers every error as a problem, and everything in time. The
+    function that answers at unknown paths says which parts the stack has."""
     app = Router(AccessSettings.read(), counted)
 
     def in_time(app: Router, next_middleware: Next) -> Response:
@@ -57,7 +59,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 
     _answer_refusals(app, respond)
     _answer_outages(app, respond)
-    _answer_unknown_routes(app)
+    _answer_unknown_routes(app, parts)
 
     @app.exception_handler(Exception)
     def _internal(error: Exception) -> Response:
@@ -139,7 +141,7 @@ def _answer_outages(app: Router, respond: Respond) -> None:
         )
 
 
-def _answer_unknown_routes(app: Router) -> None:
+def _answer_unknown_routes(app: Router, parts: Collection[str]) -> None:
     """Which paths and methods there are."""
 
     @app.no_route
@@ -147,7 +149,7 @@ def _answer_unknown_routes(app: Router) -> None:
         from darkroom.http.routes import methods_of  # noqa: PLC0415 -- seldom, and it has every route
 
         request = app.current_event
-        methods = methods_of(request.path)
+        methods = methods_of(request.path, parts)  # guard: parts-off-no-methods
         # A path that matches a route but ends up here has characters that neither an id nor a variant's name may have.
         if not methods or request.http_method in methods:
             raise Problem(

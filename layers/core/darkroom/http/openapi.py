@@ -4,7 +4,7 @@ events."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, TypedDict
 
@@ -22,7 +22,7 @@ from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAM
 from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.kernel.requests import JSON
 from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Body, Parameter, Route, RouteAnswer
-from darkroom.http.routes import ROUTES, routes_of
+from darkroom.http.routes import routes_of
 from darkroom.http.webhooks.payloads import PAYLOADS
 from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
@@ -105,9 +105,10 @@ _GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
 
 def document(access: Access, parts: Collection[str] = PARTS) -> Json:
     """Returns the OpenAPI document of a stack with that access mode and these optional parts."""
-    components = _Components()
+    routes = routes_of(parts)
+    components = _Components(routes)
     paths: Json = {}
-    for route in routes_of(parts):
+    for route in routes:
         operation = _operation(route, access, components)
         described = {method.lower(): operation for method in route.methods}
         if "head" in described:
@@ -116,7 +117,7 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
     payloads = PAYLOADS if "webhooks" in parts else ()  # guard: webhooks-off-undescribed
     webhooks = {kind: {"post": _received(kind, components)} for kind in payloads}
     responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
-    return {
+    whole: Json = {
         "openapi": "3.1.0",
         "info": {"title": "Darkroom", "version": "1", "description": _DESCRIPTION},
         "servers": [{"url": "/"}],
@@ -131,6 +132,25 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
             "securitySchemes": _SECURITY[access],
         },
     }
+    for part, fields in _FIELDS_OF.items():
+        if part not in parts:  # guard: parts-off-no-fields
+            _leave_out(whole, fields)
+    return whole
+
+
+_FIELDS_OF = {"webhooks": ("notify",), "usage": ("used", "allowed")}
+"""The fields of the core's documents that only a stack with the part has."""
+
+
+def _leave_out(whole: Json, fields: tuple[str, ...]) -> None:
+    """Removes these fields from all schemas, and the schemas to which nothing refers any more."""
+    schemas = whole["components"]["schemas"]
+    for schema in schemas.values():
+        for name in fields:
+            schema.get("properties", {}).pop(name, None)
+    text = json.dumps(whole)
+    for name in [name for name in schemas if f'"#/components/schemas/{name}"' not in text]:
+        del schemas[name]
 
 
 class _JsonSchema(GenerateJsonSchema):
@@ -141,9 +161,10 @@ class _JsonSchema(GenerateJsonSchema):
 
 
 class _Components:
-    """What operations refer to, by name; everything that is asked for is added."""
+    """What operations refer to, by name; everything that is asked for is added. `routes` are all of the stack."""
 
-    def __init__(self) -> None:
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self.routes = routes
         self._known: dict[int, Json] = {}
         self.schemas: dict[str, Json] = {}
         self.examples: dict[str, Json] = {}
@@ -355,7 +376,7 @@ def _answer(answer: RouteAnswer, of_route: tuple[Header, ...], components: _Comp
     if of_image or answer.kind in (WebhookDocument, NewWebhookDocument):
         described["links"] = {
             route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
-            for route in ROUTES
+            for route in components.routes
             if [parameter.name for parameter in route.parameters if parameter.place == "path"] == ["id"]
             and route.is_about_webhooks != of_image
         }

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
+from darkroom.domain.kernel.parts import PARTS
+from darkroom.http.images import routes as images
 from darkroom.http.images.routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.http.imports.routes import POST_IMAGE
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
@@ -32,15 +35,36 @@ ROUTES = (
 
 _PART_OF: dict[str, str] = {GET_USAGE.name: "usage"} | {route.name: "webhooks" for route in WEBHOOK_ROUTES}
 
+_PROBLEMS_OF = {"webhooks": "unknown_notify", "usage": "quota_exceeded"}
+"""The problems of core routes that only a stack with the part has."""
+
 
 def routes_of(parts: Collection[str]) -> tuple[Route, ...]:
-    """The routes of a stack with these optional parts."""
-    return tuple(route for route in ROUTES if route.name not in _PART_OF or _PART_OF[route.name] in parts)
+    """The routes of a stack with these optional parts, as they are there."""
+    return tuple(
+        _without(parts, route) for route in ROUTES if route.name not in _PART_OF or _PART_OF[route.name] in parts
+    )
 
 
-_PATHS = tuple((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))), route.methods) for route in ROUTES)
+def _without(parts: Collection[str], route: Route) -> Route:
+    """The route without what belongs to other parts."""
+    if route is POST_IMAGE and "imports" not in parts:  # guard: imports-off-undescribed
+        route = images.POST_IMAGE
+    absent = {code for part, code in _PROBLEMS_OF.items() if part not in parts}  # guard: parts-off-problems-undescribed
+    return replace(
+        route,
+        problems=tuple(code for code in route.problems if code not in absent),
+        parameters=tuple(
+            parameter for parameter in route.parameters if parameter.name != "notify" or "webhooks" in parts
+        ),
+    )
 
 
-def methods_of(path: str) -> tuple[str, ...]:
-    """The methods that a path allows; none if there is nothing at it."""
-    return tuple(method for pattern, methods in _PATHS if pattern.fullmatch(path) for method in methods)
+def methods_of(path: str, parts: Collection[str] = PARTS) -> tuple[str, ...]:
+    """The methods that a path allows in a stack with these parts; none if there is nothing at it."""
+    return tuple(
+        method
+        for route in routes_of(parts)
+        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path)), path)
+        for method in route.methods
+    )

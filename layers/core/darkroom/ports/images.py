@@ -24,7 +24,7 @@ type HasRecipient = Callable[[str, str], bool]
 
 
 def no_recipient(tenant_id: str, recipient_id: str) -> bool:
-    """The answer of a stack in which nobody can be told. Raises Rejected (`unknown_notify`)."""
+    """The answer of a stack in which nobody can be told. Raises Rejected (`part_not_deployed`)."""
     raise no_webhooks()
 
 

@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from darkroom.domain.images.image import Image
-from darkroom.domain.kernel.endpoint_ids import is_endpoint_id
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import is_idempotency_key
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
@@ -44,14 +43,11 @@ def order_of(
     `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
     looks up.
 
-    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
-    `unknown_notify`).
+    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`).
     """
     order = replace(_order_of(preset, variants, recipe), timetable=timetable)
     if notify is None:
         return order
-    if not is_endpoint_id(notify):  # guard: webhook-notify-id-checked
-        raise unknown_notify()
     # guard: webhook-notify-in-fingerprint
     return replace(order, notify=notify, asked_for=f"{order.asked_for}\0notify:{notify}")
 
@@ -114,7 +110,7 @@ def key_reused() -> Rejected:
 def no_webhooks() -> Rejected:
     """The refusal of an order of which an endpoint is to hear, in a stack without webhooks."""
     return Rejected(
-        "unknown_notify",
+        "part_not_deployed",
         "This stack sends no webhooks. Leave notify out, and ask for the status of the image.",
     )
 

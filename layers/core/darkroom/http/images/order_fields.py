@@ -52,6 +52,7 @@ OF_EVERY_ORDER = (
     "invalid_idempotency_key",
     "idempotency_key_reused",
     "image_deleted",
+    "part_not_deployed",
     "too_many_requests",
     "overloaded",
     "unavailable",

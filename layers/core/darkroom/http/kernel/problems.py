@@ -360,6 +360,12 @@ _TABLE = (
         example="This Idempotency-Key was used with another photo, preset, recipe, time or notify. Use a new key.",
     ),
     ProblemType(
+        code="part_not_deployed",
+        status=HTTPStatus.UNPROCESSABLE_CONTENT,
+        title="The stack has no such part",
+        example="This stack does not fetch images. Post the photo itself.",
+    ),
+    ProblemType(
         code="too_many_requests",
         status=HTTPStatus.TOO_MANY_REQUESTS,
         title="Too many requests",

@@ -88,9 +88,9 @@ def check_order(ports: CheckOrderPorts, request: ImageRequest, order: Order, *, 
 
     It comes after looking for an earlier request with the same key: a time that was in the future then may have passed
     since, and a repetition is let in though its lane or its tenant's quota is full. Raises Rejected (`unknown_notify`,
-    `quota_exceeded`, `invalid_recipe` for an overlay that is no image of the tenant's, and what `appoint` raises),
-    TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable if the table cannot
-    answer.
+    `part_not_deployed`, `quota_exceeded`, `invalid_recipe` for an overlay that is no image of the tenant's, and what
+    `appoint` raises), TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable if
+    the table cannot answer.
     """
     now = ports.clock()
     appointment = appoint(order.timetable, now=now)

@@ -7,7 +7,6 @@ from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
-from darkroom.domain.kernel.errors import Rejected
 from darkroom.operations.images.submit_image import SubmitImagePorts
 from darkroom.operations.imports.begin_fetch import BeginFetchPorts
 from darkroom.settings import SubmitImageSettings
@@ -17,9 +16,9 @@ from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> tuple[SubmitImagePorts, BeginFetchPorts, Edge]:
-    """The ports of `submit_image` and of `begin_fetch`, from the function's environment, and what its handler needs
-    around them."""
+def wire() -> tuple[SubmitImagePorts, BeginFetchPorts | None, Edge]:
+    """The ports of `submit_image` and, in a stack that fetches, of `begin_fetch`, from the function's environment, and
+    what its handler needs around them."""
     settings = SubmitImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
@@ -36,9 +35,17 @@ def wire() -> tuple[SubmitImagePorts, BeginFetchPorts, Edge]:
         input_formats=settings.input_formats,
     )
 
+    edge = edge_of(
+        settings,
+        dynamodb,
+        OutputsBucket(s3, settings.outputs_bucket),
+        circuits.of_dynamodb(dynamodb, settings.images_table),
+        circuits.of_s3(s3, settings.outputs_bucket),
+    )
+    if not settings.fetch_queue_url:
+        return ports, None, edge
+
     def check_url(url: str) -> None:
-        if not settings.fetch_queue_url:  # guard: imports-off-url-refused
-            raise Rejected("invalid_url", "This stack does not fetch images. Post the photo itself.")
         # Few requests have a URL, and all others would pay for how one is read.
         from darkroom.egress import read_url  # noqa: PLC0415
         from darkroom.wiring.kernel.egress_policy import policy_of  # noqa: PLC0415
@@ -56,12 +63,5 @@ def wire() -> tuple[SubmitImagePorts, BeginFetchPorts, Edge]:
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_file_bytes,
-    )
-    edge = edge_of(
-        settings,
-        dynamodb,
-        OutputsBucket(s3, settings.outputs_bucket),
-        circuits.of_dynamodb(dynamodb, settings.images_table),
-        circuits.of_s3(s3, settings.outputs_bucket),
     )
     return ports, fetch_ports, edge

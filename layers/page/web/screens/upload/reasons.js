@@ -24,6 +24,7 @@ const REMEDIES = {
     invalid_upload: ["Reload the page; it may be older than the service.", null],
     invalid_fetch: ["Reload the page; it may be older than the service.", null],
     invalid_url: ["Correct the address.", null],
+    part_not_deployed: ["Save the photo, and choose its file.", null],
     unreadable_body: ["The file was damaged on its way.", "retry"],
     unknown_preset: ["The presets have changed. Reload the page and choose another.", null],
     unknown_variants: ["The presets have changed. Reload the page and choose again.", null],
