@@ -23,6 +23,7 @@ from darkroom_cli.images import commands as images
 from darkroom_cli.logs import commands as logs
 from darkroom_cli.operate import commands as operate
 from darkroom_cli.orphans import commands as orphans
+from darkroom_cli.parts import commands as parts
 from darkroom_cli.places import COMMAND, HAS_LOCAL_STACK, IS_CHECKOUT, ROOT, as_typed
 from darkroom_cli.restore import commands as restore
 from darkroom_cli.tenants import commands as tenants
@@ -137,6 +138,7 @@ app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
+app.add_typer(parts.app, name="parts")
 app.command("restore", epilog=restore.EPILOG)(restore.command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
 app.add_typer(drills.app, name="drill")

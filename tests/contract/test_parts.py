@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.tenants import Quota
+from darkroom_cli.parts.remains import KEPT, Remains
+from darkroom_cli.parts.work import purge
+from darkroom_client.client import ApiError
+from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import Context, call, http_event, load
@@ -127,3 +134,87 @@ def test_openapi_describes_what_is_deployed(core: Aws, monkeypatch: pytest.Monke
     assert {"unknown_notify", "quota_exceeded", "invalid_fetch", "invalid_url"}.isdisjoint(components["examples"])
     assert not [name for name in components["schemas"] if name.startswith(("Quota", "Webhook", "FetchOrder"))]
     assert list(OpenAPIV31SpecValidator(alone).iter_errors()) == []
+
+
+def test_what_is_left_of_a_part_is_emptied_and_nothing_else(aws: Aws) -> None:
+    stack = stack_of(aws, Webhooks="false", Usage="false")
+    tables = {
+        name: boto3.resource("dynamodb").Table(name) for name in ("DeliveriesTable", "EndpointsTable", "UsageTable")
+    }
+    for number in range(30):
+        tables["DeliveriesTable"].put_item(Item={"endpoint_id": "we_1", "delivery_id": f"d{number}"})
+        tables["EndpointsTable"].put_item(Item={"tenant_id": "acme", "place": f"we_{number}"})
+    tables["UsageTable"].put_item(Item={"tenant_id": "acme", "day": "2026-11-21"})
+    boto3.client("sqs").send_message(QueueUrl=aws.webhooks_queue_url, MessageBody="an event")
+    remains = Remains(stack=stack)
+    counted = [remains.count(name) for name in ("DeliveriesTable", "EndpointsTable", "WebhooksQueue")]
+    assert counted == [30, 30, 1]
+    for _ in range(2):
+        purge(stack, "webhooks")
+        assert [remains.count(name) for name in KEPT["webhooks"]] == [0] * 7
+    assert remains.count("UsageTable") == 1, "another part's"
+    assert boto3.client("secretsmanager").get_secret_value(SecretId=aws.webhooks_secret)["SecretString"] == "w" * 64
+
+
+@pytest.mark.guards("parts-purge-unprocessed-again")
+def test_rows_that_dynamodb_left_are_removed_by_another_call(aws: Aws) -> None:
+    stack, refused = stack_of(aws, Usage="false"), list[int]()
+    table = boto3.resource("dynamodb").Table("UsageTable")
+    for day in range(3):
+        table.put_item(Item={"tenant_id": "acme", "day": f"2026-11-0{day}"})
+    dynamodb = stack.client("dynamodb")
+
+    def leaving_one(RequestItems: dict[str, Any]) -> Any:  # noqa: N803 -- boto3's
+        if not refused:
+            refused.append(1)
+            left = {name: requests[:1] for name, requests in RequestItems.items()}
+            dynamodb.whole(RequestItems={name: requests[1:] for name, requests in RequestItems.items()})
+            return {"UnprocessedItems": left}
+        return dynamodb.whole(RequestItems=RequestItems)
+
+    dynamodb.whole, dynamodb.batch_write_item = dynamodb.batch_write_item, leaving_one
+    Remains(stack=stack, pause=lambda _: None).empty("UsageTable", lambda _: None)
+    assert table.scan()["Items"] == []
+
+
+@pytest.mark.guards("parts-purge-queue-repeated")
+def test_a_queue_that_was_just_emptied_is_no_failure(aws: Aws) -> None:
+    stack = stack_of(aws, Imports="false")
+    busy = ClientError({"Error": {"Code": "AWS.SimpleQueueService.PurgeQueueInProgress"}}, "PurgeQueue")
+    stack.client("sqs").purge_queue = lambda **_: (_ for _ in ()).throw(busy)
+    Remains(stack=stack).empty("FetchQueue", lambda _: None)
+
+
+@pytest.mark.guards("parts-purge-no-deployment")
+def test_nothing_is_said_of_a_stack_that_is_being_changed(aws: Aws) -> None:
+    with pytest.raises(ApiError, match="is being changed"):
+        Remains(stack=stack_of(aws, status="UPDATE_IN_PROGRESS")).deployed()
+    assert Remains(stack=stack_of(aws, Usage="false")).deployed() == {
+        "webhooks": True,
+        "usage": False,
+        "imports": True,
+        "page": True,
+    }
+
+
+def stack_of(aws: Aws, *, status: str = "UPDATE_COMPLETE", **parameters: str) -> Any:
+    """A handle on a stack with these parameters, whose tables and queues are moto's."""
+    given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+    described = {"Stacks": [{"StackStatus": status, "Parameters": given}]}
+    clients: dict[str, Any] = {"cloudformation": SimpleNamespace(describe_stacks=lambda **_: described)}
+    queues = {
+        "WebhooksQueue": aws.webhooks_queue_url,
+        "WebhooksDeadLetters": aws.dead_letter_urls["events"],
+        "DeliveryQueue": aws.delivery_queue_url,
+        "DeliveryDeadLetters": aws.dead_letter_urls["delivery"],
+        "UnpublishedEvents": aws.unpublished_events_url,
+        "FetchQueue": aws.fetch_queue_url,
+    }
+    return SimpleNamespace(
+        name="shop",
+        options="",
+        client=lambda service: clients.setdefault(service, boto3.client(service)),
+        physical_id=lambda logical_id: queues.get(logical_id, logical_id),
+        explained=nullcontext,
+        audit=trail_of(),
+    )
