@@ -27,6 +27,7 @@ settings = page_settings(
     audience=served.settings.jwt_audience,
     sign_in_origin=served.settings.jwt_sign_in_origin,
     max_upload_bytes=served.settings.max_file_bytes,
+    parts=served.settings.parts,
 )
 page = finished(served.page, settings, policy)
 

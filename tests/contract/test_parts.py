@@ -143,7 +143,7 @@ def test_what_is_left_of_a_part_is_emptied_and_nothing_else(aws: Aws) -> None:
     }
     for number in range(30):
         tables["DeliveriesTable"].put_item(Item={"endpoint_id": "we_1", "delivery_id": f"d{number}"})
-        tables["EndpointsTable"].put_item(Item={"tenant_id": "acme", "place": f"we_{number}"})
+        tables["EndpointsTable"].put_item(Item={"tenant_id": "acme", "place": number})
     tables["UsageTable"].put_item(Item={"tenant_id": "acme", "day": "2026-11-21"})
     boto3.client("sqs").send_message(QueueUrl=aws.webhooks_queue_url, MessageBody="an event")
     remains = Remains(stack=stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from darkroom.domain.images.service_level import MINUTE, Budget, Outcomes
 from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
 from darkroom_cli.operator.domain.observation import Alarm, Condition, Counted, Flow, Measured, Recent
@@ -45,6 +47,7 @@ class Observed(World):
     given_up: Any = field(default_factory=lambda: FakeQueueCounts(counts=dict(counts(fast=0, slow=0, usage=0))))
     measurements: Any = field(default_factory=FakeMeasurements)
     alarms: Any = field(default_factory=FakeRaisedAlarms)
+    parts: Collection[str] = PARTS
 
     def look(self, before: Observation | None = None) -> Observation:
         return observe_stack(self.ports(ObserveStackPorts), before)
@@ -338,3 +341,13 @@ def test_a_clock_that_was_set_back_makes_nothing_last_forever() -> None:
     before = world.look()
     world.advance(-3600)
     assert world.look(before).measured.read_at == world.now
+
+
+@pytest.mark.guards("top-absent-webhooks-not-late")
+def test_nothing_is_late_with_webhooks_that_the_stack_has_not() -> None:
+    world = Observed()
+    world.endpoint(0, due_at=1)
+    assert "endpoints" in " ".join(world.look().sweeper.value or {})
+    world.parts = ("usage",)
+    without = world.look()
+    assert (without.sweeper.value, without.webhooks.value, without.problems) == ({}, None, {})

@@ -200,7 +200,8 @@ OF_TOKENS = {"issuer": "https://i.test", "client_id": "c", "audience": "a", "sig
 def test_it_is_told_how_callers_sign_in_only_if_they_do() -> None:
     settings = page_settings(access="jwt", max_upload_bytes=7, **OF_TOKENS)
     assert {name: value for name, value in settings.items() if name in OF_TOKENS} == OF_TOKENS
-    settings = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)
+    settings = page_settings(access="keys", max_upload_bytes=7, parts={"imports"}, **OF_TOKENS)
+    assert settings["parts"] == ["imports"]
     assert {settings["issuer"], settings["client_id"], settings["audience"], settings["sign_in_origin"]} == {None}
     assert (settings["access"], settings["max_upload_bytes"], settings["operate"]) == ("keys", 7, False)
 

@@ -78,13 +78,14 @@ class Parts:
     def about(self) -> dict[str, Any]:
         """Which stack this is."""
         with self._stack.explained():
-            environment = self._stack.parameters.get("Environment")
+            environment, parts = self._stack.parameters.get("Environment"), self._stack.parts
         return {
             "stack": self._stack.name,
             "region": self._stack.region,
             "local": self._stack.is_local,
             "production": environment == PRODUCTION,
             "access": self._stack.access,
+            "parts": sorted(parts),
             "issuer": None,
             "client_id": None,
             "audience": None,

@@ -36,6 +36,7 @@ from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog
@@ -180,6 +181,11 @@ class Stack(RunningStack):
     def access(self) -> str:
         """Who may call its API: the parameter `Access` with which it was deployed."""
         return self.parameters["Access"]
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The optional parts with which it was deployed; what an older version deployed has all."""
+        return frozenset(part for part in PARTS if self.parameters.get(part.capitalize(), "true") == "true")
 
     @property
     def images(self) -> ImagesTable:

@@ -26,6 +26,7 @@ def document(
         "version": VERSION,
         "stack": stack,
         "region": region,
+        "parts": sorted(observation.parts),
         "observed_at": rfc3339(observation.observed_at),
         "problems": dict(problems),
         "alarms": None if alarms is None else [_alarm(alarm, alarms, options) for alarm in alarms],

@@ -473,7 +473,9 @@ def _scheduled(view: View, width: int, rows: int) -> Section:
 _CONDITIONS = {Condition.HEALTHY: "", Condition.FAILING: _WARN, Condition.RESTING: _WARN, Condition.DISABLED: _BAD}
 
 
-def _webhooks(view: View, width: int, rows: int) -> Section:
+def _webhooks(view: View, width: int, rows: int) -> Section | None:
+    if "webhooks" not in view.observation.parts:
+        return None
     webhooks = view.observation.webhooks.value
     section = Section(name="WEBHOOKS", summary=Text("unknown", style=_WARN), lines=_unread(view, "webhooks"))
     if webhooks is None:

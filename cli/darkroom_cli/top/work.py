@@ -42,6 +42,7 @@ def ports_of(stack: Stack) -> ObserveStackPorts:
             at_once=at_once,
             clock=stack.clock,
             service=stack.service,
+            parts=stack.parts,
         )
 
 

@@ -369,6 +369,7 @@ class ServePageSettings(Settings):
     tokens, `jwt_sign_in_origin` is where callers sign in, if that is another origin than the issuer's.
     """
 
+    parts: frozenset[str] = setting(deployed, default=frozenset(PARTS))
     uploads_bucket: str
     outputs_bucket: str
     max_file_bytes: int = setting(whole_number(1))

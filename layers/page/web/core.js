@@ -10,6 +10,7 @@
  * @property {number} max_upload_bytes  the largest file
  * @property {number} direct_bytes  the largest file in one request; larger ones are sent to S3 by a form
  * @property {Object<string, object>} presets  the recipe of each preset, by its name
+ * @property {string[]} parts  the optional parts that the stack has: "webhooks", "usage", "imports"
  * @property {boolean} operate  whether an operator's machine serves the page
  * @property {boolean} write  with `operate`: whether it may change anything
  * @property {string|null} stack  with `operate`: the name of the stack
@@ -20,6 +21,9 @@
 
 /** @type {Settings} */
 export const settings = JSON.parse(document.querySelector("meta[name=darkroom]").content);
+
+/** Whether the stack has that optional part. */
+export const has = (part) => settings.parts.includes(part);
 
 /** Whether the window is as narrow as a phone's: `matches`, and the event "change". */
 export const phone = matchMedia("(max-width: 40rem)");

@@ -1,24 +1,32 @@
 // Starts the page: asks who is calling, and shows the screen that the address names.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
-import { credential, forget, keep, listenToSession, needsCredential, settings } from "./core.js";
+import { credential, forget, has, keep, listenToSession, needsCredential, settings } from "./core.js";
 import { KeyForm, NotLoaded, Trouble } from "./parts.js";
 
-// Each screen: its place in the address, its name in the menu (none: it is reached from another), and its module.
+// Each screen: its place in the address, its name in the menu (none: it is reached from another), and its module;
+// with `part`, only a stack with that optional part has it.
 const SCREENS = settings.operate
     ? [{ path: /^\/(?:operate(?:\/(.*))?)?$/, at: "#/", title: "Operate", load: () => import("./screens/operate.js") }]
     : [
           { path: /^\/$/, at: "#/", title: "Upload", load: () => import("./screens/upload.js") },
           { path: /^\/browse$/, at: "#/browse", title: "Browse", load: () => import("./screens/browse.js") },
           { path: /^\/images\/([0-9a-z]+)$/, parent: "#/browse", title: "Image", load: () => import("./screens/image.js") },
-          { path: /^\/webhooks$/, at: "#/webhooks", title: "Webhooks", load: () => import("./screens/webhooks.js") },
+          {
+              path: /^\/webhooks$/,
+              at: "#/webhooks",
+              title: "Webhooks",
+              part: "webhooks",
+              load: () => import("./screens/webhooks.js"),
+          },
           {
               path: /^\/webhooks\/([0-9A-Za-z_]+)$/,
               parent: "#/webhooks",
               title: "Webhook",
+              part: "webhooks",
               load: () => import("./screens/webhook.js"),
           },
           { path: /^\/api$/, at: "#/api", title: "API", load: () => import("./screens/reference.js") },
-      ];
+      ].filter(({ part }) => part === undefined || has(part));
 
 /** The screen that the address names, its arguments, and its query. */
 function placeOf(hash) {

@@ -1,6 +1,6 @@
 // Takes files, by dropping, pasting and picking; sends them, and shows how each one comes along.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { count, limit, phone, settings } from "../core.js";
+import { count, has, limit, phone, settings } from "../core.js";
 import { announce, NotLoaded } from "../parts.js";
 
 // What works on files is loaded when there are some, and goes on while another screen is open.
@@ -22,7 +22,9 @@ function Choice({ onPick, onAhead }) {
     const files = useRef(null);
     const folder = useRef(null);
     return html`<section class="upload-drop" aria-label="Add photos" onPointerEnter=${onAhead} onFocusIn=${onAhead}>
-        <p class="upload-invitation">Drop photos, folders or a photo’s link on this page, paste them, or</p>
+        <p class="upload-invitation">${
+            has("imports") ? "Drop photos, folders or a photo’s link" : "Drop photos or folders"
+        } on this page, paste them, or</p>
         <div class="row">
             <button type="button" class="main" id="choose-photos" onClick=${() => files.current.click()}>
                 Choose photos</button>
@@ -105,8 +107,9 @@ export default function Upload() {
 
 const showFiles = () => document.querySelector(".upload-overview")?.scrollIntoView({ block: "start" });
 
-/** The one link in what was pasted or dropped; null if there is anything else. */
+/** The one link in what was pasted or dropped; null if there is anything else, or the stack does not fetch. */
 function linkIn(data) {
+    if (!has("imports")) return null;
     const text = (data?.getData("text/uri-list") || data?.getData("text/plain") || "").trim();
     return /^https?:\/\/\S+$/i.test(text) && URL.canParse(text) ? text : null;
 }
@@ -120,7 +123,7 @@ function useDrops(setOver, take) {
         let isOurs = false; // a link of this page is no photo to upload
         const hasFiles = (event) => {
             const types = Array.from(event.dataTransfer?.types ?? []);
-            return types.includes("Files") || (types.includes("text/uri-list") && !isOurs);
+            return types.includes("Files") || (types.includes("text/uri-list") && !isOurs && has("imports"));
         };
         const enter = (event) => {
             if (!hasFiles(event)) return;

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from darkroom.domain.kernel.parts import PARTS
 from darkroom_cli.operate.actions import Actions
 from darkroom_cli.operate.entrance import Entrance
 from darkroom_cli.operate.parts import Parts
@@ -48,6 +49,7 @@ class FakeStack:
     is_local: bool = False
     access: str = "keys"
     parameters: Mapping[str, str] = field(default_factory=lambda: {"Environment": "prod"})
+    parts: Collection[str] = PARTS
     audit_log: FakeAudit = field(default_factory=FakeAudit)
     tenants: FakeTenants = field(default_factory=FakeTenants)
     usage: FakeUsage = field(default_factory=FakeUsage)

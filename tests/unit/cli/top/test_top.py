@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +19,7 @@ from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, Budget, Outcomes
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom_cli.operator.domain.observation import Alarm, Flow, Measured
@@ -52,6 +53,7 @@ class FakeStack:
     region: str = "eu-west-1"
     options: str = " --stack shop --region eu-west-1"
     is_local: bool = False
+    parts: Collection[str] = PARTS
     explained: Callable[[], AbstractContextManager[None]] = lambda: explained("shop", "eu-west-1", is_local=False)
 
     def __post_init__(self) -> None:
@@ -521,3 +523,10 @@ def test_the_local_stack_is_looked_at_more_often_unless_told_otherwise(
         with pytest.raises(typer.Exit):
             work.show_live(local, interval_seconds=given)  # type: ignore[arg-type]
         assert terminal.waits == [waits]
+
+
+def test_of_webhooks_that_the_stack_has_not_nothing_is_said(run: Run, stack: FakeStack) -> None:
+    stack.parts = ("imports",)
+    assert "WEBHOOKS" not in run("top", "--once").stdout
+    told = json.loads(run("top", "--json").stdout)
+    assert (told["parts"], told["webhooks"], told["problems"]) == (["imports"], None, {})

@@ -1,6 +1,6 @@
 // What `darkroom operate` shows: which of its parts the address names, and what all parts share around them.
 import { html, useEffect, useErrorBoundary, useState } from "../vendor/preact.js";
-import { settings } from "../core.js";
+import { has, settings } from "../core.js";
 import { Trouble } from "../parts.js";
 import { READ_ONLY, UnderWay } from "./operate/acting.js";
 
@@ -14,7 +14,7 @@ const PARTS = [
     { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js") },
     { name: "drills", title: "Drills", load: () => import("./operate/drills.js") },
     { name: "audit", title: "Audit log", load: () => import("./operate/audit.js") },
-];
+].filter(({ name }) => name !== "webhooks" || has("webhooks"));
 
 const loaded = new Map();
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -20,6 +20,7 @@ from darkroom.domain.images.service_level import FAST_MINUTES, SLOW_MINUTES, Bud
 from darkroom.domain.kernel.fingerprint import StackFrame, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.sweeping.due import ENDPOINTS
 from darkroom.domain.webhooks.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.webhooks.endpoint import Endpoint, as_seen, at_one_host
@@ -155,11 +156,13 @@ class Webhooks:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What was observed, part by part; a part may be older than the others, and says when it was read. `sweeper` is, by
-    kind, how many seconds late its oldest look is that a sweep should have done; empty if none is."""
+    """What was observed of a stack with these optional `parts`, panel by panel; a panel may be older than the others,
+    and says when it was read. `sweeper` is, by kind, how many seconds late its oldest look is that a sweep should have
+    done; empty if none is."""
 
     observed_at: Milliseconds
     service: Mapping[str, Lane]
+    parts: Collection[str]
     queues: Panel[Mapping[str, QueueCount]]
     unfinished: Panel[Unfinished]
     drains: Panel[Mapping[str, float]]
@@ -205,6 +208,7 @@ class ObserveStackPorts:
     at_once: AtOnce
     clock: Clock
     service: Mapping[str, Lane]
+    parts: Collection[str] = PARTS
 
 
 def observe_stack(ports: ObserveStackPorts, before: Observation | None = None) -> Observation:
@@ -234,11 +238,11 @@ def observe_stack(ports: ObserveStackPorts, before: Observation | None = None) -
         ("dead_letters", lambda: _dead_letters(ports, dead_letters_before, now), 0),
         ("scheduled", lambda: _scheduled(ports, now), SLOW_SECONDS),
         ("sweeper", lambda: _late_looks(ports, now), SLOW_SECONDS),
-        ("webhooks", lambda: _webhooks(ports), SLOW_SECONDS),
+        ("webhooks", lambda: _webhooks(ports) if "webhooks" in ports.parts else None, SLOW_SECONDS),
     )
     panels = ports.at_once([partial(part, *each) for each in parts])
     named = dict(zip((name for name, *_ in parts), panels, strict=True))
-    return Observation(observed_at=now, service=ports.service, **named)
+    return Observation(observed_at=now, service=ports.service, parts=ports.parts, **named)
 
 
 def _counts(ports: ObserveStackPorts, queues: QueueCounts) -> Mapping[str, QueueCount]:
@@ -326,7 +330,8 @@ def _late_looks(ports: ObserveStackPorts, now: Milliseconds) -> Mapping[str, flo
     places: list[tuple[str, Callable[..., Iterable[Any]], str]] = [
         (kind.value, ports.images.due, name) for kind in DutyKind for name in DUE_PARTITIONS[kind]
     ]
-    places += [(ENDPOINTS, ports.endpoints.due, name) for name in ENDPOINT_PARTITIONS]
+    if "webhooks" in ports.parts:  # guard: top-absent-webhooks-not-late
+        places += [(ENDPOINTS, ports.endpoints.due, name) for name in ENDPOINT_PARTITIONS]
     read = ports.at_once([partial(oldest, due, name) for _, due, name in places])
     late: dict[str, float] = {}
     for (kind, *_), due in zip(places, read, strict=True):

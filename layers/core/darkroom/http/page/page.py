@@ -7,12 +7,13 @@ import gzip
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, TypedDict
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.http.images.entity_tags import matches_entity_tag
 from darkroom.http.kernel.headers import NO_SNIFFING
@@ -38,15 +39,24 @@ class PageSettings(TypedDict):
     max_upload_bytes: int
     direct_bytes: int
     presets: dict[str, dict[str, Any]]
+    parts: list[str]
     operate: bool
     write: bool
     stack: str | None
 
 
 def page_settings(
-    *, access: Access, issuer: str, client_id: str, audience: str, sign_in_origin: str, max_upload_bytes: int
+    *,
+    access: Access,
+    issuer: str,
+    client_id: str,
+    audience: str,
+    sign_in_origin: str,
+    max_upload_bytes: int,
+    parts: Collection[str] = PARTS,
 ) -> PageSettings:
-    """The settings of a page that the stack itself serves. Those about tokens are empty unless `access` is "jwt"."""
+    """The settings of a page that the stack itself serves. Those about tokens are empty unless `access` is "jwt".
+    `parts` are the optional parts that are deployed."""
     by_token = access == "jwt"
 
     def if_by_token(text: str) -> str | None:
@@ -64,6 +74,7 @@ def page_settings(
             name: preset.model_dump(mode="json", exclude_unset=True, exclude_none=True)
             for name, preset in PRESETS.items()
         },
+        "parts": [part for part in PARTS if part in parts],
         "operate": False,
         "write": False,
         "stack": None,

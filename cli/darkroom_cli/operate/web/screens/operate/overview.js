@@ -1,6 +1,6 @@
 // What is going on: first what is wrong and where to begin, then the lanes, and everything around them.
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { count, duration, settings } from "../../core.js";
+import { count, duration, has, settings } from "../../core.js";
 import { announce, Copy, Trouble, useIsNarrow } from "../../parts.js";
 import { LineChart } from "./chart.js";
 import { Awaited, Freshness, OFTEN_SECONDS, since, stackNow, useReading, utc, when } from "./reading.js";
@@ -430,7 +430,7 @@ const AROUND = [
     { title: "Functions", Panel: Functions, quietOf: quietFunctions },
     { title: "Sweeper", Panel: Sweeper, quietOf: quietSweeper },
     { title: "Scheduled", at: "delays", Panel: Scheduled, quietOf: quietScheduled },
-    { title: "Webhooks", at: "webhooks", Panel: Endpoints, quietOf: quietWebhooks },
+    ...(has("webhooks") ? [{ title: "Webhooks", at: "webhooks", Panel: Endpoints, quietOf: quietWebhooks }] : []),
     { title: "Queues", Panel: Queues, quietOf: quietQueues },
     { title: "Busy workers", Panel: Workers, quietOf: quietWorkers },
 ];

@@ -1,6 +1,6 @@
 // Tenants: their tier and limits, what they used this month, and their keys with their ages.
 import { html, useState } from "../../vendor/preact.js";
-import { bytes, count } from "../../core.js";
+import { bytes, count, has } from "../../core.js";
 import { Copy } from "../../parts.js";
 import { Act } from "./acting.js";
 import { Awaited, Freshness, since, useReading, utc, when } from "./reading.js";
@@ -54,7 +54,7 @@ function One({ name }) {
         <${Awaited} reading=${reading} />
         ${tenant !== null && html`<${About} tenant=${tenant} onDone=${reading.again} />`}
         ${tenant !== null && html`<${Keys} tenant=${tenant} onDone=${reading.again} />`}
-        ${tenant !== null && html`<${Usage} usage=${tenant.usage} />`}
+        ${tenant !== null && has("usage") && html`<${Usage} usage=${tenant.usage} />`}
         ${tenant !== null && html`<p class="row"><a
             href=${`#/operate/images?tenant=${encodeURIComponent(tenant.tenant)}`}>Its images</a>
             <a href=${`#/operate/failures?tenant=${encodeURIComponent(tenant.tenant)}`}>Its failures</a></p>`}
