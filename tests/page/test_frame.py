@@ -7,7 +7,7 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser import axe
 from browser.layout import settle, what_sticks_out
@@ -156,3 +156,24 @@ def test_everybody_can_give_their_key(visitor: Visitor, width: int, dark: bool) 
     while page.evaluate("() => document.activeElement.closest('nav, .brand') !== null"):
         page.keyboard.press("Shift+Tab")
     expect(first).to_be_focused()
+
+
+def test_nothing_is_shown_of_parts_that_the_stack_has_not(visitor: Visitor) -> None:
+    page = visitor.tab()
+    menu = page.get_by_role("navigation", name="Screens")
+    expect(menu.get_by_role("link", name="Webhooks")).to_be_visible()
+    expect(page.get_by_text("a photo’s link")).to_be_visible()
+
+    def of_a_core(route: Route) -> None:
+        answer = route.fetch()
+        shell = answer.text()
+        told = "&quot;parts&quot;: [&quot;webhooks&quot;, &quot;usage&quot;, &quot;imports&quot;, &quot;page&quot;]"
+        assert told in shell
+        route.fulfill(response=answer, body=shell.replace(told, "&quot;parts&quot;: [&quot;page&quot;]"))
+
+    page.route(visitor.address, of_a_core)
+    page.reload()
+    expect(page.get_by_text("Drop photos or folders on this page")).to_be_visible()
+    expect(menu.get_by_role("link")).to_have_text(["Upload", "Browse", "API"])
+    page.evaluate("location.hash = '#/webhooks'")
+    expect(page.get_by_role("heading", name="There is no such screen")).to_be_visible()

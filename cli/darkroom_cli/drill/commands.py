@@ -194,6 +194,10 @@ def all_(
     out = display.output()
     report: pages.DrillReport = pages.Silence() if as_json else pages.Page(out)
     with work.interruptible(report) as interrupts, where.explained():
+        skipped = [drill for drill in chosen if not work.is_there(where, drill)]
+        chosen = [drill for drill in chosen if drill not in skipped]
+        for drill in skipped:
+            display.line(display.errors(), f"{drill.name} is left out: {where.name} is deployed without {drill.part}.")
         for drill in chosen:
             work.check_allowed(where, drill, in_production=False)
         results = work.run_all(where, chosen, keep_seconds=work.KEEP_SECONDS, report=report, interrupts=interrupts)

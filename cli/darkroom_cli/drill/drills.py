@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from darkroom.domain.kernel.parts import Part
 from darkroom.domain.kernel.tenants import Tier
 from darkroom_cli.drill.loads import (
     AnnouncedUploads,
@@ -67,6 +68,7 @@ class Drill:
     `alarms` are those that must fire, besides the incident, and `perhaps` those that may. They are expected
     `lead_minutes` after the switches were thrown, and within `patience_minutes` more; they clear within `clear_minutes`
     once everything was put back. `shows` is what the operator sees, and `because` why it may not run everywhere.
+    Only a stack with its `part` can rehearse it.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Drill:
     where: Where = Where.ANYWHERE
     because: str = ""
     needs_keys: bool = False
+    part: Part | None = None
     minute_lasts_seconds: float = 0.0
 
     @property
@@ -134,6 +137,7 @@ _ALL = [
     ),
     Drill(
         name="endpoint-sweeper-off",
+        part="webhooks",
         rehearses="the schedule of the endpoints' sweeper is disabled",
         throws=(Throw(kind="schedule", target="SweepDueEndpointsFunctionEveryMinute", during=False),),
         alarms=frozenset({"EndpointSweeperSilentAlarm"}),
@@ -164,6 +168,7 @@ _ALL = [
     ),
     Drill(
         name="poison",
+        part="usage",
         rehearses="messages that nobody can read, in a lane and in a consumer's queue",
         load=Garbage(("SlowQueue", "UsageQueue")),
         alarms=frozenset({"DeadLettersAlarm", "EventDeadLettersAlarm"}),
@@ -184,6 +189,7 @@ _ALL = [
     ),
     Drill(
         name="bad-deployment",
+        part="usage",
         rehearses="a deployment of a consumer that cannot start",
         throws=(Throw(kind="handler", target="CountUsageFunction", during="missing.handler"),),
         load=UploadsThatGoWell(1, Tier.PLUS),
@@ -202,6 +208,7 @@ _ALL = [
     ),
     Drill(
         name="dead-endpoint",
+        part="webhooks",
         rehearses="a tenant's webhook at which nobody listens",
         load=UndeliverableEvents(1, Tier.PLUS),
         alarms=frozenset(),
@@ -219,6 +226,7 @@ _ALL = [
     ),
     Drill(
         name="fetches-stuck",
+        part="imports",
         rehearses="images are not fetched from the URLs that clients gave",
         throws=(Throw(kind="event_source", target="FetchOriginalFunctionFetchQueue", during=False),),
         load=Fetches(1, Tier.PLUS),
@@ -237,6 +245,7 @@ _ALL = [
     ),
     Drill(
         name="deliveries-stuck",
+        part="webhooks",
         rehearses="webhooks wait for a worker",
         throws=(Throw(kind="event_source", target="DeliverEventFunctionDeliveryQueue", during=False),),
         load=UndeliverableEvents(1, Tier.PLUS),
@@ -246,6 +255,7 @@ _ALL = [
     ),
     Drill(
         name="events-stuck",
+        part="webhooks",
         rehearses="the function that publishes events is throttled to nothing",
         throws=(Throw(kind="concurrency", target="PublishEventsFunction", during=0),),
         load=UploadsThatGoWell(1, Tier.PLUS),

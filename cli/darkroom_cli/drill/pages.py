@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -226,14 +226,14 @@ def _alarms(drill: Drill) -> str:
     return ", ".join(parts) or "none"
 
 
-def list_drills(out: Console, opened: OpenDrill | None, options: str) -> None:
-    """`drill ls`."""
+def list_drills(out: Console, opened: OpenDrill | None, options: str, parts: Collection[str]) -> None:
+    """`drill ls`, of a stack with these optional parts."""
     rows = [
         (
             drill.name,
             drill.rehearses,
             ", ".join(sorted(alarm.removesuffix("Alarm") for alarm in drill.alarms)) or "none",
-            drill.where.value,
+            drill.where.value if drill.part is None or drill.part in parts else f"not here: no {drill.part}",
         )
         for drill in DRILLS.values()
     ]

@@ -43,18 +43,31 @@ def list_(stack: Stack, *, as_json: bool) -> None:
         opened = open_drills(stack).find()
     if as_json:
         drills = [
-            {"name": drill.name, "rehearses": drill.rehearses, "alarms": sorted(drill.expected), "where": drill.where}
+            {
+                "name": drill.name,
+                "rehearses": drill.rehearses,
+                "alarms": sorted(drill.expected),
+                "where": drill.where,
+                "part": drill.part,
+            }
             for drill in DRILLS.values()
         ]
         display.print_json({"open": None if opened is None else opened.name, "drills": drills})
     else:
-        pages.list_drills(display.output(), opened, stack.options)
+        pages.list_drills(display.output(), opened, stack.options, stack.parts)
+
+
+def is_there(stack: Stack, drill: Drill) -> bool:
+    """Whether the stack has the part that the drill rehearses."""
+    return drill.part is None or drill.part in stack.parts
 
 
 def check_allowed(stack: Stack, drill: Drill, *, in_production: bool) -> None:
     """Raises ApiError if the drill may not run there."""
     if stack.parameters.get("Observability") == "false":
         raise ApiError("Drills ring alarms that a stack has only with Observability=true.")
+    if not is_there(stack, drill):  # guard: drill-absent-part
+        raise ApiError(f"{drill.name} rehearses {drill.part}, which {stack.name} is deployed without.")
     is_production = stack.parameters.get("Environment") == "prod"
     if drill.where is Where.LOCAL and not stack.is_local:
         raise ApiError(f"{drill.name} runs only on the local stack: {drill.because}.")

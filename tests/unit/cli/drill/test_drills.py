@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,9 @@ from click import Command, Context
 from typer.main import get_command
 
 from darkroom.domain.images.image import Image, Status
+from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.kernel.tenants import Tier
-from darkroom_cli.drill import work
+from darkroom_cli.drill import commands, work
 from darkroom_cli.drill.alarms import AlarmHistory
 from darkroom_cli.drill.commands import app
 from darkroom_cli.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
@@ -25,8 +27,9 @@ from darkroom_cli.drill.scene import Scene
 from darkroom_cli.drill.switches import KINDS
 from darkroom_client.client import ApiError
 from proof.fakes.rows import accepted_image
-from repository.expand_template import expanded_template, resources
+from repository.expand_template import deployed, expanded_template, resources
 from repository.report import ROOT
+from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi
 
 TEMPLATE = expanded_template()["Resources"]
@@ -89,6 +92,7 @@ class Deployed:
     def __init__(self, environment: str, *, access: str = "keys") -> None:
         self.name, self.options = "darkroom", ""
         self.parameters = {"Environment": environment}
+        self.parts: Collection[str] = PARTS
         self.is_local = environment == "local"
         self.access = access
 
@@ -123,6 +127,38 @@ def test_what_only_the_local_stack_can_do_is_refused_elsewhere() -> None:
                 check(drill, "staging")
         else:
             check(drill, "staging")
+
+
+@pytest.mark.guards("drill-absent-part")
+@pytest.mark.parametrize("off", [("webhooks", "usage"), ("usage",), ("imports",), ("page",), PARTS])
+def test_a_stack_has_all_that_its_drills_change_and_ring(off: tuple[str, ...]) -> None:
+    stack: Any = Deployed("local")
+    stack.parts = [part for part in PARTS if part not in off]
+    there = deployed(Environment="local", Access="keys", **{part.capitalize(): "false" for part in off}).keys()
+    for drill in DRILLS.values():
+        needed = drill.alarms | {throw.target.partition(".")[0] for throw in drill.throws} - {"{row}"}
+        if drill.part in off:
+            with pytest.raises(ApiError, match="deployed without"):
+                work.check_allowed(stack, drill, in_production=True)
+        else:
+            assert needed <= there, drill.name
+            work.check_allowed(stack, drill, in_production=True)
+
+
+def test_all_drills_leave_out_what_the_stack_has_not_and_say_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack: Any = Deployed("local")
+    stack.parts, stack.explained = ["webhooks"], nullcontext
+    ran: list[str] = []
+
+    def run_all(_: Any, drills: Sequence[Drill], **options: Any) -> list[Any]:
+        ran.extend(drill.name for drill in drills)
+        return []
+
+    monkeypatch.setattr(commands, "reach", lambda *_: stack)
+    monkeypatch.setattr(work, "run_all", run_all)
+    result = run("drill", "all", "--only", "fetches-stuck", "--only", "events-stuck")
+    assert ran == ["events-stuck"]
+    assert result.stderr == "fetches-stuck is left out: darkroom is deployed without imports.\n"
 
 
 def test_no_drill_waits_for_alarms_that_the_stack_was_deployed_without() -> None:

@@ -1,6 +1,6 @@
 // Drills: what can be rehearsed, what each would set off, and the command that runs it.
 import { html, useState } from "../../vendor/preact.js";
-import { count, settings } from "../../core.js";
+import { count, has, settings } from "../../core.js";
 import { Copy } from "../../parts.js";
 import { Act } from "./acting.js";
 import { Awaited, Freshness, useReading } from "./reading.js";
@@ -13,6 +13,7 @@ const OPTIONS = settings.local ? "" : ` --stack ${settings.stack}`;
 
 export default function Drills() {
     const reading = useReading("drills");
+    const drills = reading.document?.drills.filter(({ part }) => part === null || has(part)) ?? [];
     const { document } = reading;
     const [isKnown, setKnown] = useState(!settings.production);
     return html`<div><h1>Drills</h1>
@@ -33,10 +34,10 @@ export default function Drills() {
                 about=${`what ${document.open} has changed`} title=${`Put back what ${document.open} has changed?`}
                 yes="Put back" what=${UNDO} onDone=${reading.again} />
                 <${Copy} text=${`./darkroom drill undo${OPTIONS}`} label="the command that undoes it" /></p></section>`}
-        ${document !== null && html`<${Table} caption=${count(document.drills.length, "drill")}
-            keys=${document.drills.map((drill) => drill.name)}
+        ${document !== null && html`<${Table} caption=${count(drills.length, "drill")}
+            keys=${drills.map((drill) => drill.name)}
             heads=${["drill", "what it rehearses", "alarms", "where", "command", ACTIONS]}
-            rows=${document.drills.map((drill) => [
+            rows=${drills.map((drill) => [
                 html`<strong class="nowrap">${drill.name}</strong>`,
                 drill.rehearses,
                 drill.alarms.length > 0 ? drill.alarms.join(", ") : "none",
