@@ -162,7 +162,7 @@ def test_nothing_is_shown_of_parts_that_the_stack_has_not(visitor: Visitor) -> N
     page = visitor.tab()
     menu = page.get_by_role("navigation", name="Screens")
     expect(menu.get_by_role("link", name="Webhooks")).to_be_visible()
-    expect(page.get_by_text("a photo’s link")).to_be_visible()
+    expect(page.get_by_text("folders or a photo")).to_be_visible()
 
     def of_a_core(route: Route) -> None:
         answer = route.fetch()
