@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARDS
 from darkroom.domain.kernel.lanes import LANES
@@ -19,11 +21,17 @@ from darkroom.domain.webhooks import endpoint
 from darkroom_cli.capacity.bill import Kept, bill
 from darkroom_cli.capacity.plan import MONTH_SECONDS, Demand
 from darkroom_cli.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
-from repository.expand_template import resources
+from repository.expand_template import deployed, resources
 from repository.report import ROOT
 
 LIMIT_DOLLARS = 7.50 + 0.45 * (len(LANES) - 2)
 """What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
+
+CORE = dict.fromkeys(("Webhooks", "Usage", "Imports", "Page", "Observability"), "false")
+"""The parameters of a core alone."""
+
+CORE_LIMIT_DOLLARS = 3.25 + 0.30 * (len(LANES) - 2)
+"""What it may cost. Three dollars are wanted; docs/parts.md says what the rest is."""
 
 MINUTES = 30 * 24 * 60
 
@@ -35,8 +43,8 @@ POLLERS, POLL_SECONDS = 5, 20
 """Lambda keeps five pollers at an empty queue, and each poll lasts 20 seconds
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
 
-SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES) + endpoint.DUE_SHARDS + len(LANES)
-"""The due index, the waiting index of each lane, the due index of endpoints, and each lane's outcomes."""
+SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES) + len(LANES)
+"""The due index, the waiting index of each lane, and each lane's outcomes."""
 
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 """Of a sweep with nothing to do on a usual day, by `make bench-sweeper`."""
@@ -44,8 +52,8 @@ SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS = 150 * 0.5
 """The same of a sweep of endpoints: eight calls after another's four at once."""
 
-SWEEP_LOG_KILOBYTES = 0.9 + 0.7
-"""Of both sweeps, as measured on the local stack, with InvocationLogs=sampled."""
+SWEEP_LOG_KILOBYTES, ENDPOINT_SWEEP_LOG_KILOBYTES = 0.9, 0.7
+"""Of a sweep, as measured on the local stack, with InvocationLogs=sampled."""
 
 _QUERY_UNITS = 0.5
 """An eventually consistent read that finds nothing."""
@@ -59,50 +67,67 @@ class BillItem:
     dollars: float
 
 
-def items() -> list[BillItem]:
-    """The lines of the bill, the dearest first."""
-    alarms, composites = resources("AWS::CloudWatch::Alarm"), len(resources("AWS::CloudWatch::CompositeAlarm"))
+def items(**parameters: str) -> list[BillItem]:
+    """The lines of the bill of a stack with these parameters, the dearest first."""
+    stack = deployed(Environment="prod", Access="keys", **parameters)
+
+    def of(kind: str) -> dict[str, Any]:
+        return {name: its.get("Properties", {}) for name, its in stack.items() if its["Type"] == kind}
+
+    alarms, composites = of("AWS::CloudWatch::Alarm"), len(of("AWS::CloudWatch::CompositeAlarm"))
     watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", ())) or 1 for alarm in alarms.values())
     polled = [
         mapping
-        for mapping in resources("AWS::Lambda::EventSourceMapping").values()
+        for mapping in of("AWS::Lambda::EventSourceMapping").values()
         if "StartingPosition" not in mapping  # a stream's reads by Lambda cost nothing
     ]
     polls = len(polled) * POLLERS * MINUTES * 60 / POLL_SECONDS
-    secrets = len(resources("AWS::SecretsManager::Secret"))
-    queues = dead_letter_queues()
+    secrets = len(of("AWS::SecretsManager::Secret"))
+    with_webhooks = "SweepDueEndpointsFunction" in stack
+    queues, queries = dead_letter_queues(stack), SWEEP_QUERIES + with_webhooks * endpoint.DUE_SHARDS
     sweep = {
-        "Lambda requests": 2,
-        "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS + ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS,
+        "Lambda requests": 1 + with_webhooks,
+        "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS + with_webhooks * ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS,
     }
+    looks = {"SQS requests": queues + 1, "SNS requests": with_webhooks}
+    runs, others = "the sweeper, one a minute", " and the fetch queue"
+    if with_webhooks:
+        runs, others = "both sweepers, one a minute of each", ", the fetch queue and the followers of events"
+    logs = SWEEP_LOG_KILOBYTES + with_webhooks * ENDPOINT_SWEEP_LOG_KILOBYTES
     lines = [
         BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
         BillItem(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
         BillItem(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
         BillItem(name="the metric of each sweep, and the archiver's", dollars=METRIC * sum(IDLE_METRICS.values())),
-        BillItem(name="the runs of both sweepers, one a minute of each", dollars=MINUTES * cost(sweep)),
         BillItem(
-            name=f"… their {SWEEP_QUERIES} index reads",
-            dollars=MINUTES * cost({"DynamoDB read units": SWEEP_QUERIES * _QUERY_UNITS}),
+            name=f"the runs of {runs}",
+            dollars=MINUTES * cost(sweep),
         ),
         BillItem(
-            name=f"… their looks at {queues} dead-letter queues, the fetch queue and the followers of events",
-            dollars=MINUTES * cost({"SQS requests": queues + 1, "SNS requests": 1}),
+            name=f"… their {queries} index reads",
+            dollars=MINUTES * cost({"DynamoDB read units": queries * _QUERY_UNITS}),
         ),
-        BillItem(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
+        BillItem(
+            name=f"… their looks at {queues} dead-letter queues{others}",
+            dollars=MINUTES * cost(looks),
+        ),
+        BillItem(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": logs})),
     ]
-    return sorted(lines, key=lambda line: -line.dollars)
+    return sorted((line for line in lines if line.dollars), key=lambda line: -line.dollars)
 
 
-def dead_letter_queues() -> int:
-    """How many queues of dead letters both sweeps look at."""
-    functions = resources("AWS::Lambda::Function")
+def dead_letter_queues(stack: Mapping[str, Any]) -> int:
+    """How many queues of dead letters the stack's sweeps look at."""
     places = (
         ("SweepDueImagesFunction", "DEAD_LETTER_QUEUES"),
         ("SweepDueEndpointsFunction", "EVENT_DEAD_LETTER_QUEUES"),
     )
-    return sum(functions[name]["Environment"]["Variables"][variable]["Fn::Sub"].count("=") for name, variable in places)
+    return sum(
+        stack[name]["Properties"]["Environment"]["Variables"][variable]["Fn::Sub"].count("=")
+        for name, variable in places
+        if name in stack
+    )
 
 
 def alarms() -> int:
@@ -110,14 +135,14 @@ def alarms() -> int:
     return len(resources("AWS::CloudWatch::Alarm")) + len(resources("AWS::CloudWatch::CompositeAlarm"))
 
 
-def total_dollars() -> float:
+def total_dollars(**parameters: str) -> float:
     """The bill of a month."""
-    return sum(line.dollars for line in items())
+    return sum(line.dollars for line in items(**parameters))
 
 
-def table() -> str:
-    """The bill as docs/deploy.md has it."""
-    rows = [f"| {line.name} | {line.dollars:.2f} |" for line in items()]
+def table(**parameters: str) -> str:
+    """The bill as docs/deploy.md has it, and of a core docs/parts.md."""
+    rows = [f"| {line.name} | {line.dollars:.2f} |" for line in items(**parameters)]
     return "\n".join(["| item | dollars per month |", "|---|---|", *rows])
 
 
@@ -151,6 +176,13 @@ def write() -> None:
                 r"(costs about \$)[0-9.]+": total,
                 r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n",
                 r"()\| dollars a month \| 1,000 images \|.*\n(?:\|.+\n)+": table_of_loads(),
+            },
+        ),
+        (
+            "docs/parts.md",
+            {
+                r"(costs about \$)[0-9.]+": f"{total_dollars(**CORE):.2f}",
+                r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table(**CORE) + "\n",
             },
         ),
         ("cli/darkroom_cli/capacity/prices.py", {r"(IDLE_DOLLARS = )[0-9.]+": total}),

@@ -45,7 +45,7 @@ from darkroom_cli.tenants import erase as erasing
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, received, written
+from tests.contract.functions import call, http_event, load, received, written
 from tests.contract.test_handlers import Functions, document, functions
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.erasure import Marks, marks_of, traces, unlike_any_other
@@ -192,8 +192,9 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
 
 
 @pytest.mark.guards("erasure-tenant-token-buckets", "erasure-tenant-usage")
+@pytest.mark.parametrize("is_core", [False, True], ids=["with all parts", "after the parts went"])
 def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
-    aws: Aws, functions: Functions, monkeypatch: pytest.MonkeyPatch
+    aws: Aws, functions: Functions, monkeypatch: pytest.MonkeyPatch, is_core: bool
 ) -> None:
     stack = OperatedStack(aws)
     for tenant in ("acme-73f1", "other"):
@@ -244,7 +245,12 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
     erasing.erase(cast(Stack, stack), ["acme-73f1"], as_json=False)
-    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    sweep = functions.sweep_due_images
+    if is_core:  # its functions know no table of a part but that of deliveries
+        left = {name: it for name, it in aws.environment.items() if name not in ("ENDPOINTS_TABLE", "USAGE_TABLE")}
+        monkeypatch.setattr(type(aws), "environment", property(lambda _: left | {"IMPORTS": "false"}))
+        sweep = load("sweep_due_images", aws, monkeypatch)
+    assert call(sweep, {})["outcomes"] == {"removed": 1}
     assert traces(marks, CLIENT) == [f"the table {aws.images_table} has its name, as a key or in it"]
     tombstone = functions.row(ours)
     assert (tombstone.tenant_id, told_by(tombstone)) == ("acme-73f1", set())
