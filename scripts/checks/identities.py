@@ -55,9 +55,9 @@ def identities(path: Path = TEMPLATE) -> Mapping[str, Identity]:
     """Those of a template and of the stacks in it, with all that a parameter can ask for, by logical id."""
     stacks = {
         inner: name
-        for name, its in without_loops(path)["Resources"].items()
-        if its["Type"] == NESTED_STACK
-        for inner in without_loops(ROOT / its["Properties"]["TemplateURL"])["Resources"]
+        for name, resource in without_loops(path)["Resources"].items()
+        if resource["Type"] == NESTED_STACK
+        for inner in without_loops(ROOT / resource["Properties"]["TemplateURL"])["Resources"]
     }
     return {
         name: Identity(
@@ -85,8 +85,8 @@ def create_only(kind: str) -> Sequence[str]:
     from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # noqa: PLC0415 -- it takes three seconds
 
     schema: Any = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
-    found = [*schema.get("createOnlyProperties", ()), *schema.get("conditionalCreateOnlyProperties", ())]
-    return sorted({path.removeprefix("/properties/") for path in found})
+    paths = [*schema.get("createOnlyProperties", ()), *schema.get("conditionalCreateOnlyProperties", ())]
+    return sorted({path.removeprefix("/properties/") for path in paths})
 
 
 def _at(value: Any, path: Sequence[str]) -> Any:

@@ -72,7 +72,7 @@ def items(**parameters: str) -> list[BillItem]:
     stack = deployed(Environment="prod", Access="keys", **parameters)
 
     def of(kind: str) -> dict[str, Any]:
-        return {name: its.get("Properties", {}) for name, its in stack.items() if its["Type"] == kind}
+        return {name: resource.get("Properties", {}) for name, resource in stack.items() if resource["Type"] == kind}
 
     alarms, composites = of("AWS::CloudWatch::Alarm"), len(of("AWS::CloudWatch::CompositeAlarm"))
     watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", ())) or 1 for alarm in alarms.values())

@@ -12,6 +12,7 @@ from aws_lambda_powertools.metrics.provider.cold_start import reset_cold_start_f
 from benchmarks.calls.__main__ import SWEEP_UNITS
 from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
 from darkroom.aws.kernel import clients
+from darkroom.domain.webhooks import endpoint
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.contract.conftest import Aws
@@ -69,7 +70,7 @@ def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch:
     monkeypatch.setattr(clients, "count_call", lambda operation, seconds: calls.update([operation]))
     call(sweeper, {})
     call(of_endpoints, {})
-    assert calls["dynamodb:Query"] == SWEEP_QUERIES
+    assert calls["dynamodb:Query"] == SWEEP_QUERIES + endpoint.DUE_SHARDS
     queues = [*sweeper.measuring.dead_letters.queues, *of_endpoints.dead_letters.queues]
     assert calls["sqs:GetQueueAttributes"] == len(queues) + 1  # and the fetch queue
     assert calls.keys() == SWEEP_UNITS.keys()

@@ -102,8 +102,8 @@ def ended(api: httpx.Client, image: dict[str, Any]) -> dict[str, Any]:
         shown: dict[str, Any] = api.get(f"/images/{image['id']}/status").json()
         return shown if shown["status"] in ("done", "failed") else None
 
-    found: dict[str, Any] = wait_until(document, f"image {image['id']} ends")
-    return found
+    ended: dict[str, Any] = wait_until(document, f"image {image['id']} ends")
+    return ended
 
 
 def state_of(stack: LocalStack) -> dict[str, str]:

@@ -167,9 +167,9 @@ def test_nothing_is_shown_of_parts_that_the_stack_has_not(visitor: Visitor) -> N
     def of_a_core(route: Route) -> None:
         answer = route.fetch()
         shell = answer.text()
-        told = "&quot;parts&quot;: [&quot;webhooks&quot;, &quot;usage&quot;, &quot;imports&quot;, &quot;page&quot;]"
-        assert told in shell
-        route.fulfill(response=answer, body=shell.replace(told, "&quot;parts&quot;: [&quot;page&quot;]"))
+        parts = "&quot;parts&quot;: [&quot;webhooks&quot;, &quot;usage&quot;, &quot;imports&quot;, &quot;page&quot;]"
+        assert parts in shell
+        route.fulfill(response=answer, body=shell.replace(parts, "&quot;parts&quot;: [&quot;page&quot;]"))
 
     page.route(visitor.address, of_a_core)
     page.reload()

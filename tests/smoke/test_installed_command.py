@@ -44,19 +44,19 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory, stack: LocalStack) -> Installed:
-    there = tmp_path_factory.mktemp("installed")
+    folder = tmp_path_factory.mktemp("installed")
     outside = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DARKROOM_"))}
     for project in ("layers/core", "cli"):
-        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(there)]
+        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
         subprocess.run(build, cwd=ROOT / project, env=outside, check=True, capture_output=True)
-    venv.create(there / "venv", with_pip=True)
-    (site_packages,) = (there / "venv" / "lib").glob("python*/site-packages")
+    venv.create(folder / "venv", with_pip=True)
+    (site_packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = [str(there / "venv/bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*install, "--no-deps", "--no-index", *there.glob("*.whl")], cwd=there, env=outside, check=True)
-    (empty := there / "empty").mkdir()
+    install = [str(folder / "venv/bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*install, "--no-deps", "--no-index", *folder.glob("*.whl")], cwd=folder, env=outside, check=True)
+    (empty := folder / "empty").mkdir()
     variables = outside | {"DARKROOM_STATE_DIR": str(stack.state), "COLUMNS": "100"}
-    return Installed(venv=there / "venv", folder=empty, variables=variables)
+    return Installed(venv=folder / "venv", folder=empty, variables=variables)
 
 
 def test_it_runs_without_the_checkout(installed: Installed) -> None:
@@ -69,29 +69,29 @@ def test_it_runs_without_the_checkout(installed: Installed) -> None:
 
 
 def test_its_help_names_the_command_as_it_is_typed_and_what_needs_linux(installed: Installed) -> None:
-    told = installed("--help")
-    assert told.returncode == 0 and told.stderr == ""
-    assert "darkroom upload photo.jpg" in told.stdout and "On Linux, in a checkout" in told.stdout
+    run = installed("--help")
+    assert run.returncode == 0 and run.stderr == ""
+    assert "darkroom upload photo.jpg" in run.stdout and "On Linux, in a checkout" in run.stdout
     of_a_command = installed("dlq", "replay", "--help")
     assert "darkroom dlq replay" in of_a_command.stdout
-    assert "./darkroom" not in told.stdout + of_a_command.stdout
+    assert "./darkroom" not in run.stdout + of_a_command.stdout
 
 
 @pytest.mark.parametrize("arguments", [("local", "up", "--help"), ("build",), ("drill", "all")])
 def test_what_needs_linux_and_a_checkout_says_so(installed: Installed, arguments: tuple[str, ...]) -> None:
-    told = installed(*arguments)
-    assert told.returncode == 1
-    assert "needs Linux and a checkout of Darkroom" in told.stderr and "Traceback" not in told.stderr
+    run = installed(*arguments)
+    assert run.returncode == 1
+    assert "needs Linux and a checkout of Darkroom" in run.stderr and "Traceback" not in run.stderr
 
 
 def test_it_finds_in_a_stack_what_the_checkout_finds(installed: Installed, stack: LocalStack) -> None:
-    told = installed("doctor", "--all", "--json")
-    assert told.stdout, told.stderr
-    found, of_the_checkout = (
+    run = installed("doctor", "--all", "--json")
+    assert run.stdout, run.stderr
+    of_the_package, of_the_checkout = (
         {check["name"]: check["status"] for check in document_in(stdout)["checks"]}
-        for stdout in (told.stdout, stack.darkroom("doctor", "--all", "--json").stdout)
+        for stdout in (run.stdout, stack.darkroom("doctor", "--all", "--json").stdout)
     )
-    assert found == of_the_checkout
+    assert of_the_package == of_the_checkout
 
 
 def test_it_adds_a_tenant_and_lists_images(installed: Installed) -> None:
@@ -113,5 +113,5 @@ def test_the_example_on_the_page_about_the_client_works(installed: Installed, st
 
 
 def test_where_no_stack_runs_it_asks_for_one(installed: Installed, tmp_path: Path) -> None:
-    told = installed("ls", DARKROOM_STATE_DIR=str(tmp_path))
-    assert told.stderr == "error: No local stack runs here: name a deployed stack: --stack NAME [--region REGION].\n"
+    run = installed("ls", DARKROOM_STATE_DIR=str(tmp_path))
+    assert run.stderr == "error: No local stack runs here: name a deployed stack: --stack NAME [--region REGION].\n"

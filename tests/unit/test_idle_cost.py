@@ -19,7 +19,7 @@ def test_an_idle_core_costs_no_more_than_it_may_and_the_page_says_what() -> None
     assert dollars <= idle_cost.CORE_LIMIT_DOLLARS
     assert f"an idle core costs about ${dollars:.2f} per month" in page, "run `python -m checks.idle_cost --write`"
     assert idle_cost.table(**idle_cost.CORE) in page
-    kinds = [its["Type"] for its in deployed(Environment="prod", Access="keys", **idle_cost.CORE).values()]
+    kinds = [resource["Type"] for resource in deployed(Environment="prod", Access="keys", **idle_cost.CORE).values()]
     counted = {kind: kinds.count(f"AWS::{kind}") for kind in ("Lambda::Function", "CloudWatch::Alarm")}
     assert f"It has {counted['Lambda::Function']} functions, {counted['CloudWatch::Alarm']} plain alarms" in page
     assert counted["Lambda::Function"] <= 14 and counted["CloudWatch::Alarm"] <= 5

@@ -34,8 +34,8 @@ def imported(*folders: Path) -> set[str]:
     files = [
         file for folder in folders for file in folder.rglob("*.py") if "local" not in file.relative_to(folder).parts
     ]
-    found = {name.partition(".")[0] for file in files for name in _imports_of(ast.parse(file.read_text()))}
-    return found - sys.stdlib_module_names - OURS - IN_A_CHECKOUT - IMAGING - LAMBDA
+    imported = {name.partition(".")[0] for file in files for name in _imports_of(ast.parse(file.read_text()))}
+    return imported - sys.stdlib_module_names - OURS - IN_A_CHECKOUT - IMAGING - LAMBDA
 
 
 def _imports_of(node: ast.AST) -> Iterator[str]:

@@ -81,25 +81,25 @@ def test_every_module_can_be_imported_there() -> None:
 
 
 def test_the_help_says_which_commands_need_linux() -> None:
-    told = on_macos(RUN, "--help").stdout
-    _, needing_linux = told.split("On Linux, in a checkout")
+    text = on_macos(RUN, "--help").stdout
+    _, needing_linux = text.split("On Linux, in a checkout")
     assert "local" in needing_linux and "build" in needing_linux
-    assert "make run" not in told
+    assert "make run" not in text
 
 
 def test_a_command_that_needs_linux_says_so_and_what_to_do() -> None:
-    told = on_macos(RUN, "local", "up", "--access", "keys")
-    assert told.returncode == 1
+    run = on_macos(RUN, "local", "up", "--access", "keys")
+    assert run.returncode == 1
     assert (
-        told.stderr
+        run.stderr
         == "error: `darkroom local` needs Linux and a checkout of Darkroom: run it there as `./darkroom local`.\n"
     )
 
 
 def test_without_a_stack_a_command_asks_for_a_deployed_one() -> None:
-    told = on_macos(RUN, "status", "0" * 26)
-    assert told.returncode == 1
-    assert told.stderr.startswith("error: No local stack runs here: name a deployed stack: --url URL")
+    run = on_macos(RUN, "status", "0" * 26)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: No local stack runs here: name a deployed stack: --url URL")
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])

@@ -134,14 +134,16 @@ def test_what_only_the_local_stack_can_do_is_refused_elsewhere() -> None:
 def test_a_stack_has_all_that_its_drills_change_and_ring(off: tuple[str, ...]) -> None:
     stack: Any = Deployed("local")
     stack.parts = [part for part in PARTS if part not in off]
-    there = deployed(Environment="local", Access="keys", **{part.capitalize(): "false" for part in off}).keys()
+    resources_deployed = deployed(
+        Environment="local", Access="keys", **{part.capitalize(): "false" for part in off}
+    ).keys()
     for drill in DRILLS.values():
         needed = drill.alarms | {throw.target.partition(".")[0] for throw in drill.throws} - {"{row}"}
         if drill.part in off:
             with pytest.raises(ApiError, match="deployed without"):
                 work.check_allowed(stack, drill, in_production=True)
         else:
-            assert needed <= there, drill.name
+            assert needed <= resources_deployed, drill.name
             work.check_allowed(stack, drill, in_production=True)
 
 

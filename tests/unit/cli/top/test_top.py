@@ -528,5 +528,5 @@ def test_the_local_stack_is_looked_at_more_often_unless_told_otherwise(
 def test_of_webhooks_that_the_stack_has_not_nothing_is_said(run: Run, stack: FakeStack) -> None:
     stack.parts = ("imports",)
     assert "WEBHOOKS" not in run("top", "--once").stdout
-    told = json.loads(run("top", "--json").stdout)
-    assert (told["parts"], told["webhooks"], told["problems"]) == (["imports"], None, {})
+    document = json.loads(run("top", "--json").stdout)
+    assert (document["parts"], document["webhooks"], document["problems"]) == (["imports"], None, {})
