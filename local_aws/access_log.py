@@ -51,7 +51,7 @@ def note_all(prefix: str, values: Mapping[str, Any] | None) -> None:
 
 def line(form: str, request: Mapping[str, Any]) -> str:
     """The format with the request's values."""
-    return _VARIABLE.sub(lambda found: _text(request.get(found[1][1:])), form)
+    return _VARIABLE.sub(lambda variable: _text(request.get(variable[1][1:])), form)
 
 
 def _text(value: Any) -> str:

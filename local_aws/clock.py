@@ -70,10 +70,10 @@ def seconds_ahead(file: Path) -> int:
 def _library(python: Path) -> Path | None:
     """The library, if this machine can load it: for one built for another processor, the loader prints an error each
     time."""
-    for found in (python.parent.parent / "lib").glob(
+    for library in (python.parent.parent / "lib").glob(
         "python3*/site-packages/libfaketime/vendor/*/src/libfaketime.so.1"
     ):
-        machine = int.from_bytes(found.read_bytes()[_ELF_MACHINE_BYTES], "little")
-        if machine == _ELF_MACHINES.get(platform.machine()) and not set(" :") & set(str(found)):
-            return found
+        machine = int.from_bytes(library.read_bytes()[_ELF_MACHINE_BYTES], "little")
+        if machine == _ELF_MACHINES.get(platform.machine()) and not set(" :") & set(str(library)):
+            return library
     return None

@@ -95,11 +95,11 @@ def _exception_of(function: str) -> list[str]:
     https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html
     """
     try:
-        found = boto3.client("cloudformation", config=_CLIENT).describe_stack_resource(
+        resource = boto3.client("cloudformation", config=_CLIENT).describe_stack_resource(
             StackName=given().stack_name, LogicalResourceId=function
         )
         answer = boto3.client("lambda", config=_PATIENT).invoke(
-            FunctionName=found["StackResourceDetail"]["PhysicalResourceId"],
+            FunctionName=resource["StackResourceDetail"]["PhysicalResourceId"],
             Payload=(given().root / "events" / f"{folder_name(function)}.json").read_bytes(),
         )
         report = json.loads(answer["Payload"].read())

@@ -10,7 +10,7 @@ from typing import Any
 
 def passes(filters: Sequence[Mapping[str, str]], event: Mapping[str, Any]) -> bool:
     """Whether any of the filters, as a template has them, lets the event through."""
-    return any(matches(event, json.loads(one["Pattern"])) for one in filters)
+    return any(matches(event, json.loads(event_filter["Pattern"])) for event_filter in filters)
 
 
 def matches(event: Mapping[str, Any], pattern: Mapping[str, Any]) -> bool:
@@ -39,7 +39,7 @@ def _follows(values: list[Any], rule: Any) -> bool:
         return bool(values) is bool(operand)
     if operator == "anything-but":
         excluded = operand if isinstance(operand, list) else [operand]
-        return bool(values) and not any(_follows(values, one) for one in excluded)
+        return bool(values) and not any(_follows(values, excluded_rule) for excluded_rule in excluded)
     if operator == "numeric":
         return any(_is_in_range(value, operand) for value in values)
     return any(isinstance(value, str) and _compare(value, operator, operand) for value in values)

@@ -94,11 +94,11 @@ def _terms(text: str) -> tuple[list[Condition], list[Condition], list[Condition]
     terms: dict[str, list[Condition]] = {"": [], "-": [], "?": []}
     position = 0
     while position < len(text):
-        found = _TERM.match(text, position)
-        if found is None:
+        term_match = _TERM.match(text, position)
+        if term_match is None:
             raise InvalidPattern(f"a quotation mark has no counterpart: {text[position:]}")
-        position = found.end()
-        terms[found["sign"]].append(_term(found["term"]))
+        position = term_match.end()
+        terms[term_match["sign"]].append(_term(term_match["term"]))
     return terms[""], terms["-"], terms["?"]
 
 
@@ -192,8 +192,8 @@ class _Parser:
 
     def fail(self) -> None:
         """Refuse the next token."""
-        found = self._tokens[0] if self._tokens else "the end"
-        raise InvalidPattern(f"{found} is not expected there: {self._text.strip()}")
+        next_token = self._tokens[0] if self._tokens else "the end"
+        raise InvalidPattern(f"{next_token} is not expected there: {self._text.strip()}")
 
     def _next_is(self, token: str) -> bool:
         return bool(self._tokens) and self._tokens[0] == token
@@ -238,11 +238,11 @@ class _Parser:
 def _tokens(text: str) -> Iterator[str]:
     text, position = text.strip(), 0
     while position < len(text):
-        found = _TOKENS.match(text, position)
-        if found is None:
+        token_match = _TOKENS.match(text, position)
+        if token_match is None:
             raise InvalidPattern(f"{text[position:]} is not expected there: {text}")
-        position = found.end()
-        yield found[1]
+        position = token_match.end()
+        yield token_match[1]
 
 
 def _condition(text: str, brackets: str, read_one: Callable[[_Parser], Condition]) -> Condition:
@@ -280,13 +280,13 @@ def _steps(selector: str) -> tuple[Step, ...]:
     if not re.fullmatch(_SELECTOR, selector):
         raise InvalidPattern(f"{selector} is no selector such as $.name, $.names[0] or $.['dotted.name']")
     steps: list[Step] = []
-    for found in _STEPS.finditer(selector):
-        if "*" in (found["index"], found["member"]):
+    for step_match in _STEPS.finditer(selector):
+        if "*" in (step_match["index"], step_match["member"]):
             steps.append(_ANY)
-        elif found["index"] is not None:
-            steps.append(int(found["index"]))
+        elif step_match["index"] is not None:
+            steps.append(int(step_match["index"]))
         else:
-            steps.append(found["member"] or found["name"])
+            steps.append(step_match["member"] or step_match["name"])
     if steps.count(_ANY) > 1:
         raise InvalidPattern(f"{selector} has more than one wildcard")
     return tuple(steps)
@@ -326,7 +326,7 @@ class _SpacePattern(Pattern):
     last: Sequence[_Field] | None
 
     def match(self, message: str) -> Match | None:
-        texts = [next(filter(None, found.groups()), "") for found in _FIELDS.finditer(message)]
+        texts = [next(filter(None, field_match.groups()), "") for field_match in _FIELDS.finditer(message)]
         fields = [*self.first, *(self.last or ())]
         if len(texts) < len(fields):
             return None
@@ -343,11 +343,11 @@ def _fields(text: str) -> tuple[list[_Field], list[_Field] | None]:
     if not text.endswith("]"):
         raise InvalidPattern(f"[ has no counterpart: {text}")
     written = [""]
-    for found in re.finditer(rf"{_QUOTED}|{_REGEX}|,|[^,\"%]+|.", text[1:-1]):
-        if found[0] == ",":
+    for piece in re.finditer(rf"{_QUOTED}|{_REGEX}|,|[^,\"%]+|.", text[1:-1]):
+        if piece[0] == ",":
             written.append("")
         else:
-            written[-1] += found[0]
+            written[-1] += piece[0]
     names = [each.strip() for each in written]
     if names.count("...") > 1:
         raise InvalidPattern(f"there may be one ... only: {text}")

@@ -54,8 +54,8 @@ def _await_end(child: int, grace_seconds: float) -> int:
     deadline: float | None = None
     while True:
         if deadline is None:
-            told = signal.sigwait(_WATCHED)
-            if told != signal.SIGCHLD:
+            signal_number = signal.sigwait(_WATCHED)
+            if signal_number != signal.SIGCHLD:
                 deadline = time.monotonic() + grace_seconds
                 os.kill(child, signal.SIGTERM)
         else:

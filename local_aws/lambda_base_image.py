@@ -176,10 +176,10 @@ def _root_file_system(runtime: _Runtime) -> dict[str, Path | str]:
     root.update(_tree(runtime.prefix / "lib" / f"python{runtime.version}", runtime.prefix, "var/lang"))
     root.update(_tree(runtime.site_packages, runtime.site_packages, "var/runtime"))
     for command in _COMMANDS:
-        found = shutil.which(command)
-        if found is None:
+        executable = shutil.which(command)
+        if executable is None:
             raise ImageNotBuilt(f"This machine has no `{command}` command to put into the image.")
-        root[f"bin/{command}"] = Path(found)
+        root[f"bin/{command}"] = Path(executable)
 
     dynamic = [file for path, file in root.items() if isinstance(file, Path) and (".so" in path or "bin/" in path)]
     needed = set(_needed_libraries(dynamic))

@@ -67,10 +67,10 @@ def secret_of(access_key_id: str, token: str) -> str | None:
     """The secret of the account's root, of a role's session with this token, or of a user; None if there is no such
     key. MiniStack also takes the number of an account for the key of its root."""
     is_account = len(access_key_id) == _ACCOUNT_DIGITS and access_key_id.isdecimal()
-    found = internals("core.iam_evaluator").resolve_credential(
+    credential = internals("core.iam_evaluator").resolve_credential(
         access_key_id, access_key_id if is_account else None, token
     )
-    secret: str | None = getattr(found, "secret_access_key", None)
+    secret: str | None = getattr(credential, "secret_access_key", None)
     return secret or None
 
 

@@ -44,7 +44,7 @@ _Loader.add_multi_constructor("!", _function)
 
 def read(values: Iterable[str]) -> dict[str, str]:
     """The parameters of texts like `ExtraInputFormats=avif,heic`. Raises InvalidParameter."""
-    known, found = _section("Parameters"), dict[str, str]()
+    known, chosen = _section("Parameters"), dict[str, str]()
     for text in values:
         name, equals, value = text.partition("=")
         if not known:
@@ -55,16 +55,16 @@ def read(values: Iterable[str]) -> dict[str, str]:
             raise InvalidParameter(f"{name} has no value. Write {name}=VALUE; {_allowed(known[name])}.")
         if name in FIXED:
             raise InvalidParameter(f"{name} cannot be chosen: {FIXED[name]}.")
-        if found.setdefault(name, value) != value:
+        if chosen.setdefault(name, value) != value:
             raise InvalidParameter(f"{name} has two values. Name it once.")
         if not _is_allowed(value, known[name]):
             raise InvalidParameter(f"{name} cannot be {value!r}: {_allowed(known[name])}.")
-    return found
+    return chosen
 
 
 def check_rules(values: Mapping[str, str]) -> None:
     """Raises InvalidParameter if the values contradict each other; a parameter without one has its default."""
-    defaults = {name: str(one.get("Default", "")) for name, one in _section("Parameters").items()}
+    defaults = {name: str(parameter.get("Default", "")) for name, parameter in _section("Parameters").items()}
     all_values = {**defaults, **values, "Environment": "local"}
     for rule in _section("Rules").values():
         if _value(rule.get("RuleCondition", True), all_values):
@@ -125,9 +125,9 @@ def _allowed(parameter: Mapping[str, Any]) -> str:
             if bound in parameter
         ]
         return " ".join(["it is a number,", " and ".join(bounds)]) if bounds else "it is a number"
-    told = str(parameter.get("ConstraintDescription", "it is a text without quotes, backslashes and line breaks"))
+    constraint = str(parameter.get("ConstraintDescription", "it is a text without quotes, backslashes and line breaks"))
     longest = f", at most {parameter['MaxLength']} characters" if "MaxLength" in parameter else ""
-    return told.rstrip(".") + longest
+    return constraint.rstrip(".") + longest
 
 
 def _value(expression: object, values: Mapping[str, str]) -> object:
@@ -135,14 +135,14 @@ def _value(expression: object, values: Mapping[str, str]) -> object:
     match expression:
         case {"Ref": str(name)}:
             return values[name]
-        case {"Fn::Equals": [one, other]}:
-            return _value(one, values) == _value(other, values)
-        case {"Fn::Not": [one]}:
-            return not _value(one, values)
+        case {"Fn::Equals": [left, right]}:
+            return _value(left, values) == _value(right, values)
+        case {"Fn::Not": [negated]}:
+            return not _value(negated, values)
         case {"Fn::And": list(all_of)}:
-            return all(_value(one, values) for one in all_of)
+            return all(_value(operand, values) for operand in all_of)
         case {"Fn::Or": list(any_of)}:
-            return any(_value(one, values) for one in any_of)
+            return any(_value(operand, values) for operand in any_of)
         case str() | bool():
             return expression
         case _:

@@ -60,10 +60,10 @@ def _check_resource(put: Any) -> Any:
 
 
 def _refusal(body: str) -> str:
-    found = [{"dataPath": path, "message": message} for path, message in faults(body)]
-    if not found:
+    errors = [{"dataPath": path, "message": message} for path, message in faults(body)]
+    if not errors:
         return ""
-    return f"The dashboard body is invalid, there are {len(found)} validation errors: {json.dumps(found)}"
+    return f"The dashboard body is invalid, there are {len(errors)} validation errors: {json.dumps(errors)}"
 
 
 def faults(body: str) -> list[Fault]:

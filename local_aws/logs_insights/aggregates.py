@@ -54,11 +54,11 @@ def _percentile(present: _Present, percent: float) -> Value:
 
 def _extreme(sign: int) -> Callable[[_Present, float], Value]:
     def result(present: _Present, _: float) -> Value:
-        found: Value = None
+        extreme: Value = None
         for _row, value in present:
-            if found is None or (compare(value, found) or 0) * sign > 0:
-                found = value
-        return found
+            if extreme is None or (compare(value, extreme) or 0) * sign > 0:
+                extreme = value
+        return extreme
 
     return result
 

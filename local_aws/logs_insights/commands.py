@@ -60,9 +60,9 @@ def parse(source: Evaluate, pattern: re.Pattern[str], names: Mapping[str, int | 
 
     def command(table: Table) -> Table:
         for row in table.rows:
-            found = pattern.search(text(source(row)))
-            for name, group in names.items() if found else ():
-                row.set(name, found[group] if found else None)
+            match = pattern.search(text(source(row)))
+            for name, group in names.items() if match else ():
+                row.set(name, match[group] if match else None)
         return replace(table, parsed=[*table.parsed, *names])
 
     return command

@@ -35,11 +35,11 @@ class Query:
         table = Table(rows=rows, matched=len(rows))
         for command in self.commands:
             table = command(table)
-        found = []
+        result_rows = []
         for row in table.rows[: min(limit, MAXIMUM_RESULTS)]:
             values = {name: row.get(name) for name in table.shown}
-            found.append({name: text(value) for name, value in values.items() if value is not None})
-        return Results(rows=found, matched=table.matched)
+            result_rows.append({name: text(value) for name, value in values.items() if value is not None})
+        return Results(rows=result_rows, matched=table.matched)
 
 
 def compile_query(query: str) -> Query:

@@ -75,14 +75,14 @@ class Scanner:
 
     def take_regex(self) -> re.Pattern[str] | None:
         """Take a regular expression between slashes, if one comes next."""
-        found = _REGEX.match(self._query, self.next.start)
-        if found is None:
+        regex_match = _REGEX.match(self._query, self.next.start)
+        if regex_match is None:
             return None
         try:
-            expression = re.compile(_GROUP.sub("(?P<", found[1].replace(r"\/", "/")))
+            expression = re.compile(_GROUP.sub("(?P<", regex_match[1].replace(r"\/", "/")))
         except re.error as error:
-            raise MalformedQuery(f"{found[0]}: {error}", self.next.start, found.end()) from error
-        self._advance(found.end())
+            raise MalformedQuery(f"{regex_match[0]}: {error}", self.next.start, regex_match.end()) from error
+        self._advance(regex_match.end())
         return expression
 
     def text(self, start: int) -> str:
@@ -102,12 +102,12 @@ class Scanner:
         start = blanks.end() if blanks else self.last_end
         if start == len(self._query):
             return Token(kind="end", text="the end", start=start, end=start)
-        found = _TOKEN.match(self._query, start)
-        if found is None:
+        token_match = _TOKEN.match(self._query, start)
+        if token_match is None:
             raise MalformedQuery(f"unexpected symbol {self._query[start]!r}", start, start + 1)
-        kind, written = str(found.lastgroup), found[0]
+        kind, written = str(token_match.lastgroup), token_match[0]
         if kind == "quoted":
-            return Token(kind="name", text=written[1:-1], start=start, end=found.end())
+            return Token(kind="name", text=written[1:-1], start=start, end=token_match.end())
         if kind == "text":
             written = re.sub(r"\\(.)", r"\1", written[1:-1])
-        return Token(kind=cast("Kind", kind), text=written, start=start, end=found.end())
+        return Token(kind=cast("Kind", kind), text=written, start=start, end=token_match.end())

@@ -152,10 +152,10 @@ def _put(request: Request) -> Any:
 def _describe(request: Request) -> Any:
     logs = internals("services.cloudwatch_logs")
     prefix = request.get("queryDefinitionNamePrefix") or ""
-    found = [each for each in _definitions().values() if each["name"].startswith(prefix)]
+    definitions = [each for each in _definitions().values() if each["name"].startswith(prefix)]
     start, size = logs._decode_token(request.get("nextToken")), int(request.get("maxResults") or _DEFAULT_PAGE)
-    page = {"queryDefinitions": sorted(found, key=lambda each: each["name"])[start : start + size]}
-    more = {"nextToken": logs._encode_token(start + size)} if start + size < len(found) else {}
+    page = {"queryDefinitions": sorted(definitions, key=lambda each: each["name"])[start : start + size]}
+    more = {"nextToken": logs._encode_token(start + size)} if start + size < len(definitions) else {}
     return internals("core.responses").json_response(page | more)
 
 

@@ -97,7 +97,7 @@ def _watching(alarm: dict[str, Any], queries: Sequence[Mapping[str, Any]]) -> di
         raise ValueError("the embedded AWS asks for metrics of one Stat and one Period")
     of_several = {**alarm, "Metrics": list(queries)}
     result(of_several, dict.fromkeys(metrics, 1.0))
-    return {name: its for name, its in of_several.items() if name not in _OF_ONE_METRIC}
+    return {name: value for name, value in of_several.items() if name not in _OF_ONE_METRIC}
 
 
 def _of_a_stack(record: Any) -> Any:
@@ -106,7 +106,7 @@ def _of_a_stack(record: Any) -> Any:
         if not queries:
             made: dict[str, Any] = record(name, properties)
             return made
-        without = {key: its for key, its in properties.items() if key != "Metrics"}
+        without = {key: value for key, value in properties.items() if key != "Metrics"}
         try:
             return _watching(record(name, without | {"Namespace": "none", "MetricName": "none"}), queries)
         except (ValueError, SyntaxError) as error:

@@ -31,7 +31,10 @@ def apply(emulator: Emulator) -> None:
 
 def _runs(machine_arn: str) -> bool:
     executions = internals("services.stepfunctions")._executions
-    return any(one["stateMachineArn"] == machine_arn and one["status"] == "RUNNING" for one in executions.values())
+    return any(
+        execution["stateMachineArn"] == machine_arn and execution["status"] == "RUNNING"
+        for execution in executions.values()
+    )
 
 
 def _machine(arn: str | None) -> dict[str, Any] | None:

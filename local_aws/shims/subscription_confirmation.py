@@ -36,7 +36,7 @@ def _waiting(subscribe: Any) -> Any:
             return answer
         for arn in set(sns._sub_arn_to_topic) - known:
             topic = sns._topic_by_arn_any_scope(sns._sub_arn_to_topic[arn])
-            (subscription,) = [one for one in topic["subscriptions"] if one["arn"] == arn]
+            (subscription,) = [candidate for candidate in topic["subscriptions"] if candidate["arn"] == arn]
             subscription.update(confirmed=False, token=sns.new_uuid())
             subscription["attributes"].update(PendingConfirmation="true", ConfirmationWasAuthenticated="false")
             sns._refresh_subscription_counts(topic)

@@ -32,11 +32,11 @@ class RunningStack:
     @cached_property
     def resources(self) -> Mapping[str, tuple[str, str]]:
         """The type and the physical id of each resource, by its logical id; those of stacks in the stack too."""
-        found = self._resources_of(self.name)
-        for kind, its in list(found.values()):
-            if kind == NESTED_STACK and its:
-                found = {**self._resources_of(its), **found}
-        return found
+        resources = self._resources_of(self.name)
+        for kind, physical_id in list(resources.values()):
+            if kind == NESTED_STACK and physical_id:
+                resources = {**self._resources_of(physical_id), **resources}
+        return resources
 
     def _resources_of(self, name: str) -> dict[str, tuple[str, str]]:
         pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)

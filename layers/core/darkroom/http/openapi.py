@@ -117,7 +117,7 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
     payloads = PAYLOADS if "webhooks" in parts else ()  # guard: webhooks-off-undescribed
     webhooks = {kind: {"post": _received(kind, components)} for kind in payloads}
     responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
-    whole: Json = {
+    specification: Json = {
         "openapi": "3.1.0",
         "info": {"title": "Darkroom", "version": "1", "description": _DESCRIPTION},
         "servers": [{"url": "/"}],
@@ -134,21 +134,21 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
     }
     for part, fields in _FIELDS_OF.items():
         if part not in parts:  # guard: parts-off-no-fields
-            _leave_out(whole, fields)
-    return whole
+            _leave_out(specification, fields)
+    return specification
 
 
 _FIELDS_OF = {"webhooks": ("notify",), "usage": ("used", "allowed")}
 """The fields of the core's documents that only a stack with the part has."""
 
 
-def _leave_out(whole: Json, fields: tuple[str, ...]) -> None:
+def _leave_out(specification: Json, fields: tuple[str, ...]) -> None:
     """Removes these fields from all schemas, and the schemas to which nothing refers any more."""
-    schemas = whole["components"]["schemas"]
+    schemas = specification["components"]["schemas"]
     for schema in schemas.values():
         for name in fields:
             schema.get("properties", {}).pop(name, None)
-    text = json.dumps(whole)
+    text = json.dumps(specification)
     for name in [name for name in schemas if f'"#/components/schemas/{name}"' not in text]:
         del schemas[name]
 
