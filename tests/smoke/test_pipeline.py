@@ -143,6 +143,7 @@ def test_an_unknown_id_is_404(api: httpx.Client) -> None:
 def test_an_idempotency_key_is_one_image(api: httpx.Client) -> None:
     first = post(api, jpeg(100, 100), idempotency_key="order-17")
     again = post(api, jpeg(100, 100), idempotency_key="order-17")
+    assert again.status_code == 202, again.text
     assert again.json()["id"] == first.json()["id"]
     assert again.headers["idempotent-replayed"] == "true"
     assert post(api, jpeg(101, 100), idempotency_key="order-17").status_code == 422
