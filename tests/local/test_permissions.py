@@ -194,12 +194,12 @@ def _held(guarded: Guarded, api: httpx.Client) -> None:
     assert api.patch(f"/images/{later}", json={"delay": "PT25M"}).status_code == 200
     bucket = guarded.physical("HoldsBucket")
 
-    # The batch of its first time, which is stale: another may wait in 25 minutes.
-    tomorrow = f"holds/{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
+    # The batch of its first time, which is stale: another may wait in 25 minutes, which may be tomorrow.
+    after = f"holds/{datetime.now(UTC) + timedelta(hours=36):%Y-%m-%d}"
 
     def batch() -> Any:
         listed = guarded.root("s3").list_objects_v2(Bucket=bucket, Prefix="holds/").get("Contents", [])
-        return next((entry["Key"] for entry in listed if entry["Key"] > tomorrow), None)
+        return next((entry["Key"] for entry in listed if entry["Key"] > after), None)
 
     key = wait_until(batch, "the image is held", seconds=120)
     event = {"key": key, "position": 0, "wake_at": "2026-01-01T00:00:00Z", "begins_at": None}

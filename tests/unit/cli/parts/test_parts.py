@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.parts import PARTS
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.parts import commands, work
@@ -140,7 +141,8 @@ def test_a_part_keeps_what_is_declared_in_the_templates_section_of_parts_and_not
     for name, resource in everything.items():
         if resource["Type"] in kinds:
             kinds[resource["Type"]].add(name)
-    of_loops = {f"{name}{kind}" for name in ("Fast", "Slow", "Hold", "Upload") for kind in ("Queue", "DeadLetters")}
+    looped = [*map(str.capitalize, LANES), "Hold", "Upload"]
+    of_loops = {f"{name}{kind}" for name in looped for kind in ("Queue", "DeadLetters")}
     of_core = of_loops | set(re.findall(r"^  (\w+):$", core, re.MULTILINE))
     kept = [name for names in KEPT.values() for name in names]
     assert len(kept) == len(set(kept))
