@@ -66,6 +66,24 @@ def test_a_dropped_folder_of_fifty_photos_is_developed(visitor: Visitor, tmp_pat
     assert {image["status"] for image in images} == {"done"}
 
 
+def test_a_photo_is_taken_from_the_moment_at_which_the_page_invites_to_drop_one(visitor: Visitor) -> None:
+    page = visitor.tab()
+    page.add_init_script(_DRAGGING)
+    page.reload()
+    page.wait_for_function("() => window.wasTaken !== undefined")
+    assert page.evaluate("() => window.wasTaken")
+
+
+# Drags a file over the page as soon as the invitation is in it.
+_DRAGGING = """new MutationObserver((_, observer) => {
+    if (!document.querySelector(".upload-invitation")) return;
+    observer.disconnect();
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File(["x"], "photo.jpg"));
+    window.wasTaken = !dispatchEvent(new DragEvent("dragover", { dataTransfer, cancelable: true, bubbles: true }));
+}).observe(document, { childList: true, subtree: true });"""
+
+
 def test_more_photos_than_a_page_of_the_list_are_followed_without_a_refusal_by_a_tenant_with_few_reads(
     visitor: Visitor,
 ) -> None:

@@ -25,8 +25,9 @@ def choose(page: Page, files: Sequence[FilePayload] | Sequence[Path]) -> None:
 
 
 def drop(page: Page, paths: Sequence[Path]) -> None:
-    """Drops files or folders on the page, as a mouse does that comes from elsewhere
+    """Drops files or folders on the page once it invites to that, as a mouse does that comes from elsewhere
     (https://chromedevtools.github.io/devtools-protocol/tot/Input/#method-dispatchDragEvent)."""
+    page.locator(".upload-invitation").wait_for()
     debugger = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
     for kind in ("dragEnter", "dragOver", "drop"):

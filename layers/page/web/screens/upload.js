@@ -1,5 +1,5 @@
 // Takes files, by dropping, pasting and picking; sends them, and shows how each one comes along.
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { count, has, limit, phone, settings } from "../core.js";
 import { announce, NotLoaded } from "../parts.js";
 
@@ -77,7 +77,8 @@ export default function Upload() {
     useDrops(setOver, (sources, url) =>
         take((module) => (url === null ? module.filesOfDrop(sources) : module.filesOfLink(url))),
     );
-    useEffect(() => {
+    // What the screen invites to is taken from its first moment: a browser opens what is dropped on a page without listeners.
+    useLayoutEffect(() => {
         const paste = (event) => {
             const pasted = Array.from(event.clipboardData?.files ?? []);
             const url = event.target.closest?.("input, textarea") ? null : linkIn(event.clipboardData);
@@ -118,7 +119,7 @@ function linkIn(data) {
 function useDrops(setOver, take) {
     const latest = useRef(take);
     latest.current = take;
-    useEffect(() => {
+    useLayoutEffect(() => {
         let depth = 0; // of elements that were entered and not left
         let isOurs = false; // a link of this page is no photo to upload
         const hasFiles = (event) => {
