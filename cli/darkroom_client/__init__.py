@@ -10,8 +10,7 @@ from darkroom_client.client import (
     Unavailable,
     Unreachable,
 )
-from darkroom_client.darkroom import Darkroom, NotDownloaded
-from darkroom_client.polling import NotFinished
+from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished
 from darkroom_client.signature import is_signed
 
 __all__ = [

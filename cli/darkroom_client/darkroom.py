@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
 from darkroom_client.client import AddressExpired, Api, ApiError, ReceivedStatus, ReceivedVariant, Refused, StatusAnswer
-from darkroom_client.polling import NotFinished, pause_before_poll
+from darkroom_client.polling import pause_before_poll
 
 if TYPE_CHECKING:
     from darkroom.http.images.documents import ListedDocument, PageDocument
@@ -25,6 +25,10 @@ _ADDRESSES_PER_FILE = 3
 
 class NotDownloaded(ApiError):
     """A variant is not there, or its bytes are not those that the status document names; the message says which."""
+
+
+class NotFinished(ApiError):
+    """The timeout passed before the image had ended."""
 
 
 class Darkroom(Api):
@@ -85,20 +89,34 @@ class Darkroom(Api):
         return self.send_announced(file, announcement=announcement, idempotency_key=key, on_sent=on_sent)
 
     def wait(
-        self, image_id: str, *, timeout_seconds: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        image_id: str,
+        *,
+        seen: StatusAnswer | None = None,
+        timeout_seconds: float | None = None,
+        on_document: Callable[[ReceivedStatus], None] = lambda document: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> ReceivedStatus:
         """Waits until the image has ended (`done`, `failed` or `expired`) and returns its status document.
 
-        Raises NotFinished after the timeout: the image is not lost, and can be waited for again.
+        With `seen`, an earlier answer such as that of `upload`, it begins with a pause. `on_document` gets each
+        document on the way. Raises NotFinished after the timeout, at which it asks once more: the image is not lost,
+        and can be waited for again.
         """
         give_up_at = float("inf") if timeout_seconds is None else clock() + timeout_seconds
-        answer, polls = self.status(image_id), 0
+        answer, polls = seen or self.status(image_id), 0
+        on_document(answer.document)
         while not answer.is_terminal:
+            remaining_seconds = give_up_at - clock()
+            if remaining_seconds <= 0:
+                raise NotFinished(
+                    f"Image {image_id} is still {answer.document['status']} after {timeout_seconds:g} s. It is not "
+                    "lost: check again later, or wait longer."
+                )
             pause = pause_before_poll(polls=polls, retry_after_seconds=answer.retry_after_seconds)
-            if clock() + pause > give_up_at:
-                raise NotFinished(f"Image {image_id} is still {answer.document['status']} after {timeout_seconds:g} s.")
-            self._pause(pause)
+            self._pause(min(pause, remaining_seconds))
             answer, polls = self.status(image_id, seen=answer), polls + 1
+            on_document(answer.document)
         return answer.document
 
     def images(self, *, status: str | None = None) -> Iterator[ListedDocument]:

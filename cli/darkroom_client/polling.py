@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-
-class NotFinished(Exception):
-    """The timeout passed before the image had ended."""
-
-
 # An image that has not ended after this many polls is retried or stuck: it leaves the window to younger ones.
 PATIENCE_POLLS = 12
 

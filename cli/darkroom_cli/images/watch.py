@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from darkroom_cli.terminal import display
 from darkroom_client import Darkroom
-from darkroom_client.client import ApiError, ReceivedStatus, Refused, StatusAnswer
-from darkroom_client.polling import PATIENCE_POLLS, NotFinished, pause_before_poll
+from darkroom_client.client import ReceivedStatus, Refused, StatusAnswer
+from darkroom_client.polling import PATIENCE_POLLS, pause_before_poll
 
 # Images end roughly in the order in which they were accepted, so polling the oldest few finds almost every change;
 # polling every image would take CPU time from a local stack's workers.
@@ -93,50 +93,12 @@ class UploadWatch:
             self._in_window += 1
 
 
-def wait_for(
-    api: Darkroom,
-    answer: StatusAnswer,
-    *,
-    timeout_seconds: float,
-    on_answer: Callable[[ReceivedStatus], None] = lambda document: None,
-    pause: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-) -> ReceivedStatus:
-    """Waits until one image has ended and returns its document; `on_answer` gets each document on the way.
-
-    Raises NotFinished after the timeout (0 means none), and Refused if the API no longer knows the image.
-    """
-    watch = UploadWatch(api, clock=clock)
-    watch.add(answer)
-    give_up_at = clock() + timeout_seconds if timeout_seconds else float("inf")
-    on_answer(answer.document)
-    while (wait_seconds := watch.seconds_until_next_poll()) is not None:
-        remaining_seconds = give_up_at - clock()
-        if wait_seconds > remaining_seconds:
-            pause(max(0.0, remaining_seconds))
-            document = watch.documents[answer.image_id]
-            raise NotFinished(
-                f"Image {answer.image_id} is still {document['status']} after {timeout_seconds:g} s. It is not lost: "
-                "check again later, or use a longer --timeout-seconds."
-            )
-        pause(wait_seconds)
-        watch.poll()
-        on_answer(watch.documents[answer.image_id])
-    for error in watch.lost.values():
-        raise error
-    return watch.documents[answer.image_id]
-
-
 def followed(api: Darkroom, image_id: str, *, timeout_seconds: float) -> ReceivedStatus:
-    """Waits until an image has ended, showing its progress; raises ApiError if it takes too long."""
-    screen = display.errors()
-    with display.ProgressReport(screen) as report:
+    """Waits until an image has ended, showing its progress; raises ApiError after the timeout (0 means none)."""
+    with display.ProgressReport(display.errors()) as report:
 
         def show(document: ReceivedStatus) -> None:
             progress = document["progress"]
             report.show(image_id, completed=progress["done"], total=progress["total"], detail=document["status"])
 
-        try:
-            return wait_for(api, api.status(image_id), timeout_seconds=timeout_seconds, on_answer=show)
-        except NotFinished as error:
-            raise ApiError(str(error)) from error
+        return api.wait(image_id, timeout_seconds=timeout_seconds or None, on_document=show)

@@ -10,12 +10,10 @@ from rich.console import Console
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom_cli.images.download import save_variants
 from darkroom_cli.images.pages import hint, show_files, show_findings
-from darkroom_cli.images.watch import wait_for
 from darkroom_cli.terminal import display
 from darkroom_cli.upload.sender import send_file
 from darkroom_client import Darkroom
 from darkroom_client.client import ApiError, ReceivedStatus
-from darkroom_client.polling import NotFinished
 
 _TIMEOUT_SECONDS = 300.0
 
@@ -29,7 +27,7 @@ def develop_photo(api: Darkroom, photo: Path, out: Console, folder: Path) -> str
         with display.ProgressReport(out, notes=out) as report:
             document = _developed(api, photo, report)
             files = save_variants(api, document, folder, force=True)
-    except (ApiError, NotFinished) as error:
+    except ApiError as error:
         display.line(out, f"{display.printable(photo.name)} was not developed: {error}", style="red")
         return None
     display.line(out)
@@ -62,7 +60,8 @@ def _developed(api: Darkroom, photo: Path, report: display.ProgressReport) -> Re
             detail=f"{document['status']}, {progress['done']} of {progress['total']} variants",
         )
 
-    document = wait_for(api, outcome.answer, timeout_seconds=_TIMEOUT_SECONDS, on_answer=show_status)
+    accepted = outcome.answer
+    document = api.wait(accepted.image_id, seen=accepted, timeout_seconds=_TIMEOUT_SECONDS, on_document=show_status)
     if document["status"] != "done":
         error = document["error"]
         reason = f"{error['message']} ({error['code']})" if error else f"it is {document['status']}."

@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from darkroom_cli.images.watch import WINDOW, UploadWatch, wait_for
+from darkroom_cli.images.watch import WINDOW, UploadWatch
 from darkroom_client import Darkroom
 from darkroom_client.client import ReceivedStatus, Refused, StatusAnswer, Unavailable
-from darkroom_client.polling import PATIENCE_POLLS, NotFinished, pause_before_poll
+from darkroom_client.polling import PATIENCE_POLLS, pause_before_poll
 from tests.unit.cli.fake_api import FakeApi, image_id_of
 
 
 class Service:
-    """Images that end at given times, polled through `status` like the client's Api; time passes only in `pause`."""
+    """Images that end at given times, polled through `status` like the client's Api; time passes only in `finish`."""
 
     def __init__(self, ends_at: dict[str, float], *, retry_after_seconds: float | None = 1.0) -> None:
         self.now = 0.0
@@ -37,9 +37,6 @@ class Service:
 
     def clock(self) -> float:
         return self.now
-
-    def pause(self, duration_seconds: float) -> None:
-        self.now += duration_seconds
 
     def watch(self) -> UploadWatch:
         watch = UploadWatch(cast(Darkroom, self), clock=self.clock)
@@ -130,30 +127,3 @@ def test_an_api_that_does_not_answer_for_a_while_loses_no_image() -> None:
         watch.poll()
     service.finish(watch)
     assert watch.counts() == Counter(done=20)
-
-
-def test_waiting_for_one_image_returns_its_last_document() -> None:
-    (name,) = ids(1)
-    service = Service({name: 3.0})
-    seen: list[str] = []
-    document = wait_for(
-        cast(Darkroom, service),
-        service.answer(name),
-        timeout_seconds=60,
-        on_answer=lambda each: seen.append(each["status"]),
-        pause=service.pause,
-        clock=service.clock,
-    )
-    assert document["status"] == "done"
-    assert seen[0] == "pending"
-    assert seen[-1] == "done"
-
-
-def test_waiting_for_one_image_ends_when_the_time_is_over() -> None:
-    (name,) = ids(1)
-    service = Service({name: 1e9})
-    with pytest.raises(NotFinished, match=r"still pending after 30 s\. It is not lost"):
-        wait_for(
-            cast(Darkroom, service), service.answer(name), timeout_seconds=30, pause=service.pause, clock=service.clock
-        )
-    assert service.now == pytest.approx(30)
