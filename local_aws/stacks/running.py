@@ -49,8 +49,13 @@ class RunningStack:
     @cached_property
     def parameters(self) -> Mapping[str, str]:
         """The parameters with which it was deployed."""
+        return self.status_and_parameters()[1]
+
+    def status_and_parameters(self) -> tuple[str, Mapping[str, str]]:
+        """Its status and its parameters by now: CloudFormation is asked anew."""
         (stack,) = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
-        return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
+        given = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack.get("Parameters", ())}
+        return stack["StackStatus"], given
 
     def physical_ids(self, resource_type: str) -> dict[str, str]:
         """The physical ids of all resources of a type, by their logical ids."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
-from dataclasses import replace
-from types import SimpleNamespace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import boto3
@@ -17,8 +17,10 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.tenants import Quota
+from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.parts.remains import KEPT, Remains
 from darkroom_cli.parts.work import purge
+from darkroom_cli.stack.operators import Stack
 from darkroom_client.client import ApiError
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
@@ -137,7 +139,7 @@ def test_openapi_describes_what_is_deployed(core: Aws, monkeypatch: pytest.Monke
 
 
 def test_what_is_left_of_a_part_is_emptied_and_nothing_else(aws: Aws) -> None:
-    stack = stack_of(aws, Webhooks="false", Usage="false")
+    stack = stack_of(aws, {"Webhooks": "false", "Usage": "false"})
     tables = {
         name: boto3.resource("dynamodb").Table(name) for name in ("DeliveriesTable", "EndpointsTable", "UsageTable")
     }
@@ -158,7 +160,7 @@ def test_what_is_left_of_a_part_is_emptied_and_nothing_else(aws: Aws) -> None:
 
 @pytest.mark.guards("parts-purge-unprocessed-again")
 def test_rows_that_dynamodb_left_are_removed_by_another_call(aws: Aws) -> None:
-    stack, refused = stack_of(aws, Usage="false"), list[int]()
+    stack, refused = stack_of(aws, {"Usage": "false"}), list[int]()
     table = boto3.resource("dynamodb").Table("UsageTable")
     for day in range(3):
         table.put_item(Item={"tenant_id": "acme", "day": f"2026-11-0{day}"})
@@ -179,7 +181,7 @@ def test_rows_that_dynamodb_left_are_removed_by_another_call(aws: Aws) -> None:
 
 @pytest.mark.guards("parts-purge-queue-repeated")
 def test_a_queue_that_was_just_emptied_is_no_failure(aws: Aws) -> None:
-    stack = stack_of(aws, Imports="false")
+    stack = stack_of(aws, {"Imports": "false"})
     busy = ClientError({"Error": {"Code": "AWS.SimpleQueueService.PurgeQueueInProgress"}}, "PurgeQueue")
     stack.client("sqs").purge_queue = lambda **_: (_ for _ in ()).throw(busy)
     Remains(stack=stack).empty("FetchQueue", lambda _: None)
@@ -188,20 +190,43 @@ def test_a_queue_that_was_just_emptied_is_no_failure(aws: Aws) -> None:
 @pytest.mark.guards("parts-purge-no-deployment")
 def test_nothing_is_said_of_a_stack_that_is_being_changed(aws: Aws) -> None:
     with pytest.raises(ApiError, match="is being changed"):
-        Remains(stack=stack_of(aws, status="UPDATE_IN_PROGRESS")).deployed()
-    assert Remains(stack=stack_of(aws, Usage="false")).deployed() == {
-        "webhooks": True,
-        "usage": False,
-        "imports": True,
-        "page": True,
-    }
+        stack_of(aws, status="UPDATE_IN_PROGRESS").parts_by_now()
 
 
-def stack_of(aws: Aws, *, status: str = "UPDATE_COMPLETE", **parameters: str) -> Any:
-    """A handle on a stack with these parameters, whose tables and queues are moto's."""
-    given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
-    described = {"Stacks": [{"StackStatus": status, "Parameters": given}]}
-    clients: dict[str, Any] = {"cloudformation": SimpleNamespace(describe_stacks=lambda **_: described)}
+def test_a_purge_trusts_no_remembered_answer_about_what_is_deployed(aws: Aws) -> None:
+    given = {"Usage": "false"}
+    stack = stack_of(aws, given)
+    assert stack.parts == stack.parts_by_now() == {"webhooks", "imports", "page"}
+    given["Usage"] = "true"
+    assert "usage" in stack.parts_by_now()
+    assert "usage" not in stack.parts, "what lists and observes asks once"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackOfMoto(Stack):
+    """A stack whose tables and queues are moto's."""
+
+    queues_of_parts: Mapping[str, str]
+
+    def physical_id(self, logical_id: str) -> str:
+        return self.queues_of_parts.get(logical_id, logical_id)
+
+    @property
+    def audit(self) -> Trail:
+        return trail_of()
+
+
+def stack_of(
+    aws: Aws, parameters: Mapping[str, str] = MappingProxyType({}), *, status: str = "UPDATE_COMPLETE"
+) -> StackOfMoto:
+    """A handle on a stack that CloudFormation says to have these parameters at each moment."""
+
+    def described(**_: str) -> Any:
+        given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+        return {"Stacks": [{"StackStatus": status, "Parameters": given}]}
+
+    connect: Any = boto3.client
+    clients: dict[str, Any] = {"cloudformation": SimpleNamespace(describe_stacks=described)}
     queues = {
         "WebhooksQueue": aws.webhooks_queue_url,
         "WebhooksDeadLetters": aws.dead_letter_urls["events"],
@@ -210,11 +235,11 @@ def stack_of(aws: Aws, *, status: str = "UPDATE_COMPLETE", **parameters: str) ->
         "UnpublishedEvents": aws.unpublished_events_url,
         "FetchQueue": aws.fetch_queue_url,
     }
-    return SimpleNamespace(
+    return StackOfMoto(
         name="shop",
+        region="eu-west-1",
+        is_local=False,
         options="",
-        client=lambda service: clients.setdefault(service, boto3.client(service)),
-        physical_id=lambda logical_id: queues.get(logical_id, logical_id),
-        explained=nullcontext,
-        audit=trail_of(),
+        client=lambda service: clients.setdefault(service, connect(service)),
+        queues_of_parts=queues,
     )

@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from darkroom.aws.kernel.errors import code_of
 from darkroom.domain.kernel.parts import Part
 from darkroom_cli.stack.operators import Stack
-from darkroom_client.client import ApiError
 
 KEPT: Mapping[Part, tuple[str, ...]] = {
     "webhooks": (
@@ -50,15 +49,6 @@ class Remains:
 
     stack: Stack
     pause: Callable[[float], None] = time.sleep
-
-    def deployed(self) -> Mapping[str, bool]:
-        """Whether each part is deployed, by now: CloudFormation is asked anew. What an older version deployed has all.
-        Raises ApiError while the stack is being changed: functions of a part may still run then."""
-        (stack,) = self.stack.client("cloudformation").describe_stacks(StackName=self.stack.name)["Stacks"]
-        if stack["StackStatus"].endswith("_IN_PROGRESS"):  # guard: parts-purge-no-deployment
-            raise ApiError(f"{self.stack.name} is being changed ({stack['StackStatus']}). Wait until that has ended.")
-        given = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack.get("Parameters", ())}
-        return {part: given.get(part.capitalize(), "true") == "true" for part in KEPT}
 
     def count(self, logical_id: str) -> int:
         """How many rows that table has, all of which are read, or about how many messages that queue has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from darkroom.domain.kernel.parts import Part
+from darkroom.domain.kernel.parts import PARTS, Part
 from darkroom_cli.parts.remains import KEPT, SECRETS, Remains
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
@@ -16,15 +16,15 @@ def list_(stack: Stack, *, as_json: bool) -> None:
     """`parts ls`."""
     remains = Remains(stack=stack)
     with stack.explained():
-        deployed = remains.deployed()
-        left = {part: {} if is_there else _counted(remains, part) for part, is_there in deployed.items()}
+        deployed = stack.parts_by_now()
+        left = {part: {} if part in deployed else _counted(remains, part) for part in PARTS}
     if as_json:
-        display.print_json({"parts": [_document(part, deployed[part], left[part]) for part in deployed]})
+        display.print_json({"parts": [_document(part, part in deployed, left[part]) for part in PARTS]})
         return
     out = display.output()
-    rows = [(part, "deployed" if deployed[part] else "off", _in_words(left[part], part, deployed)) for part in deployed]
+    rows = [(part, *(("deployed", "") if part in deployed else ("off", _in_words(left[part], part)))) for part in PARTS]
     display.table(out, ("part", "", "left of it"), rows, right=frozenset())
-    for part in (part for part in deployed if any(left[part].values())):
+    for part in (part for part in PARTS if any(left[part].values())):
         display.line(out, f"What removing that would do:  ./darkroom parts purge {part}{stack.options}")
 
 
@@ -32,7 +32,7 @@ def tell_purge(stack: Stack, part: str) -> None:
     """`parts purge` without --confirm."""
     remains = Remains(stack=stack)
     with stack.explained():
-        _require_absent(stack, remains, part)
+        _require_absent(stack, part)
         left = _counted(remains, part)
     out = display.output()
     if not any(left.values()):
@@ -52,11 +52,11 @@ def purge(stack: Stack, part: str) -> None:
         return
     remains, removed = Remains(stack=stack), 0
     with display.ProgressReport(display.errors()) as report, stack.explained():
-        _require_absent(stack, remains, part)
+        _require_absent(stack, part)
         with stack.audit.action("purge_part", part) as audited:
             for name in KEPT[cast(Part, part)]:
                 # Somebody may deploy it meanwhile: then the rest is no remains any more.
-                _require_absent(stack, remains, part)  # guard: parts-purge-absent-still
+                _require_absent(stack, part)  # guard: parts-purge-absent-still
 
                 def show(rows: int, name: str = name) -> None:
                     nonlocal removed
@@ -69,8 +69,8 @@ def purge(stack: Stack, part: str) -> None:
     display.line(display.output(), f"Removed what was left of {part} in {stack.name}: {done}.", style="bold")
 
 
-def _require_absent(stack: Stack, remains: Remains, part: str) -> None:
-    if remains.deployed()[part]:  # guard: parts-purge-absent-only
+def _require_absent(stack: Stack, part: str) -> None:
+    if part in stack.parts_by_now():  # guard: parts-purge-absent-only
         raise ApiError(
             f"{part} is deployed in {stack.name}, so nothing was removed. Deploy with {part.capitalize()}=false first."
         )
@@ -80,9 +80,7 @@ def _counted(remains: Remains, part: str) -> Mapping[str, int]:
     return {name: remains.count(name) for name in KEPT[cast(Part, part)]}
 
 
-def _in_words(left: Mapping[str, int], part: str, deployed: Mapping[str, bool]) -> str:
-    if deployed[part]:
-        return ""
+def _in_words(left: Mapping[str, int], part: str) -> str:
     kept = [_rows_and_messages(left)] if any(left.values()) else []
     secret = SECRETS.get(cast(Part, part))
     return "; ".join([*kept, *([secret] if secret else [])]) or "nothing"

@@ -185,7 +185,15 @@ class Stack(RunningStack):
     @property
     def parts(self) -> frozenset[str]:
         """The optional parts with which it was deployed; what an older version deployed has all."""
-        return frozenset(part for part in PARTS if self.parameters.get(part.capitalize(), "true") == "true")
+        return _parts_with(self.parameters)
+
+    def parts_by_now(self) -> frozenset[str]:
+        """The same, by now: CloudFormation is asked anew. Raises ApiError while the stack is being changed: functions
+        of a part may still run then."""
+        status, parameters = self.status_and_parameters()
+        if status.endswith("_IN_PROGRESS"):  # guard: parts-purge-no-deployment
+            raise ApiError(f"{self.name} is being changed ({status}). Wait until that has ended.")
+        return _parts_with(parameters)
 
     @property
     def images(self) -> ImagesTable:
@@ -326,6 +334,10 @@ class Stack(RunningStack):
             return self.physical_id(logical_id)
         except NoSuchResource as error:
             raise ApiError(f"{error}: deploy this version of Darkroom there first.") from error
+
+
+def _parts_with(parameters: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(part for part in PARTS if parameters.get(part.capitalize(), "true") == "true")
 
 
 def open_stack(name: str | None, region: str | None, *, environment: Mapping[str, str] = os.environ) -> Stack:

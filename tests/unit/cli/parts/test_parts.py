@@ -45,6 +45,9 @@ class FakeStack:
     def audit(self) -> Trail:
         return trail_of(self.log)
 
+    def parts_by_now(self) -> frozenset[str]:
+        return frozenset(PARTS) - self.absent
+
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
@@ -53,9 +56,6 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     class FakeRemains:
         def __init__(self, stack: FakeStack) -> None:
             assert stack is fake
-
-        def deployed(self) -> dict[str, bool]:
-            return {part: part not in fake.absent for part in PARTS}
 
         def count(self, logical_id: str) -> int:
             return fake.left.get(logical_id, 0)
