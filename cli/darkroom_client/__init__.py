@@ -10,7 +10,7 @@ from darkroom_client.client import (
     Unavailable,
     Unreachable,
 )
-from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished
+from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished, UploadOptions
 from darkroom_client.signature import is_signed
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "Unreachable",
+    "UploadOptions",
     "is_signed",
 ]

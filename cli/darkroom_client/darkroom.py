@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import urlencode
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
@@ -25,6 +25,18 @@ _ADDRESSES_PER_FILE = 3
 
 class NotDownloaded(ApiError):
     """A variant is not there, or its bytes are not those that the status document names; the message says which."""
+
+
+class UploadOptions(TypedDict, total=False):
+    """What to make of an image, when, and who hears of it: the API's parameters, by their names."""
+
+    preset: str | None
+    variants: list[str] | None
+    recipe: Mapping[str, Any] | None
+    process_at: str | None
+    delay: str | None
+    expires_at: str | None
+    notify: str | None
 
 
 class NotFinished(ApiError):
@@ -51,15 +63,14 @@ class Darkroom(Api):
         idempotency_key: str | None = None,
         content_type: str | None = None,
         on_sent: Callable[[int], None] | None = None,
-        **order: Any,
+        **order: Unpack[UploadOptions],
     ) -> StatusAnswer:
         """Sends an image, a file, or a URL from which the stack fetches it; returns once it is accepted, when nothing
         can lose it any more. What is too large for a request is sent to S3.
 
-        `order` says what to make, when, and who hears of it: `preset`, `variants` (a list of names), `recipe`,
-        `process_at`, `delay`, `expires_at` and `notify`, as in the API. With the same `idempotency_key`, the same
-        upload is accepted once, however often it is sent: choose one that your own records name, to be safe also from
-        your own repetitions. `on_sent` gets the number of bytes sent so far. Raises OSError if a file cannot be read.
+        With the same `idempotency_key`, the same upload is accepted once, however often it is sent: choose one that
+        your own records name, to be safe also from your own repetitions. `on_sent` gets the number of bytes sent so
+        far. Raises OSError if a file cannot be read.
         """
         key = idempotency_key or f"upload-{secrets.token_hex(16)}"
         if isinstance(source, str):

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 import darkroom_client
-from darkroom_client import Darkroom, NotDownloaded, NotFinished, Refused
+from darkroom_client import Darkroom, NotDownloaded, NotFinished, Refused, UploadOptions
 from repository.report import ROOT
+from tests.conformity import described
 from tests.unit.cli.fake_api import FILES, FakeApi, image_id_of
 
 
@@ -37,6 +38,17 @@ def test_without_a_key_two_uploads_are_two_images(api: FakeApi, darkroom: Darkro
     (photo := tmp_path / "a.png").write_bytes(b"photo")
     assert darkroom.upload(photo).image_id != darkroom.upload(photo).image_id
     assert {post.headers["content-type"] for post in api.posts} == {"image/png"}
+
+
+def test_an_upload_takes_what_the_api_takes_by_the_same_names() -> None:
+    schemas = described()["components"]["schemas"]
+    of_file = {"bytes", "sha256", "content_type"}
+    assert UploadOptions.__annotations__.keys() == schemas["Announcement"]["properties"].keys() - of_file
+    assert UploadOptions.__annotations__.keys() == schemas["FetchOrder"]["properties"].keys() - {"url"}
+    in_query = {parameter["name"] for parameter in described()["paths"]["/images"]["post"]["parameters"]}
+    assert in_query >= UploadOptions.__annotations__.keys()
+    page = (ROOT / "docs" / "client.md").read_text()
+    assert [name for name in UploadOptions.__annotations__ if f"`{name}`" not in page] == []
 
 
 def test_a_url_is_fetched_by_the_stack(api: FakeApi, darkroom: Darkroom) -> None:
