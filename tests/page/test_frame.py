@@ -50,6 +50,23 @@ def test_the_page_asks_for_a_key_once_and_begins_with_the_upload(visitor: Visito
     expect(page.get_by_label("API key")).to_be_visible()
 
 
+# Whether the page keeps the browser from opening what is dropped: a file, and words, which belong to no page.
+_DROPPING = """() => [new File(["x"], "photo.jpg"), "words"].map((dropped) => ["dragover", "drop"].map((kind) => {
+    const dataTransfer = new DataTransfer();
+    dropped instanceof File ? dataTransfer.items.add(dropped) : dataTransfer.setData("text/plain", dropped);
+    return !document.body.dispatchEvent(new DragEvent(kind, { dataTransfer, cancelable: true, bubbles: true }));
+}))"""
+
+
+def test_a_file_that_is_dropped_where_none_is_taken_does_not_replace_the_page(visitor: Visitor) -> None:
+    page = visitor.tab()
+    browse = page.get_by_role("link", name="Browse", exact=True).first
+    browse.click()
+    expect(browse).to_have_attribute("aria-current", "page")
+    expect(page.locator(".upload-invitation")).to_have_count(0)
+    assert page.evaluate(_DROPPING) == [[True, True], [False, False]]
+
+
 _HUES = """() => {
     const probe = document.body.appendChild(document.createElement("i"));
     const found = ["--accent", "--info", "--good", "--warn", "--bad"].map((name) => {

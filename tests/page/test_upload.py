@@ -80,7 +80,7 @@ _DRAGGING = """new MutationObserver((_, observer) => {
     observer.disconnect();
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File(["x"], "photo.jpg"));
-    window.wasTaken = !dispatchEvent(new DragEvent("dragover", { dataTransfer, cancelable: true, bubbles: true }));
+    window.wasTaken = !dispatchEvent(new DragEvent("dragenter", { dataTransfer, cancelable: true, bubbles: true }));
 }).observe(document, { childList: true, subtree: true });"""
 
 

@@ -203,7 +203,7 @@ def test_it_is_told_how_callers_sign_in_only_if_they_do() -> None:
     settings = page_settings(access="keys", max_upload_bytes=7, parts={"imports"}, **OF_TOKENS)
     assert settings["parts"] == ["imports"]
     assert {settings["issuer"], settings["client_id"], settings["audience"], settings["sign_in_origin"]} == {None}
-    assert (settings["access"], settings["max_upload_bytes"], settings["operate"]) == ("keys", 7, False)
+    assert (settings["access"], settings["max_upload_bytes"]) == ("keys", 7)
 
 
 def test_it_is_told_every_preset_as_a_recipe_that_the_api_takes() -> None:

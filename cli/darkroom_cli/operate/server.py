@@ -59,7 +59,7 @@ def application(
     is_writable: bool,
 ) -> ASGIApp:
     """What the port serves; `about` says which stack it is."""
-    settings = {**about, "operate": True, "write": is_writable}
+    settings = {**about, "write": is_writable}
     routes = [
         *_page_routes(settings, shell, entrance, token=token),
         *_data_routes(parts, actions, is_writable=is_writable),

@@ -11,12 +11,6 @@
  * @property {number} direct_bytes  the largest file in one request; larger ones are sent to S3 by a form
  * @property {Object<string, object>} presets  the recipe of each preset, by its name
  * @property {string[]} parts  the optional parts that the stack has: "webhooks", "usage", "imports"
- * @property {boolean} operate  whether an operator's machine serves the page
- * @property {boolean} write  with `operate`: whether it may change anything
- * @property {string|null} stack  with `operate`: the name of the stack
- * @property {string|null} region  with `operate`: its region
- * @property {boolean} local  with `operate`: whether the stack is the one on this machine
- * @property {boolean} production  with `operate`: whether it was deployed with Environment=prod
  */
 
 /** @type {Settings} */
@@ -83,7 +77,7 @@ export const ofBrowser = new Store("localStorage");
 
 // ── The session: the caller's credential. It stays in this tab's session: never in an address, and gone when the tab is closed.
 
-const PLACE = settings.operate ? "darkroom.token" : "darkroom.credential";
+const PLACE = "darkroom.credential";
 const listeners = new Set();
 
 /** The API key or token; null while the caller has not given one. */
@@ -91,7 +85,7 @@ export const credential = () => ofTab.get(PLACE);
 
 /** Whether the API asks for a credential that is not here yet. */
 export const needsCredential = () =>
-    (settings.operate || settings.access === "keys" || settings.access === "jwt") && credential() === null;
+    (settings.access === "keys" || settings.access === "jwt") && credential() === null;
 
 /** Keeps `text` as the credential of this tab. */
 export function keep(text) {
@@ -171,11 +165,7 @@ export class Problem extends Error {
 /** No answer came: the network is down, or the request was cut off. The request may have arrived. */
 export class NoAnswer extends Error {
     constructor() {
-        super(
-            settings.operate
-                ? "No answer came. If `darkroom operate` has ended, start it again and open the address that it prints."
-                : "No answer came. Check the connection; nothing that was accepted is lost.",
-        );
+        super(words.noAnswer);
         this.name = "NoAnswer";
     }
 }
@@ -235,7 +225,7 @@ function refusal(response, document, used) {
         status,
         code: document?.code ?? (isOfEdge ? BLOCKED : String(status)),
         title: document?.title ?? document?.message ?? `Status ${status}`,
-        detail: document?.detail ?? GATEWAYS[isOfEdge ? BLOCKED : status] ?? "",
+        detail: document?.detail ?? words.gateways[isOfEdge ? BLOCKED : status] ?? "",
         errors: document?.errors ?? [],
         correlationId: document?.correlation_id ?? headers.get("apigw-requestid"),
         retryAfter: seconds(headers.get("Retry-After")),
@@ -244,25 +234,26 @@ function refusal(response, document, used) {
     // With a message and no code the gateway itself refused the credential: no request succeeds before the caller gives
     // another. They may have done so while this answer was on its way.
     const isOfGateway = document?.code === undefined && document?.message !== undefined;
-    if (isOfGateway && (status === 401 || status === 403) && used === credential()) forget(GATEWAYS[status]);
+    if (isOfGateway && (status === 401 || status === 403) && used === credential()) forget(words.gateways[status]);
     return problem;
 }
 
 const BLOCKED = "blocked";
 const isToken = settings.access === "jwt";
 
-// What API Gateway answers by itself says little.
-const GATEWAYS = settings.operate
-    ? { 401: "Open the address that `darkroom operate` printed: it has this run's token." }
-    : {
-          401: isToken ? "The API does not know this token, or it has expired." : "The API asks for a key.",
-          403: isToken ? "This token may not call the API." : "The API does not know this key, or it was revoked.",
-          [BLOCKED]: "Something before the API refused the request. Try again later.",
-          413: "The file is too large for one request.",
-          429: "Too many requests were sent. Wait a little.",
-          500: "The API could not answer. Try again.",
-          503: "The API could not answer. Try again.",
-      };
+/** What is said of what says nothing, or little, by itself: no answer, and the statuses of API Gateway. */
+export const words = {
+    noAnswer: "No answer came. Check the connection; nothing that was accepted is lost.",
+    gateways: {
+        401: isToken ? "The API does not know this token, or it has expired." : "The API asks for a key.",
+        403: isToken ? "This token may not call the API." : "The API does not know this key, or it was revoked.",
+        [BLOCKED]: "Something before the API refused the request. Try again later.",
+        413: "The file is too large for one request.",
+        429: "Too many requests were sent. Wait a little.",
+        500: "The API could not answer. Try again.",
+        503: "The API could not answer. Try again.",
+    },
+};
 
 function read(text) {
     try {

@@ -1,6 +1,6 @@
-// The components that screens share.
-import { html, useEffect, useRef, useState } from "./vendor/preact.js";
-import { call, duration, keep, phone, sentence } from "./core.js";
+// The components that screens share, and the frame around them.
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
+import { call, duration, keep, listenToSession, phone, sentence } from "./core.js";
 
 /** Whether the window is as narrow as a phone's. */
 export function useIsNarrow() {
@@ -189,3 +189,114 @@ export function KeyForm({ reason }) {
         <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Checking…" : "Continue"}</button>
     </form>`;
 }
+
+// ── The frame: the menu, and the screen that the address names.
+
+/**
+ * Shows the page. Each of `screens` has its place in the address, its name in the menu (`at`; none: it is reached from
+ * another, `parent`), and its module.
+ *
+ * @param {{screens: object[], gate: (reason: string|null) => any, leave?: () => any, follow?: () => void}} options
+ *     `gate` returns what is shown instead of any screen, or null; `leave` what ends the session; `follow` is called
+ *     before each address is read
+ */
+export function start({ screens, gate, leave = () => null, follow = () => {} }) {
+    follow();
+    for (const name of ["dragover", "drop"]) addEventListener(name, refuse);
+    const page = document.getElementById("page");
+    page.replaceChildren();
+    render(html`<${Page} ...${{ screens, gate, leave, follow }} />`, page);
+}
+
+/** Refuses what a browser would open in place of the page, unless the upload screen, which listens later, takes it. */
+function refuse(event) {
+    const types = event.dataTransfer?.types ?? [];
+    if (!types.includes("Files") && (!types.includes("text/uri-list") || event.target.closest?.("input, textarea"))) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "none";
+}
+
+/** The screen that the address names, its arguments, and its query. */
+function placeOf(screens, hash) {
+    const [path, query = ""] = (hash.replace(/^#/, "") || "/").split("?");
+    for (const screen of screens) {
+        const match = screen.path.exec(path);
+        if (match) return { screen, argument: match[1] ?? null, query: new URLSearchParams(query) };
+    }
+    return { screen: null, argument: null, query: new URLSearchParams() };
+}
+
+function Page({ screens, gate, leave, follow }) {
+    const [hash, setHash] = useState(location.hash);
+    const [session, setSession] = useState({ reason: null });
+    useEffect(() => listenToSession((reason) => setSession({ reason })), []);
+    useEffect(() => {
+        const change = () => {
+            follow();
+            setHash(location.hash);
+        };
+        addEventListener("hashchange", change);
+        return () => removeEventListener("hashchange", change);
+    }, []);
+    const place = placeOf(screens, hash);
+    const shown = useRef({ screen: null, from: null });
+    if (shown.current.screen !== place.screen) shown.current = { screen: place.screen, from: shown.current.screen };
+    return html`
+        <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
+        <header>
+            <a class="brand" href="#/"><img src=${new URL("./icon.svg", import.meta.url).pathname} alt="" width="24" height="24" /> Darkroom</a>
+            <nav aria-label="Screens">
+                ${screens.filter((screen) => screen.at).map(
+                    (screen) => html`<a href=${screen.at}
+                        aria-current=${(place.screen?.at ?? place.screen?.parent) === screen.at ? "page" : undefined}
+                        >${screen.title}</a>`,
+                )}
+            </nav>
+            ${leave()}
+        </header>
+        <main id="content" tabindex="-1">
+            <${Content} place=${{ ...place, from: shown.current.from }} gate=${gate} reason=${session.reason} />
+        </main>
+        <div id="announcements" class="unseen" role="status" aria-live="polite"></div>
+    `;
+}
+
+function skip(event) {
+    event.preventDefault();
+    document.getElementById("content").focus();
+}
+
+function Content({ place, gate, reason }) {
+    const closed = gate(reason);
+    if (closed) return closed;
+    if (place.screen === null) {
+        return html`<div class="card narrow"><h1>There is no such screen</h1><p><a href="#/">Start here</a>.</p></div>`;
+    }
+    const { screen, argument, query, from } = place;
+    const key = `${screen.title} ${argument}`;
+    return html`<${Later} key=${key} title=${screen.title} load=${screen.load} 
+        properties=${{ argument, query, from: from?.title ?? null }} />`;
+}
+
+/** The default component of a module that is loaded when it is first needed. */
+export function Later({ load, title, properties }) {
+    const [Screen, setScreen] = useState(null);
+    const [isMissing, setMissing] = useState(false);
+    const [broken, repair] = useErrorBoundary();
+    const first = useRef(isFirst);
+    useEffect(() => {
+        load().then((module) => setScreen(() => module.default), () => setMissing(true));
+        if (title) document.title = `${title} · Darkroom`;
+        // A new screen is where reading goes on; the first one is where the page begins anyway.
+        if (!first.current) document.getElementById("content").focus();
+        isFirst = false;
+    }, []);
+    if (broken) {
+        console.error(broken);
+        return html`<${Trouble} error=${new Error("This screen has a fault. What was accepted is not affected.")} again=${repair} />`;
+    }
+    if (isMissing) return html`<${NotLoaded} />`;
+    return Screen ? html`<${Screen} ...${properties} />` : html`<p class="starting">Loading…</p>`;
+}
+
+let isFirst = true;

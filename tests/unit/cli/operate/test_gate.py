@@ -137,7 +137,7 @@ def test_the_page_is_told_what_it_serves_and_nothing_can_leave_its_attribute(tmp
     (content,) = re.findall(r'content="([^"]*)"', text)
     settings: dict[str, Any] = json.loads(html.unescape(content))
     assert settings["stack"] == stack.name
-    assert (settings["operate"], settings["write"], settings["production"]) == (True, False, True)
+    assert (settings["write"], settings["production"]) == (False, True)
     assert TOKEN not in text
     assert (answer.text, answer.headers["content-type"]) == (
         "export const one = 1;\n",

@@ -40,9 +40,6 @@ class PageSettings(TypedDict):
     direct_bytes: int
     presets: dict[str, dict[str, Any]]
     parts: list[str]
-    operate: bool
-    write: bool
-    stack: str | None
 
 
 def page_settings(
@@ -75,9 +72,6 @@ def page_settings(
             for name, preset in PRESETS.items()
         },
         "parts": [part for part in PARTS if part in parts],
-        "operate": False,
-        "write": False,
-        "stack": None,
     }
 
 
