@@ -96,11 +96,11 @@ def main() -> None:
         importlib.import_module(name)
     _read_models()
     gc.freeze()  # pytest collects garbage at its end: without that, among all that was imported here
-    ask_collected = _start_collected(json.loads(sys.stdin.readline()))
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = _in_a_fork(_run, request) if request["from_scratch"] else ask_collected(request)
-        print(json.dumps(answer), flush=True)
+    with _collected(json.loads(sys.stdin.readline())) as ask_collected:
+        for line in sys.stdin:
+            request = json.loads(line)
+            answer = _in_a_fork(_run, request) if request["from_scratch"] else ask_collected(request)
+            print(json.dumps(answer), flush=True)
 
 
 def _read_models() -> None:
@@ -114,10 +114,13 @@ def _read_models() -> None:
         session.create_client(service, region_name="us-east-1")
 
 
-def _start_collected(tests: list[str]) -> Callable[[Request], Answer]:
-    """Forks the process that imports the tests, and returns how it is asked. It ends with this process."""
+@contextlib.contextmanager
+def _collected(tests: list[str]) -> Iterator[Callable[[Request], Answer]]:
+    """Forks the process that imports the tests; in the block it can be asked. It is waited for at the end, so that
+    the time that it took counts as this process's children's."""
     (asked, ask), (answers, answer) = os.pipe(), os.pipe()
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os.close(ask)
         os.close(answers)
         with os.fdopen(asked) as requests, os.fdopen(answer, "w") as out:
@@ -133,7 +136,12 @@ def _start_collected(tests: list[str]) -> Callable[[Request], Answer]:
         answer: Answer = json.loads(out.readline() or f"[{_INTERNAL_ERROR}, []]")
         return answer
 
-    return ask_collected
+    try:
+        yield ask_collected
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            requests.close()
+        os.waitpid(child, 0)
 
 
 def turned_red(test: str, failed: Iterable[str]) -> bool:
@@ -162,6 +170,11 @@ class _Collected(_Failed):
         self._requests = requests
         self._out = out
         self._functions: dict[str, list[FunctionType]] = {}
+        self._after_report: Callable[[], None] = lambda: None
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        super().pytest_runtest_logreport(report)
+        self._after_report()
 
     def pytest_runtestloop(self, session: Any) -> bool:
         gc.unfreeze()  # what is frozen is not among the objects
@@ -180,10 +193,17 @@ class _Collected(_Failed):
         chosen = [item for item in session.items if item.nodeid in names or item.nodeid.partition("[")[0] in names]
         if not chosen:
             return _NOT_FOUND, []
+
+        def stop_once_all_are_red() -> None:
+            if request["file"] and all(turned_red(name, self.names) for name in names):
+                # Other cases would show no more. pytest hears of it before it tears down the case, and then tears down
+                # everything that later ones would have used.
+                session.shouldstop = "each named test has failed"
+
+        self._after_report = stop_once_all_are_red
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            if following and request["file"] and all(turned_red(name, self.names) for name in names):
-                session._setupstate.teardown_exact(None)  # other cases would show no more
+            if session.shouldstop:
                 break
         return _FAILED if session.testsfailed else _PASSED, self.names
 

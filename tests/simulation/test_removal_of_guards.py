@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from proof import fork_server
 from proof.fork_server import turned_red
 from proof.guards import CAUGHT, problem_of, read_guards, run_all
+from repository.report import ROOT
 
 CODE = """\
 MOST = 8  # guard: constant
@@ -102,6 +107,55 @@ def test_a_guard_is_caught_where_its_tests_fail_without_it_and_only_then(reposit
         "red": "red with the guard in place: tests/test_half.py::test_that_was_red_before",
     }
     assert (repository / "layers/half.py").read_text() == CODE, "only copies are changed"
+
+
+CASES = """\
+from pathlib import Path
+
+import pytest
+
+from half import half
+
+
+def note(words):
+    with Path("noted.txt").open("a") as noted:
+        noted.write(words + "\\n")
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    yield
+    note("cleaned up")
+
+
+@pytest.mark.parametrize("number", [2, 4, 6, 8])
+def test_half(prepared, number):
+    note(str(number))
+    assert half(number) != 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_changed", "noted"), [(True, ["2", "4", "cleaned up"]), (False, ["2", "4", "6", "8", "cleaned up"])]
+)
+def test_no_more_cases_run_once_each_named_test_is_red_and_what_they_share_is_cleaned_up(
+    repository: Path, is_changed: bool, noted: list[str]
+) -> None:
+    test, half = "tests/test_half.py::test_half", repository / "layers/half.py"
+    (repository / "tests/test_half.py").write_text(CASES)
+    change = {"file": str(half), "before": CODE} if is_changed else {"file": None, "before": None}
+    request = {"tests": [test], "from_scratch": False, **change}
+    said = subprocess.run(
+        [sys.executable, "-P", fork_server.__file__],
+        cwd=repository,
+        input=f"{json.dumps([test])}\n{json.dumps(request)}\n",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert json.loads(said.stdout) == [1, [f"{test}[4]"]]
+    assert (repository / "noted.txt").read_text().split("\n")[:-1] == noted
 
 
 @pytest.mark.parametrize(
