@@ -66,13 +66,45 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_bytes()) <= 8 * 1024
 
 
-def test_the_readme_shows_every_function_in_its_diagram_and_in_its_table() -> None:
-    functions = {path.parent.name for path in (ROOT / "functions").glob("*/app.py")}
+def test_the_readme_has_one_diagram_of_at_most_seven_boxes() -> None:
     (diagram,) = re.findall(r"```mermaid\n(.*?)```", README.read_text(), re.DOTALL)
+    assert 3 <= len(set(re.findall(r"\b(\w+)(?=[\[(])", re.sub(r'"[^"]*"', "", diagram)))) <= 7
+
+
+def test_architecture_shows_every_function_in_its_diagram_and_in_its_table() -> None:
+    functions = {path.parent.name for path in (ROOT / "functions").glob("*/app.py")}
+    section = (DOCS / "architecture.md").read_text().partition("\n## Functions\n")[2].partition("\n## ")[0]
+    (diagram,) = re.findall(r"```mermaid\n(.*?)```", section, re.DOTALL)
     assert set(re.findall(r"\[([a-z]+(?:_[a-z]+)+)\]", diagram)) == functions
-    assert sorted(re.findall(r"^\| \[`(\w+)`\]\(functions/\1/app\.py\) ", README.read_text(), re.MULTILINE)) == sorted(
-        functions
-    )
+    rows = re.findall(r"^\| \[`(\w+)`\]\(\.\./functions/\1/app\.py\) ", section, re.MULTILINE)
+    assert sorted(rows) == sorted(functions)
+
+
+QUESTIONS = {
+    "Where is the retry policy?": "docs/changing.md#the-retry-policy",
+    "What happens if SQS is down?": "docs/runbook.md#s3-dynamodb-or-sqs-is-down",
+    "How do I add a lane?": "docs/changing.md#a-lane",
+    "What does it cost?": "docs/deploy.md#what-it-costs",
+    "How do I turn webhooks off?": "docs/parts.md#off",
+    "What is stored where?": "docs/privacy.md",
+    "How do I replay a dead letter?": "docs/runbook.md#dead-letters",
+    "How do I add a preset?": "docs/changing.md#a-preset",
+    "How do I restore a deleted table?": "docs/recovery.md",
+    "Who can read the pictures?": "docs/privacy.md#who-can-read-the-pictures",
+}
+"""What somebody new asks, and the heading that answers it."""
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_of_somebody_new_is_answered_two_links_from_the_readme(question: str) -> None:
+    def linked(page: Path) -> set[Path]:
+        paths = re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", without_code_blocks(page))
+        return {(page.parent / path).resolve() for path in paths if path.endswith(".md")}
+
+    name, _, anchor = QUESTIONS[question].partition("#")
+    first = linked(README)
+    assert ROOT / name in first.union(*(linked(page) for page in first))
+    assert not anchor or anchor in anchors(ROOT / name)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +13,7 @@ from rich.console import Console
 
 from darkroom_cli.local.develop import curl_lines, develop_photo, print_curl_lines
 from darkroom_client import Darkroom, polling
+from repository.report import ROOT
 from tests.unit.cli.fake_api import FILES, FakeApi, Reply, image_id_of
 
 _SHELL_ENVIRONMENT = {"PATH": os.environ["PATH"], "no_proxy": "127.0.0.1"}
@@ -87,6 +90,19 @@ def test_the_curl_lines_are_printed_unbroken_however_narrow_the_window_is() -> N
     print_curl_lines("http://127.0.0.1:12345", out)
     lines = [line.strip() for line in written(out).splitlines()]
     assert all(line in lines for line in curl_lines("http://127.0.0.1:12345"))
+
+
+def test_the_readme_has_the_curl_lines_and_takes_the_address_from_the_stack_that_serves(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```sh\n(API=.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    address, *lines = re.sub(r" *\\\n *", " ", block).splitlines()
+    assert tuple(lines) == curl_lines("$API")
+    (tmp_path / ".darkroom").mkdir()
+    stack = {"api_url": "http://127.0.0.1:12345", "page_url": "http://127.0.0.1:12345/app/"}
+    for indent in (None, 2):
+        (tmp_path / ".darkroom/stack.json").write_text(json.dumps(stack, indent=indent))
+        script = f'{address}; printf %s "$API"'
+        result = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert result.stdout == "http://127.0.0.1:12345"
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
