@@ -174,28 +174,28 @@ def test_the_page_of_the_tests_lists_every_tier_and_every_part_of_the_proof() ->
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(PARTS)
 
 
-def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -> None:
-    quick = {tier.name for tier in TIERS if tier.is_quick}
-    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", (DOCS / "guarantees.md").read_text(), re.MULTILINE)
+def test_every_promise_names_tests_that_exist_and_that_fail_without_its_guards() -> None:
+    page = (DOCS / "guarantees.md").read_text()
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", page, re.MULTILINE)
     assert len(rows) > 60
+    of_the_long_run = {tier.name for tier in TIERS if not tier.is_quick}
     tests_of = {guard.name: guard.tests for guard in read_guards()}
-    for promise, held_by, proved_by in rows[1:]:
-        commands, folder = set(), ROOT
-        for name in re.findall(r"`((?:tests/|local_aws/)?\w[\w/]*(?:/|\.py|\.toml))`", held_by):
+    tiers, folder = set[str](), ROOT
+    for promise, held_by in rows[1:]:
+        named = re.findall(r"`((?:tests/|local_aws/)?\w[\w/]*(?:/|\.py|\.toml))`", held_by)
+        assert named, promise
+        for name in named:
             path = ROOT / name if name.startswith(("tests/", "local_aws/")) else folder / name
             assert path.exists(), name
             folder = path.parent
-            files = list(path.glob("*.py")) if path.is_dir() else [path]
             of_the_emulator = path.is_relative_to(ROOT / "local_aws" / "tests")
-            tier = "emulator" if of_the_emulator else path.relative_to(ROOT / "tests").parts[0]
-            commands.add("`make test`" if tier in quick else "`make test-all`")
-            if any(re.search(r"^(@|.*marks=)pytest\.mark\.long", file.read_text(), re.MULTILINE) for file in files):
-                commands.add("`make test-all`")
-        assert commands == set(proved_by.split(", ")), promise
+            tiers.add("emulator" if of_the_emulator else path.relative_to(ROOT / "tests").parts[0])
         _, _, guards = held_by.partition("; guards: ")
         for guard in re.findall(r"`([\w-]+)`", guards):
             its_tests = {test.partition("::")[0].rpartition("/")[2] for test in tests_of[guard]}
             assert any(test in held_by for test in its_tests), f"{promise}: none of its tests fails without {guard}"
+    # The page's first lines say which command runs which folder.
+    assert tiers & of_the_long_run == {"local", "emulator"}
 
 
 def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> None:

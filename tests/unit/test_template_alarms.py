@@ -18,6 +18,7 @@ from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
 from darkroom_cli.doctor.alarms import OF_THE_CORE
+from darkroom_cli.doctor.checkout import runbook_sections
 from darkroom_cli.main import app
 from darkroom_cli.operator.domain.observation import Alarm
 from repository.expand_template import (
@@ -351,22 +352,13 @@ def test_every_alarm_is_one_that_cloudwatch_takes_and_every_stack_can_have() -> 
         assert "AlarmName" not in alarm, f"{name}: two stacks in one account could not both have it"
 
 
-def sections() -> dict[str, str]:
-    """The runbook's sections by their anchors."""
-    parts = re.split(r"^## (.+)$", RUNBOOK, flags=re.MULTILINE)[1:]
-    return {
-        re.sub(r"[^a-z0-9 -]", "", heading.lower()).strip().replace(" ", "-"): text
-        for heading, text in zip(parts[::2], parts[1::2], strict=True)
-    }
-
-
 def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section() -> None:
     root = typer.main.get_command(app)
     for name, alarm in {**ALARMS, **COMPOSITES}.items():
         text = written_out(alarm["AlarmDescription"])
         match = re.fullmatch(r"(.+)\. First: \./darkroom (.+) --stack STACK\. See docs/runbook\.md#([a-z-]+)\.", text)
         assert match, f"{name}: whoever is paged reads the description first"
-        assert f"`{name}`" in sections()[match[3]], name
+        assert f"`{name}`" in runbook_sections()[match[3]], name
         assert len(text) <= 1024, "CloudWatch takes no more"
         parsed = Alarm(name=name, description=text, reason="", since=0, is_critical=True)
         shown = f"{parsed.effect} First: {parsed.command} --stack STACK. See {parsed.section}."
