@@ -180,7 +180,7 @@ def test_every_promise_names_tests_that_exist_and_that_fail_without_its_guards()
     assert len(rows) > 60
     of_the_long_run = {tier.name for tier in TIERS if not tier.is_quick}
     tests_of = {guard.name: guard.tests for guard in read_guards()}
-    tiers, folder = set[str](), ROOT
+    tiers, folder, without_guards = set[str](), ROOT, 0
     for promise, held_by in rows[1:]:
         named = re.findall(r"`(\w[\w/]*(?:/|\.py|\.toml))`", held_by)
         assert named, promise
@@ -192,9 +192,13 @@ def test_every_promise_names_tests_that_exist_and_that_fail_without_its_guards()
             of_the_emulator = path.is_relative_to(ROOT / "local_aws" / "tests")
             tiers.add("emulator" if of_the_emulator else path.relative_to(ROOT / "tests").parts[0])
         _, _, guards = held_by.partition("; guards: ")
+        without_guards += not guards
         for guard in re.findall(r"`([\w-]+)`", guards):
-            its_tests = {test.partition("::")[0].rpartition("/")[2] for test in tests_of[guard]}
-            assert any(test in held_by for test in its_tests), f"{promise}: none of its tests fails without {guard}"
+            its_tests = [Path(test.partition("::")[0]) for test in tests_of[guard]]
+            assert any(
+                f"{test.name}`" in held_by or f"`{test.parent.relative_to('tests')}/`" in held_by for test in its_tests
+            ), f"{promise}: none of its tests fails without {guard}"
+    assert without_guards <= 32, "a new promise names a guard"
     # The page's first lines say which command runs which folder.
     assert tiers & of_the_long_run == {"local", "emulator"}
 
