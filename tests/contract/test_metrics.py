@@ -57,8 +57,9 @@ def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
 def test_cold_starts_of_all_functions_are_one_metric(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")
     reset_cold_start_flag()  # type: ignore[no-untyped-call]
-    call(load("sweep_due_images", aws, monkeypatch), {})
+    call(load("archive_dead_letters", aws, monkeypatch), {})
     dimensions = [dimensions for name, dimensions in emitted(capsys.readouterr().out) if name == "ColdStart"]
     assert dimensions == [frozenset({("function_name", "all"), ("service", "darkroom")})]
 

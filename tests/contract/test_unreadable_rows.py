@@ -274,21 +274,21 @@ def test_a_sweep_handles_all_others_and_reports_it(
     assert item == newer(bad) | {"due_at": item["due_at"]} and int(item["due_at"]["N"]) > bad.created_at
 
 
-@pytest.mark.guards("sweep-measuring-isolated", "sweeps-completed-measured")
-def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same(
+@pytest.mark.guards("sweep-measuring-isolated", "sweep-missed-fails")
+def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same_and_fails(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(functions.sweep_due_images.ports.images, "oldest_waiting", lambda lane, shard: 1 / 0)
-    due_image_of(functions)
+    image_id = due_image_of(functions)
     capsys.readouterr()
-    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1}
-    out = capsys.readouterr().out
-    assert "OldestUnfinishedSeconds" not in {name for name, _ in emitted(out)}
-    assert '"SweepsCompleted":[0.0]' in out.replace(" ", ""), "or nobody would hear that the alarms are blind"
+    with pytest.raises(Retryable, match="the oldest image"):  # or nobody would hear that the alarms are blind
+        call(functions.sweep_due_images, {})
+    assert functions.row(image_id).rescues == 1
+    assert "OldestUnfinishedSeconds" not in {name for name, _ in emitted(capsys.readouterr().out)}
     assert log.getvalue().count("it cannot be measured") == len(LANES) and "ZeroDivisionError" in log.getvalue()
 
 
-@pytest.mark.guards("sweep-shard-isolated", "sweep-unlisted-shard-fails")
+@pytest.mark.guards("sweep-shard-isolated", "sweep-missed-fails")
 def test_a_sweep_that_could_not_list_a_shard_fails_once_it_has_seen_to_all_others(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

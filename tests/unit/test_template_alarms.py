@@ -21,6 +21,7 @@ from darkroom_cli.doctor.alarms import OF_THE_CORE
 from darkroom_cli.doctor.checkout import runbook_sections
 from darkroom_cli.main import app
 from darkroom_cli.operator.domain.observation import Alarm
+from local_aws.shims import alarm_evaluation
 from repository.expand_template import (
     OBSERVABILITY,
     TEMPLATE,
@@ -42,7 +43,7 @@ OWN = {"Fn::Sub": "Darkroom/${AWS::StackName}"}
 AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
-    ("AWS/Lambda", "Invocations"): ("FunctionName", "AWS::Lambda::Function", None),
+    ("AWS/Lambda", "Errors"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/Lambda", "IteratorAge"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/States", "ExecutionsFailed"): ("StateMachineArn", "AWS::StepFunctions::StateMachine", None),
     ("AWS/ApiGateway", "5xx"): ("ApiId", "AWS::ApiGatewayV2::Api", None),
@@ -191,13 +192,63 @@ def test_the_retries_of_one_failing_image_are_no_reason_to_wake_anybody(lane: La
     assert lane.stuck_seconds == max(3 * lane.sla_seconds, retries_seconds)
 
 
+def silent(function: str) -> dict[str, tuple[Any, ...]]:
+    """The rules of the alarms on Lambda's count of a function's errors, over all its versions."""
+    return conditions(watching("AWS/Lambda", "Errors", FunctionName={"Ref": function}))
+
+
+@pytest.mark.guards("alarms-sweeper-silence-breaches")
 def test_a_silent_sweeper_pages() -> None:
-    silent = watching(OWN, "SweepsCompleted", service="darkroom")
-    assert conditions(silent) == {"SweeperSilentAlarm": ("Maximum", 60, (3, 3), "<", 1, "breaching")}
+    rule = ("Minimum", 60, (3, 3), ">=", 1, "breaching")
+    assert silent("SweepDueImagesFunction") == {"SweeperSilentAlarm": rule}
 
 
 def test_a_silent_sweeper_of_endpoints_warns() -> None:
-    assert sentence(ALARMS["EndpointSweeperSilentAlarm"]) == ("Sum", 60, (5, 5), "<", 1, "breaching")
+    rule = ("Minimum", 60, (5, 5), ">=", 1, "breaching")
+    assert silent("SweepDueEndpointsFunction") == {"EndpointSweeperSilentAlarm": rule}
+
+
+@pytest.mark.guards("alarms-sweeper-silence-breaches", case="the schedule is disabled")
+@pytest.mark.parametrize(
+    ("minutes", "state"),
+    [
+        pytest.param(". . . . .", "OK", id="every sweep ends well"),
+        pytest.param(". . x x x", "ALARM", id="every sweep fails, times out or cannot start"),
+        pytest.param(". . . x x", "OK", id="two sweeps fail"),
+        pytest.param("x . x . x", "OK", id="every second sweep fails"),
+        pytest.param("x x x x .", "OK", id="a sweep ends well again"),
+        pytest.param("x x x x. x", "OK", id="one of two sweeps of a minute ends well"),
+        pytest.param(". . . - -", "OK", id="data are two minutes late"),
+        pytest.param("x x x - -", "ALARM", id="data are two minutes late while sweeps fail"),
+        pytest.param(". . - - -", "OK", id="the schedule has just been disabled"),
+        pytest.param("- - - - -", "ALARM", id="the schedule is disabled"),
+        pytest.param("- - - - -", "ALARM", id="every sweep is throttled, which Lambda counts as no error"),
+        pytest.param(". - . - .", "OK", id="every second sweep is throttled"),
+        pytest.param("- - - x x", "ALARM", id="throttled sweeps, then failing ones"),
+        pytest.param("- - - - .", "OK", id="the first sweep after the deployment"),
+    ],
+)
+def test_the_sweeper_is_silent_if_no_sweep_of_three_minutes_ends_without_an_error(minutes: str, state: str) -> None:
+    # A dot is an invocation of which Lambda publishes a 0, an x one of which it publishes a 1, the oldest minute first.
+    alarm = ALARMS["SweeperSilentAlarm"]
+    least = {"Minimum": min}[alarm["Statistic"]]
+    values = [
+        None if minute == "-" else float(least(outcome == "x" for outcome in minute)) for minute in minutes.split()
+    ]
+    rule = alarm_evaluation.Rule(
+        statistic=alarm["Statistic"],
+        period_seconds=alarm["Period"],
+        evaluation_periods=alarm["EvaluationPeriods"],
+        datapoints_to_alarm=alarm.get("DatapointsToAlarm"),
+        comparison=alarm["ComparisonOperator"],
+        threshold=alarm["Threshold"],
+        missing_data=alarm.get("TreatMissingData", "missing"),
+    )
+    newest_first = [None, *reversed(values)]  # the minute that has begun has no data yet
+    verdict = alarm_evaluation.evaluate(
+        rule, [alarm_evaluation.Datapoint(begins_at=-60 * ago, value=value) for ago, value in enumerate(newest_first)]
+    )
+    assert verdict and verdict.state == state
 
 
 def test_what_is_to_be_held_and_what_was_uploaded_may_not_wait_for_long() -> None:

@@ -70,7 +70,7 @@ LAG = (
 DURATIONS = (LATE, STUCK)
 """Images that took longer than their lane's service level burn its error budget."""
 
-SWEEPS = (_own("SweeperSilentAlarm", "SweepsCompleted"),)
+SWEEPS = (_of_aws("SweeperSilentAlarm", "Errors"),)
 
 OF_THE_CORE = frozenset(
     {"ImagesGivenUpAlarm", "ImagesStuckAlarm", "SweeperSilentAlarm", "ApiFailingAlarm", "MessagesStuckAlarm"}

@@ -487,12 +487,13 @@ class _StackReader:
 
     def _sweeps(self) -> dict[str, Milliseconds]:
         metric = {
-            "Namespace": f"Darkroom/{self._stack.name}",
-            "MetricName": "SweepsCompleted",
-            "Dimensions": [{"Name": "service", "Value": "darkroom"}],
+            "Namespace": "AWS/Lambda",
+            "MetricName": "Errors",
+            "Dimensions": [{"Name": "FunctionName", "Value": self._stack.physical_id("SweepDueImagesFunction")}],
         }
-        data = self._data({"sweeps": metric}, statistic="Sum", hours=1, period_seconds=60)["sweeps"]
-        instants = [_milliseconds(at) for at, value in data if value > 0]
+        # The least of a minute is 0 where a sweep ended without an error.
+        data = self._data({"sweeps": metric}, statistic="Minimum", hours=1, period_seconds=60)["sweeps"]
+        instants = [_milliseconds(at) for at, value in data if value == 0]
         return {"latest": max(instants)} if instants else {}
 
     def _quotas(self) -> dict[str, ServiceQuota]:

@@ -62,9 +62,9 @@ class MovedClock:
     def _has_swept(self, since: Milliseconds) -> bool:
         moment = datetime.fromtimestamp(since / 1000, UTC)
         answer = self._stack.client("cloudwatch").get_metric_statistics(
-            Namespace=f"Darkroom/{self._stack.name}",
-            MetricName="SweepsCompleted",
-            Dimensions=[{"Name": "service", "Value": "darkroom"}],
+            Namespace="AWS/Lambda",
+            MetricName="Errors",
+            Dimensions=[{"Name": "FunctionName", "Value": self._stack.physical_id("SweepDueImagesFunction")}],
             StartTime=moment,
             EndTime=moment + timedelta(hours=1),
             Period=60,
