@@ -63,6 +63,7 @@ from proof.fakes.stores import (
     FakeWakeUps,
 )
 from repository.report import Goal, write_report
+from tests.support.faults import Call, Faults, Mode, ProcessDied, Struck
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
 """Forty days before the end of 2026, so that the end of the year and, with 364 days, every DST change are included."""
@@ -100,10 +101,6 @@ ALLOWANCE_SECONDS = 2 * SKEW_MILLISECONDS / 1000 + 1
 """Two workers in a row may find that it is too early, each by its own clock."""
 
 
-class Died(BaseException):
-    """The process is gone."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """A message of the hold queue: `bad` says what is bad about it, and is empty for a good one. One that fails returns
@@ -133,46 +130,10 @@ class Event:
     happen: Callable[[], None] = field(compare=False)
 
 
-@dataclass
-class Trouble:
-    """Strikes calls at random: the process dies before or after one, it is throttled, or its answer is lost."""
-
-    chance: random.Random
-    rate: float
-    counts: Counter[str] = field(default_factory=Counter)
-    off: bool = False
-
-    def around(self, call: Callable[[], Any]) -> Any:
-        """The call's answer, unless a fault strikes it."""
-        if self.off or self.chance.random() >= self.rate:
-            return call()
-        mode = self.chance.choice(("dies before", "dies after", "throttled", "answer lost"))
-        self.counts[mode] += 1
-        if mode == "dies before":
-            raise Died
-        if mode == "throttled":
-            raise Retryable("throttled")
-        answer = call()
-        if mode == "dies after":
-            raise Died
-        # The SDK repeats it, and every call here may be repeated.
-        return call() if mode == "answer lost" else answer
+MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost")
 
 
-class _Struck:
-    """A port whose calls are struck."""
-
-    def __init__(self, port: Any, trouble: Trouble) -> None:
-        self._port, self._trouble = port, trouble
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._port, name)
-        if not callable(method):
-            return method
-        return lambda *arguments, **options: self._trouble.around(lambda: method(*arguments, **options))
-
-
-class StruckImages(_Struck):
+class StruckImages(Struck):
     """Rows whose lost answers are read back, as the adapter does."""
 
     def change(self, before: Image, after: Image, **options: Any) -> Image:
@@ -183,7 +144,7 @@ class StruckImages(_Struck):
                 written.append(self._port.change(before, after, **options))
             return written[0]
 
-        changed: Image = self._trouble.around(once)
+        changed: Image = self._around("images.change", once)()
         return changed
 
 
@@ -320,7 +281,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.trouble = Trouble(chance=self.chance, rate=self.trouble_rate)
+        self.faults = Faults(self._strikes, is_one_process=False, repeats_lost=True, records=False)
         self._events: list[Event] = []
         self._made = 0
         self.rows = Rows(self)
@@ -342,6 +303,12 @@ class Simulation:
         self._to_look_at: dict[Milliseconds, set[str]] = {}
 
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _strikes(self, _: Call) -> Mode | None:
+        """Strikes calls at random."""
+        if self.chance.random() >= self.trouble_rate:
+            return None
+        return self.chance.choice(MODES)
 
     def at(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
         """Schedules something for an instant, or for now if that has passed."""
@@ -446,7 +413,7 @@ class Simulation:
         for _ in range(20):
             try:
                 request()
-            except (Died, Retryable):
+            except (ProcessDied, Retryable):
                 continue
             return
         raise AssertionError("twenty times in a row")
@@ -455,15 +422,15 @@ class Simulation:
 
     @property
     def struck_rows(self) -> Any:
-        return StruckImages(self.rows, self.trouble)
+        return StruckImages("images", self.rows, self.faults)
 
     @property
     def struck_lanes(self) -> Any:
-        return _Struck(self.lanes, self.trouble)
+        return self.faults.around("lanes", self.lanes)
 
     @property
     def struck_hold_queue(self) -> Any:
-        return _Struck(self.hold_queue, self.trouble)
+        return self.faults.around("hold_queue", self.hold_queue)
 
     def _enqueue(self, image: Image) -> None:
         ports = EnqueueInTimePorts(
@@ -500,8 +467,8 @@ class Simulation:
             failed = hold_images(
                 HoldImagesPorts(
                     lanes=self.struck_lanes,
-                    holds=_Struck(self.holds, self.trouble),
-                    wake_ups=_Struck(self.wake_ups, self.trouble),
+                    holds=self.faults.around("holds", self.holds),
+                    wake_ups=self.faults.around("wake_ups", self.wake_ups),
                     clock=self.clock,
                     known_lanes=known_lanes,
                     message_keys=KEYS,
@@ -510,7 +477,7 @@ class Simulation:
                 [received(HOLD, record.body) for record in records],
                 out_of_time=lambda: False,
             ).failed
-        except Died as death:
+        except ProcessDied as death:
             self.counts["kills"] += 1
             failed = dict.fromkeys(range(len(records)), death)  # type: ignore[arg-type]
         except Exception as error:
@@ -526,7 +493,7 @@ class Simulation:
 
     def _judge(self, record: Record, error: BaseException | None) -> None:
         """Whether the message had the right result: a good one is settled, and a bad one fails for its own reason."""
-        if isinstance(error, Died | Retryable):
+        if isinstance(error, ProcessDied | Retryable):
             return
         if not record.bad:
             self._hold(error is None, "good messages refused", record.body, repr(error))
@@ -587,8 +554,8 @@ class Simulation:
                     images=self.struck_rows,
                     lanes=self.struck_lanes,
                     hold_queue=self.struck_hold_queue,
-                    holds=_Struck(self.holds, self.trouble),
-                    reservations=_Struck(self.reservations, self.trouble),
+                    holds=self.faults.around("holds", self.holds),
+                    reservations=self.faults.around("reservations", self.reservations),
                     clock=self.clock,
                     service=LANES,
                 ),
@@ -601,8 +568,8 @@ class Simulation:
             self._hold(key in self.holds.undamaged, "batches refused", key, "")
             self._give_up(key)
             return
-        except (Died, Retryable) as error:
-            self.counts["kills"] += isinstance(error, Died)
+        except (ProcessDied, Retryable) as error:
+            self.counts["kills"] += isinstance(error, ProcessDied)
             self.at(self.now + 2_000 * 2**tries, lambda: self.release(key, position, begins_at, tries + 1))
             return
         except Exception as error:
@@ -812,7 +779,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     simulation = Simulation(seed=options.seed, images=options.images, days=options.days)
     simulation.run()
-    counts = simulation.counts + simulation.trouble.counts
+    counts = simulation.counts + simulation.faults.struck
     for name, count in sorted(counts.items()):
         print(f"{name:<40}{count:>12,}")
     print(f"{'latest begin, after its time (s)':<40}{simulation.latest_seconds:>12.1f}")

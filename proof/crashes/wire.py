@@ -16,6 +16,7 @@ from botocore.exceptions import ConnectionClosedError
 from moto.core.botocore_stubber import MockRawResponse
 
 from proof.fakes.damage import flipped
+from tests.support.faults import ProcessDied
 
 
 class Mode(StrEnum):
@@ -33,10 +34,6 @@ class Mode(StrEnum):
     """An object's bytes arrive with one bit turned, and without a checksum by which the SDK would notice."""
     DENIED = "denied"
     """The service refuses the call, as after a policy's change that is soon put right."""
-
-
-class ProcessDied(BaseException):
-    """The process is gone: no handler sees this."""
 
 
 @dataclass(frozen=True, kw_only=True)

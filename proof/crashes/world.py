@@ -40,11 +40,11 @@ from proof.crashes.processes import Context, Process
 from proof.crashes.promises import Broken, ViolationKind, check
 from proof.crashes.scale import AS_DEPLOYED, Scale
 from proof.crashes.stores import REGION, Stores, change_visibility, pick_attribute
-from proof.crashes.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
+from proof.crashes.wire import Faults, Invocation, NoFaults, Wire
+from tests.support.faults import ProcessDied
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
-
 STREAM_PAUSE = 1_000
 """How long a stream's mapping waits after a failure."""
 

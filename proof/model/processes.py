@@ -13,13 +13,10 @@ from typing import Any, Literal
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import IdempotencyUnavailable
 from darkroom.ports.kernel import Fenced
+from tests.support.faults import ProcessDied
 
 type Mode = Literal["dies before", "dies after", "throttled", "answer lost", "applied late"]
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost", "applied late")
-
-
-class ProcessDied(BaseException):
-    """The process is gone: no handler sees this."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ from proof.fakes.messages import KEYS
 from proof.fakes.pictures import jpeg
 from proof.fakes.rows import accepted_image, told_by
 from proof.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
-from proof.model.processes import Call, Fault, Process, ProcessDied, Struck, Surroundings
+from proof.model.processes import Call, Fault, Process, Struck, Surroundings
 from proof.model.stores import (
     Broken,
     ModelDeadLetters,
@@ -60,6 +60,7 @@ from proof.model.stores import (
     WatchedOutputs,
     must,
 )
+from tests.support.faults import ProcessDied
 
 type Kind = Literal["good", "refused", "poison", "killer"]
 type Role = Literal["client", "worker", "sweeper", "operator"]
@@ -91,7 +92,6 @@ WRITES = {
 TENANTS = ("acme", "umbra")
 RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
 SKEW_LIMIT_SECONDS = 600
-
 REFUSAL = "unreadable_in_this_model"
 ENDINGS = ("done", "cancelled", *(f"failed: {code}" for code in (REFUSAL, INTERNAL, WORKER_LOST, ORIGINAL_MISSING)))
 """Every way in which a run can end, by the names in a proof's table. Uploads that never arrive have no row yet."""

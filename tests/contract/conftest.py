@@ -25,6 +25,10 @@ from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from repository.expand_template import is_optional, raw_template
+from tests.contract.drilled import stack
+from tests.contract.functions import Functions
+
+__all__ = ["stack"]  # a fixture
 
 _receive_message = SQSBackend.receive_message
 
@@ -188,6 +192,12 @@ def aws(ambient: None) -> Iterator[Aws]:
             webhooks_secret=_client("secretsmanager").create_secret(Name="webhooks", SecretString="w" * 64)["ARN"],
             message_key=_secret("message-key", made_seconds_ago=120),
         )
+
+
+@pytest.fixture
+def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
+    """All functions of the template."""
+    return Functions(aws, monkeypatch)
 
 
 @pytest.fixture

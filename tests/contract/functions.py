@@ -5,26 +5,38 @@ from __future__ import annotations
 import atexit
 import base64
 import functools
+import hashlib
 import importlib.util
 import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
 
 import boto3
 import pytest
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
+from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.images.image import Image
+from darkroom.domain.kernel.tenants import Caller, Tier, context_of
+from proof.fakes.pictures import jpeg
 from tests.conformity import assert_described
-from tests.contract.conftest import Aws
+from tests.support.notifications import event as notification_of
+
+if TYPE_CHECKING:
+    from tests.contract.conftest import Aws
 
 ROOT = Path(__file__).parents[2]
+PHOTO = jpeg(320, 240)
+SMALL_PHOTO = jpeg(64, 48)
+URL = "https://hooks.example.com/darkroom"
 
 
 @dataclass(frozen=True)
@@ -156,3 +168,132 @@ def record(message: Any, queue: str) -> dict[str, Any]:
         "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
         "awsRegion": "us-east-1",
     }
+
+
+class Functions:
+    """All functions of the template, loaded."""
+
+    def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.aws = aws
+        self._monkeypatch = monkeypatch
+        self._loaded: dict[str, ModuleType] = {}
+
+    def __getattr__(self, name: str) -> ModuleType:
+        if name not in self._loaded:
+            self._loaded[name] = load(name, self.aws, self._monkeypatch)
+        return self._loaded[name]
+
+    def post(self, body: bytes | None = PHOTO, query: dict[str, str] | None = None, **headers: str) -> dict[str, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        event = http_event("POST", "/images", body=body, headers=named, query=urlencode(query or {}))
+        return call(self.submit_image, event)
+
+    def get(self, path: str, **headers: str) -> dict[str, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        path, _, query = path.partition("?")
+        return call(self.read_image, http_event("GET", path, headers=named, query=query))
+
+    def work(self) -> dict[str, Any]:
+        return call(self.transcode_image, received(self.aws.slow_queue_url))
+
+    def begin(self, body: bytes = PHOTO, key: str | None = None, **announced: Any) -> dict[str, Any]:
+        written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
+        headers = {} if key is None else {"idempotency-key": key}
+        return call(
+            self.begin_upload, http_event("POST", "/uploads", body=json.dumps(written).encode(), headers=headers)
+        )
+
+    def upload(self, image_id: str, body: bytes = PHOTO) -> None:
+        """What S3 does with an accepted form, and a second time: events may come twice."""
+        boto3.client("s3").put_object(Bucket=self.aws.uploads_bucket, Key=f"uploads/{image_id}", Body=body)
+        for _ in range(2):
+            self.tell(notification_of(f"uploads/{image_id}"))
+
+    def tell(self, body: str) -> None:
+        boto3.client("sqs").send_message(QueueUrl=self.aws.upload_queue_url, MessageBody=body)
+
+    def hear(self, **context: Any) -> dict[str, Any]:
+        return call(self.accept_upload, received(self.aws.upload_queue_url), **context)
+
+    def row(self, image_id: str) -> Image:
+        image = self.table.get(image_id)
+        assert image is not None
+        return image
+
+    @property
+    def table(self) -> ImagesTable:
+        return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
+
+    def objects(self, bucket: str) -> list[str]:
+        return [entry["Key"] for entry in boto3.client("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
+
+
+def document(answer: dict[str, Any]) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(answer["body"])
+    return parsed
+
+
+def problem(answer: dict[str, Any], status: int, code: str) -> dict[str, Any]:
+    assert answer["statusCode"] == status
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    body = document(answer)
+    assert body["status"] == status
+    assert (body["type"], body["code"]) == (f"urn:darkroom:problem:{code.replace('_', '-')}", code)
+    assert body["title"] and body["detail"] and body["correlation_id"] == "gateway-request-1"
+    return body
+
+
+type Measure = tuple[str, frozenset[tuple[str, str]]]
+"""A metric's name and its dimensions."""
+
+
+def emitted(output: str) -> Iterator[Measure]:
+    """The metrics in a function's log, in the embedded metric format."""
+    for line in output.splitlines():
+        entry = json.loads(line) if line.startswith("{") else {}
+        for directive in entry.get("_aws", {}).get("CloudWatchMetrics", ()):
+            for names in directive["Dimensions"]:
+                for metric in directive["Metrics"]:
+                    yield metric["Name"], frozenset((name, entry[name]) for name in names)
+
+
+def keyed(event: dict[str, Any], **caller: Any) -> dict[str, Any]:
+    """The event that the gateway makes of a request by a tenant with a key."""
+    acme = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Tier.FREE.allowance, key_id="00000000")
+    event["requestContext"]["authorizer"] = {"lambda": context_of(replace(acme, **caller))}
+    return event
+
+
+def problem_of(answer: dict[str, Any]) -> tuple[int, str]:
+    document = json.loads(answer["body"])
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    assert document["type"] == f"urn:darkroom:problem:{document['code'].replace('_', '-')}"
+    return answer["statusCode"], document["code"]
+
+
+def asked(functions: Functions, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """The answer to a request about webhooks."""
+    path, _, query = path.partition("?")
+    content = None if body is None else json.dumps(body).encode()
+    return call(functions.manage_webhooks, http_event(method, path, body=content, query=query))
+
+
+def made(functions: Functions, url: str = URL) -> str:
+    """The id of a new webhook."""
+    answer = asked(functions, "POST", "/webhooks", {"url": url})
+    assert answer["statusCode"] == 201
+    webhook_id: str = document(answer)["id"]
+    return webhook_id
+
+
+def post(
+    module: Any, *, query: str = "", key: str | None = None, body: bytes = SMALL_PHOTO, **caller: Any
+) -> dict[str, Any]:
+    headers = {} if key is None else {"idempotency-key": key}
+    return call(module, keyed(http_event("POST", "/images", body=body, query=query, headers=headers), **caller))
+
+
+def announce(functions: Functions, photo: bytes = SMALL_PHOTO, key: str | None = None, **caller: Any) -> dict[str, Any]:
+    body = json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}).encode()
+    headers = {} if key is None else {"idempotency-key": key}
+    return call(functions.begin_upload, keyed(http_event("POST", "/uploads", body=body, headers=headers), **caller))

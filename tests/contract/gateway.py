@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from proof.fakes.pictures import jpeg
 from repository.expand_template import http_api
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load
@@ -145,3 +147,16 @@ class Gateway:
             return call(module, event)
         except Exception:
             return None
+
+
+PHOTO = jpeg(64, 48)
+MOVE = b'{"delay": "PT3H"}'
+
+
+def announcement_of(photo: bytes, **more: Any) -> bytes:
+    """The announcement of the photo to POST /uploads."""
+    return json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), **more}).encode()
+
+
+# The request of each route that creates images.
+MAKING = {"/images": PHOTO, "/uploads": announcement_of(PHOTO)}

@@ -8,8 +8,7 @@ from darkroom.domain.kernel.errors import Retryable
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
-from tests.contract.gateway import Answer, Gateway
-from tests.contract.test_tenant_matrix import MAKING, MOVE
+from tests.contract.gateway import MAKING, MOVE, Answer, Gateway
 
 
 def test_browsers_are_told_to_believe_the_content_type_of_every_answer(

@@ -16,13 +16,12 @@ from darkroom_cli.operator.domain.audit import AuditEntry, Recorded, State
 from darkroom_cli.operator.ports import Audit
 from proof.fakes.audit import ACTOR, FakeAudit
 from tests.contract.conftest import Aws
-from tests.contract.test_holds import spy
+from tests.contract.stores import BOTH, spy
 
 NOW = time.time_ns() // 1_000_000
 """CloudWatch takes nothing that is two weeks old."""
 
 DAY = 24 * 3_600_000
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
 def entry(number: int, *, at: int = NOW, **changes: Any) -> AuditEntry:

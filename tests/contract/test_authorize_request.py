@@ -20,7 +20,7 @@ from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load
 from tests.contract.gateway import Gateway
-from tests.contract.test_tenants import ACME, KEY, STORED, table_of
+from tests.contract.stores import ACME, KEY, STORED, tenants_table_of
 
 # ── The authorizer's handler ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -32,8 +32,8 @@ def authorize(aws: Aws, monkeypatch: pytest.MonkeyPatch, authorization: str) -> 
 
 
 def test_the_sample_events_key_opens_for_its_tenant(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    table_of(aws).add_tenant(ACME)
-    table_of(aws).add_key(STORED)
+    tenants_table_of(aws).add_tenant(ACME)
+    tenants_table_of(aws).add_key(STORED)
     sample = json.loads((ROOT / "events" / "authorize_request.json").read_text())
     assert call(load("authorize_request", aws, monkeypatch), sample) == {
         "isAuthorized": True,
@@ -53,7 +53,7 @@ def test_the_sample_events_key_opens_for_its_tenant(aws: Aws, monkeypatch: pytes
 def test_a_denial_is_logged_by_the_keys_id_and_no_credential_is_ever_logged(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table_of(aws).add_key(STORED)
+    tenants_table_of(aws).add_key(STORED)
     for authorization in (
         f"Bearer {KEY}",
         f"Bearer {KEY[:-1]}",
@@ -74,8 +74,8 @@ def test_a_denial_is_logged_by_the_keys_id_and_no_credential_is_ever_logged(
 @pytest.mark.guards("authorizer-judges-cache-key")
 def test_what_the_gateway_remembers_its_answer_by_is_what_is_judged(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     # For a header that is sent twice, the function may see another value than the gateway's cache.
-    table_of(aws).add_tenant(ACME)
-    table_of(aws).add_key(STORED)
+    tenants_table_of(aws).add_tenant(ACME)
+    tenants_table_of(aws).add_key(STORED)
     event = http_event("GET", "/images/x", headers={"authorization": f"Bearer {KEY}"})
     event |= {"type": "REQUEST", "identitySource": ["Bearer something else"]}
     assert call(load("authorize_request", aws, monkeypatch), event) == {"isAuthorized": False}
@@ -100,8 +100,8 @@ def test_a_table_that_does_not_answer_is_an_error_and_no_denial(
 
 @pytest.fixture
 def gateway(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Gateway:
-    table_of(aws).add_tenant(ACME)
-    table_of(aws).add_key(STORED)
+    tenants_table_of(aws).add_tenant(ACME)
+    tenants_table_of(aws).add_key(STORED)
     return Gateway(aws, monkeypatch)
 
 
@@ -112,13 +112,13 @@ UNKNOWN = f"/images/{'0' * 26}/status"
 def test_what_an_operator_revokes_or_suspends_is_refused_within_a_minute(gateway: Gateway, aws: Aws) -> None:
     with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 404
-        table_of(aws).change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
+        tenants_table_of(aws).change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
         clock.shift(61)
         assert gateway.request("GET", UNKNOWN, headers=BEARER) == (403, {}, {"message": "Forbidden"})
-        table_of(aws).change_tenant(replace(ACME, state=TenantState.SUSPENDED), ACME)
+        tenants_table_of(aws).change_tenant(replace(ACME, state=TenantState.SUSPENDED), ACME)
         clock.shift(61)
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 404
-        table_of(aws).revoke_key(STORED.key_id, 1)
+        tenants_table_of(aws).revoke_key(STORED.key_id, 1)
         clock.shift(61)
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 403
 
@@ -138,8 +138,8 @@ def test_what_an_operator_revokes_or_suspends_is_refused_within_a_minute(gateway
 def test_a_key_may_do_what_it_was_made_for_and_nothing_else(
     gateway: Gateway, aws: Aws, scopes: tuple[str, ...] | None, may_read: bool, may_write: bool
 ) -> None:
-    table_of(aws).remove_key(STORED.key_id)
-    table_of(aws).add_key(replace(STORED, scopes=scopes))
+    tenants_table_of(aws).remove_key(STORED.key_id)
+    tenants_table_of(aws).add_key(replace(STORED, scopes=scopes))
     unknown = f"/images/{'0' * 26}"
     for method, path, may in (
         ("GET", UNKNOWN, may_read),
@@ -161,11 +161,11 @@ def test_a_key_may_do_what_it_was_made_for_and_nothing_else(
 
 def test_a_key_that_expires_is_refused_within_a_minute(gateway: Gateway, aws: Aws) -> None:
     with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
-        table_of(aws).expire_key(STORED.key_id, 1_795_251_600_000 + 30_000)
+        tenants_table_of(aws).expire_key(STORED.key_id, 1_795_251_600_000 + 30_000)
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 404
         clock.shift(61)
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 403
-        assert table_of(aws).key(STORED.key_id) == replace(
+        assert tenants_table_of(aws).key(STORED.key_id) == replace(
             STORED, expires_at=1_795_251_630_000, last_used_on="2026-11-21"
         )
 
@@ -182,7 +182,7 @@ def test_the_authorizer_is_asked_once_a_minute_and_never_without_a_credential(ga
 def test_the_tenants_tier_decides_the_lane_and_the_status_says_it(
     gateway: Gateway, aws: Aws, tier: Tier, lane: str
 ) -> None:
-    table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
+    tenants_table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
     accepted = gateway.request("POST", "/images", body=jpeg(), headers=BEARER)
     assert (accepted.status, accepted.body["lane"]) == (202, lane)
     shown = gateway.request("GET", accepted.headers["Location"], headers=BEARER)
@@ -200,7 +200,7 @@ def test_the_tenants_tier_decides_the_lane_and_the_status_says_it(
 @pytest.mark.guards("tenants-upload-tier-lane")
 @pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
 def test_it_decides_the_lane_of_what_is_announced_too(gateway: Gateway, aws: Aws, tier: Tier, lane: str) -> None:
-    table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
+    tenants_table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
     photo = jpeg()
     announcement = json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}).encode()
     announced = gateway.request("POST", "/uploads", body=announcement, headers=BEARER)
@@ -212,7 +212,7 @@ def test_it_decides_the_lane_of_what_is_announced_too(gateway: Gateway, aws: Aws
 def test_a_repeated_request_after_a_change_of_tier_is_the_image_of_the_first(gateway: Gateway, aws: Aws) -> None:
     with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
         first = gateway.request("POST", "/images", body=jpeg(), headers=BEARER | {"idempotency-key": "order-17"})
-        table_of(aws).change_tenant(ACME, replace(ACME, tier=Tier.FREE))
+        tenants_table_of(aws).change_tenant(ACME, replace(ACME, tier=Tier.FREE))
         clock.shift(61)
         again = gateway.request("POST", "/images", body=jpeg(), headers=BEARER | {"idempotency-key": "order-17"})
         assert again.headers["Idempotent-Replayed"] == "true"

@@ -16,9 +16,8 @@ from darkroom.domain.kernel.message import Message
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
-from tests.contract.test_lost_answers import with_lost_answer
-from tests.contract.test_ports import BOTH, images_of
-from tests.unit.test_image import NOW, pending, processing
+from tests.contract.stores import BOTH, images_of, with_lost_answer
+from tests.support.images import NOW, pending, processing
 
 LEASE = lease(now=NOW, claimed_by="me")
 EARLIER = Attempt(run=1, number=1, request_id="r", started_at=NOW - 1)

@@ -35,9 +35,9 @@ from proof.fakes.dead_letters import FakeArchive, FakeRedrives
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
-from tests.unit.test_dead_letters import given_up
+from tests.contract.stores import BOTH
+from tests.support.dead_letters import given_up
 
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 FAILED = given_up(1)
 
 

@@ -12,6 +12,7 @@ import time_machine
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
+from tests.contract.stores import executions
 
 PHOTO = jpeg(64, 48)
 NINE = "2027-03-01T09:00:00Z"
@@ -21,14 +22,6 @@ START = "2026-11-21T09:00:00Z"
 def submit(aws: Aws, monkeypatch: pytest.MonkeyPatch, query: str, **headers: str) -> dict[str, Any]:
     event = http_event("POST", "/images", body=PHOTO, query=query, headers=headers)
     return call(load("submit_image", aws, monkeypatch), event)
-
-
-def executions(aws: Aws) -> list[dict[str, Any]]:
-    client = boto3.client("stepfunctions")
-    listed = client.list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
-    return [
-        json.loads(client.describe_execution(executionArn=execution["executionArn"])["input"]) for execution in listed
-    ]
 
 
 def acknowledge(queue_url: str, event: dict[str, Any]) -> None:

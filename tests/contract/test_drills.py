@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.ports.kernel import UnreadableRow
@@ -21,8 +16,8 @@ from darkroom_cli.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
 from darkroom_cli.drill.pages import Silence
 from darkroom_cli.drill.switches import DRILL_POLICY, KINDS, Setting, Value, plan, put_back, throw
 from darkroom_client.client import ApiError
-from local_aws.stacks.running import RunningStack
 from tests.contract.conftest import REGION, Aws
+from tests.contract.drilled import ALARM, Stack
 
 NOTE = OpenDrill(
     name="sweeper-off",
@@ -91,73 +86,6 @@ def test_a_note_outlives_its_drill_by_weeks(drills: OpenDrills, aws: Aws) -> Non
 
 
 # ── Switches ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Stack(RunningStack):
-    """A stack of a few resources, whose physical ids are given."""
-
-    ids: dict[str, str]
-
-    def physical_id(self, logical_id: str) -> str:
-        return self.ids[logical_id]
-
-
-ALARM: dict[str, Any] = {
-    "AlarmName": "unusual",
-    "AlarmDescription": "More than usual.",
-    "Namespace": "Darkroom/darkroom",
-    "MetricName": "BytesAccepted",
-    "Dimensions": [{"Name": "service", "Value": "darkroom"}],
-    "Statistic": "Sum",
-    "Period": 86_400,
-    "EvaluationPeriods": 1,
-    "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-    "Threshold": 100.0,
-    "TreatMissingData": "notBreaching",
-    "AlarmActions": ["arn:aws:sns:us-east-1:123456789012:warnings"],
-    "OKActions": ["arn:aws:sns:us-east-1:123456789012:warnings"],
-}
-
-
-@pytest.fixture
-def stack(aws: Aws) -> Iterator[Stack]:
-    with mock_aws():
-        session: Any = boto3.session.Session(region_name=REGION)
-        client: Any = cache(session.client)
-
-        made = Stack(name="darkroom", region=REGION, client=client)
-        trust = {"Version": "2012-10-17", "Statement": []}
-        role = client("iam").create_role(RoleName="worker", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as zipped:
-            zipped.writestr("app.py", "")
-        client("lambda").create_function(
-            FunctionName="worker",
-            Runtime="python3.13",
-            Role=role,
-            Handler="app.handler",
-            Code={"ZipFile": archive.getvalue()},
-            Environment={"Variables": {"SLOW_CONCURRENCY": "10", "OTHER": "stays"}},
-        )
-        queue = aws.slow_queue_url
-        arn = client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        mapping = client("lambda").create_event_source_mapping(FunctionName="worker", EventSourceArn=arn)["UUID"]
-        client("events").put_rule(Name="every-minute", ScheduleExpression="rate(1 minute)", State="ENABLED")
-        client("cloudwatch").put_metric_alarm(**ALARM)
-        object.__setattr__(
-            made,
-            "ids",
-            {
-                "Mapping": mapping,
-                "Worker": "worker",
-                "Role": "worker",
-                "Rule": "every-minute",
-                "Alarm": "unusual",
-                "ImagesTable": aws.images_table,
-                "ThroughputTable": aws.throughput_table,
-            },
-        )
-        yield made
 
 
 # But the limit of a table's writes, which moto does not know: the drill `throttled-table` throws it.

@@ -45,12 +45,9 @@ from darkroom_cli.tenants import erase as erasing
 from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, load, received, written
-from tests.contract.test_handlers import Functions, document, functions
-from tests.contract.test_webhooks import delivery, endpoint
+from tests.contract.functions import Functions, call, document, http_event, load, received, written
 from tests.erasure import Marks, marks_of, traces, unlike_any_other
-
-__all__ = ("functions",)
+from tests.support.webhooks import delivery, endpoint
 
 CLIENT: Any = boto3.client
 PHOTO = unlike_any_other(1)

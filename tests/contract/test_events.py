@@ -17,7 +17,7 @@ from darkroom.aws.events.events_topic import SnsTopic, SqsUnpublished
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.usage.usage_table import PARTS, UsageTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
-from darkroom.domain.events.event import PublishedEvent, body_of
+from darkroom.domain.events.event import body_of
 from darkroom.domain.images.transitions import complete, delete, redo
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.signature import read_signature
@@ -35,10 +35,8 @@ from proof.fakes.messages import KEYS, SIGNER, keys_of
 from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load, written
-from tests.unit.test_image import NOW, pending, processing
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
-
+from tests.contract.stores import BOTH, numbered_event
+from tests.support.images import NOW, pending, processing
 
 # ── Versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -158,13 +156,6 @@ def test_no_other_event_is_taken_for_writes(event: dict[str, Any]) -> None:
 
 
 # ── The topic ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def numbered_event(number: int = 1, **stated: Any) -> PublishedEvent:
-    row = pending(image_id=f"{number:026d}", **stated)
-    event = event_of(None, row)
-    assert event is not None
-    return event
 
 
 def received(url: str) -> list[Any]:

@@ -29,20 +29,15 @@ from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeFetchQueue, FakeRemoteImages
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, received
-from tests.contract.test_uploads import BOTH, Functions
+from tests.contract.functions import Functions, call, http_event, received
+from tests.contract.stores import BOTH
+from tests.support.images import pending
 from tests.unit.egress.servers import answering, serving
-from tests.unit.test_image import pending
 
 PHOTO = jpeg()
 FOUND = b'HTTP/1.1 200 OK\r\nETag: "7"\r\nContent-Length: %d\r\n\r\n%s' % (len(PHOTO), PHOTO)
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 SECRET = "token=S3cr3t"
-
-
-@pytest.fixture
-def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
-    return Functions(aws, monkeypatch)
 
 
 @BOTH

@@ -14,7 +14,7 @@ from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.images.image import message_for
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
-from tests.unit.test_image import pending
+from tests.support.images import pending
 
 
 @pytest.mark.guards("objects-accepted-version-read")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlencode
 
 import boto3
 import pytest
@@ -21,7 +20,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.throughput_table import ThroughputTable
-from darkroom.domain.images.image import Cause, Image, Status
+from darkroom.domain.images.image import Cause, Status
 from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.domain.kernel.errors import Retryable
@@ -31,61 +30,7 @@ from darkroom.settings import MissingSettings, SubmitImageSettings
 from proof.fakes.pictures import encoded, jpeg, picture
 from proof.fakes.rows import accepted_image
 from tests.contract.conftest import Aws
-from tests.contract.functions import ROOT, call, http_event, load, received
-
-PHOTO = jpeg(320, 240)
-
-
-class Functions:
-    """All functions of the template, loaded."""
-
-    def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.aws = aws
-        self._monkeypatch = monkeypatch
-        self._loaded: dict[str, ModuleType] = {}
-
-    def __getattr__(self, name: str) -> ModuleType:
-        if name not in self._loaded:
-            self._loaded[name] = load(name, self.aws, self._monkeypatch)
-        return self._loaded[name]
-
-    def post(self, body: bytes | None = PHOTO, query: dict[str, str] | None = None, **headers: str) -> dict[str, Any]:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        event = http_event("POST", "/images", body=body, headers=named, query=urlencode(query or {}))
-        return call(self.submit_image, event)
-
-    def get(self, path: str, **headers: str) -> dict[str, Any]:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        path, _, query = path.partition("?")
-        return call(self.read_image, http_event("GET", path, headers=named, query=query))
-
-    def work(self) -> dict[str, Any]:
-        return call(self.transcode_image, received(self.aws.slow_queue_url))
-
-    def row(self, image_id: str) -> Image:
-        image = ImagesTable(boto3.client("dynamodb"), self.aws.images_table).get(image_id)
-        assert image is not None
-        return image
-
-
-@pytest.fixture
-def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
-    return Functions(aws, monkeypatch)
-
-
-def document(answer: dict[str, Any]) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(answer["body"])
-    return parsed
-
-
-def problem(answer: dict[str, Any], status: int, code: str) -> dict[str, Any]:
-    assert answer["statusCode"] == status
-    assert answer["headers"]["Content-Type"] == "application/problem+json"
-    body = document(answer)
-    assert body["status"] == status
-    assert (body["type"], body["code"]) == (f"urn:darkroom:problem:{code.replace('_', '-')}", code)
-    assert body["title"] and body["detail"] and body["correlation_id"] == "gateway-request-1"
-    return body
+from tests.contract.functions import PHOTO, ROOT, Functions, call, document, http_event, problem, received
 
 
 def test_a_photo_is_accepted_developed_and_read(functions: Functions) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import boto3
@@ -40,7 +40,8 @@ from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeHolds, FakeLanes, FakeReservations
 from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.contract.functions import ROOT, call, load, record
-from tests.unit.test_image import pending
+from tests.contract.stores import spy
+from tests.support.images import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"
 MAPPING = "00000000-0000-4000-8000-000000000000"
@@ -280,20 +281,6 @@ def test_a_reservations_that_changes_between_two_writes_is_asked_again(aws: Aws)
 
 def message(number: int, lane: str = "slow") -> Message:
     return message_for(pending(image_id=f"{number:026d}", lane=lane))
-
-
-def spy(client: Any, operation: str, answer: Callable[[dict[str, Any], Any], Any]) -> list[dict[str, Any]]:
-    """Lets `answer` see, and change, the request and the answer of each call of `operation`."""
-    call, asked = client._make_api_call, []
-
-    def make_api_call(name: str, arguments: dict[str, Any]) -> Any:
-        if name != operation:
-            return call(name, arguments)
-        asked.append(arguments)
-        return answer(arguments, lambda changed: call(name, changed))
-
-    client._make_api_call = make_api_call
-    return asked
 
 
 def received(url: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from dataclasses import replace
@@ -19,23 +18,30 @@ from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
 from darkroom.domain.images.image import Status
 from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.tenants import Allowance, Caller, Tier, context_of
+from darkroom.domain.kernel.tenants import Allowance, Tier
 from darkroom.domain.tenants.token_bucket import interval_of
 from darkroom.ports.images import Depths, QueueDepth, Throughput
 from darkroom.ports.tenants import TokenBuckets
 from darkroom.wiring.kernel import runtime
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, load, received
-from tests.contract.test_metrics import emitted
-from tests.contract.test_uploads import Functions
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+from tests.contract.functions import (
+    SMALL_PHOTO,
+    Functions,
+    announce,
+    call,
+    emitted,
+    http_event,
+    keyed,
+    load,
+    post,
+    problem_of,
+    received,
+)
+from tests.contract.stores import BOTH
 
 NOW = 1_795_251_600_000
 MINUTE, DAY = 60_000, 86_400_000
-PHOTO = jpeg(64, 48)
 
 
 def buckets_of(kind: str, aws: Aws) -> TokenBuckets:
@@ -163,25 +169,6 @@ def test_several_tokens_are_given_at_once_while_half_the_bucket_is_left(kind: st
 # ── The handlers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def keyed(event: dict[str, Any], **caller: Any) -> dict[str, Any]:
-    """The event that the gateway makes of a request by a tenant with a key."""
-    acme = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Tier.FREE.allowance, key_id="00000000")
-    event["requestContext"]["authorizer"] = {"lambda": context_of(replace(acme, **caller))}
-    return event
-
-
-def post(module: Any, *, query: str = "", key: str | None = None, body: bytes = PHOTO, **caller: Any) -> dict[str, Any]:
-    headers = {} if key is None else {"idempotency-key": key}
-    return call(module, keyed(http_event("POST", "/images", body=body, query=query, headers=headers), **caller))
-
-
-def problem_of(answer: dict[str, Any]) -> tuple[int, str]:
-    document = json.loads(answer["body"])
-    assert answer["headers"]["Content-Type"] == "application/problem+json"
-    assert document["type"] == f"urn:darkroom:problem:{document['code'].replace('_', '-')}"
-    return answer["statusCode"], document["code"]
-
-
 @pytest.fixture
 def with_keys(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     monkeypatch.setenv("ACCESS", "keys")
@@ -216,7 +203,7 @@ ONE_AT_ONCE = Allowance(requests_per_second=1, burst=1)
 
 
 def test_every_answer_says_what_is_left_of_the_allowance_refusals_too(submit_image: Any) -> None:
-    for taken, (body, status) in enumerate([(PHOTO, 202), (b"", 400), (b"no photo", 415)], start=1):
+    for taken, (body, status) in enumerate([(SMALL_PHOTO, 202), (b"", 400), (b"no photo", 415)], start=1):
         answer = post(submit_image, body=body)
         assert answer["statusCode"] == status
         assert answer["headers"]["RateLimit-Policy"] == '"tenant";q=50;w=5'
@@ -258,7 +245,7 @@ def test_a_photo_costs_by_its_size_and_one_from_a_url_what_the_largest_costs(fun
         headers = {"content-type": "application/json"}
         return call(module, keyed(http_event("POST", path, body=json.dumps(document).encode(), headers=headers)))
 
-    larger = PHOTO + bytes(1_000_001 - len(PHOTO))
+    larger = SMALL_PHOTO + bytes(1_000_001 - len(SMALL_PHOTO))
     assert policy_of(post(functions.submit_image, body=larger)) == (202, '"tenant";q=50;w=5;cost=2')
     assert policy_of(post(functions.submit_image, body=larger[:-1])) == (202, '"tenant";q=50;w=5')
     url = {"url": "https://photos.example/harbour.jpg"}
@@ -337,12 +324,6 @@ def test_a_repeated_upload_whose_row_exists_is_never_shed(submit_image: Any, aws
     assert problem_of(post(submit_image, key="order-18")) == (429, "overloaded")
 
 
-def announce(functions: Functions, photo: bytes = PHOTO, key: str | None = None, **caller: Any) -> dict[str, Any]:
-    body = json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}).encode()
-    headers = {} if key is None else {"idempotency-key": key}
-    return call(functions.begin_upload, keyed(http_event("POST", "/uploads", body=body, headers=headers), **caller))
-
-
 @pytest.mark.guards("allowances-request-charged")
 def test_an_announcement_is_held_to_its_tenants_allowance_as_an_upload_is(functions: Functions, aws: Aws) -> None:
     assert announce(functions, allowance=ONE_AT_ONCE)["statusCode"] == 201
@@ -366,7 +347,7 @@ def test_a_full_lane_sheds_announcements_and_lets_in_what_was_announced(function
     assert announce(functions, tier=Tier.PAID)["statusCode"] == 201
     assert announce(functions, key="order-17")["statusCode"] == 201, "a fresh form"
     image_id = json.loads(begun["body"])["id"]
-    functions.upload(image_id, PHOTO)
+    functions.upload(image_id, SMALL_PHOTO)
     assert functions.hear() == {"batchItemFailures": []}
     assert functions.row(image_id).status is Status.PENDING
 
@@ -433,7 +414,7 @@ def test_a_bucket_that_does_not_answer_stops_no_upload_and_opens_no_circuit(
 
 def test_a_stack_that_knows_no_tenants_holds_nobody_to_an_allowance(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     submit_image = load("submit_image", aws, monkeypatch)
-    answer = call(submit_image, http_event("POST", "/images", body=PHOTO))
+    answer = call(submit_image, http_event("POST", "/images", body=SMALL_PHOTO))
     assert answer["statusCode"] == 202
     assert not {"RateLimit", "RateLimit-Policy"} & answer["headers"].keys()
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Items"] == []

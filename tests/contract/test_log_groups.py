@@ -15,10 +15,10 @@ from darkroom_cli.operator.domain.trace import LogLine
 from darkroom_cli.operator.ports import LogLines
 from proof.fakes.logs import FakeLogLines
 from tests.contract.conftest import Aws
+from tests.contract.stores import BOTH
 
 NOW = 1_795_251_600_000
 ID = "0" * 26
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
 def logged(kind: str, *lines: tuple[int, dict[str, Any]]) -> LogLines:

@@ -22,9 +22,8 @@ from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import TRACE, Aws
 from tests.contract.functions import ROOT, Context, call, http_event, load, received, written
-from tests.contract.gateway import Gateway
-from tests.contract.test_tenant_matrix import MAKING, MOVE
-from tests.unit.test_upload_notification import event
+from tests.contract.gateway import MAKING, MOVE, Gateway
+from tests.support.notifications import event
 
 FUNCTIONS = {path.parent.name for path in ROOT.glob("functions/*/app.py")}
 REQUEST_ID, INVOCATION_ID = "gateway-request-1", Context.aws_request_id

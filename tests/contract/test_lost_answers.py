@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import boto3
 import pytest
-from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import (
     ClientError,
@@ -40,33 +37,13 @@ from proof.fakes.pictures import jpeg
 from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
-from tests.unit.test_image import CAUSE, NOW, pending, processing
-
-
-def lose_first_answer(client: BaseClient, operation: str) -> None:
-    """The next call of `operation` is applied, its answer never arrives, and the client sends it again."""
-    call: Callable[..., Any] = client._make_api_call  # type: ignore[attr-defined]
-    lost: list[str] = []
-
-    def make_api_call(name: str, arguments: dict[str, Any]) -> Any:
-        answer = call(name, arguments)
-        if name == operation and not lost:
-            lost.append(name)
-            return call(name, arguments)
-        return answer
-
-    client._make_api_call = make_api_call  # type: ignore[attr-defined]
+from tests.contract.stores import lose_first_answer, with_lost_answer
+from tests.support.images import CAUSE, NOW, pending, processing
 
 
 @pytest.fixture
 def table(aws: Aws) -> ImagesTable:
     return ImagesTable(boto3.client("dynamodb"), aws.images_table)
-
-
-def with_lost_answer(table: ImagesTable, operation: str) -> ImagesTable:
-    client = boto3.client("dynamodb")
-    lose_first_answer(client, operation)
-    return ImagesTable(client, table._table_name)
 
 
 @pytest.mark.guards("read-back-of-new-row")

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import boto3
 import pytest
 
-from tests.contract.functions import call, http_event, received, written
-from tests.contract.test_handlers import PHOTO, Functions, document, functions, problem
-
-__all__ = ["functions"]
-
-URL = "https://hooks.example.com/darkroom"
-
-
-def asked(functions: Functions, method: str, path: str, body: Any = None) -> dict[str, Any]:
-    """The answer to a request about webhooks."""
-    path, _, query = path.partition("?")
-    content = None if body is None else json.dumps(body).encode()
-    return call(functions.manage_webhooks, http_event(method, path, body=content, query=query))
-
-
-def made(functions: Functions, url: str = URL) -> str:
-    """The id of a new webhook."""
-    answer = asked(functions, "POST", "/webhooks", {"url": url})
-    assert answer["statusCode"] == 201
-    webhook_id: str = document(answer)["id"]
-    return webhook_id
+from tests.contract.functions import (
+    PHOTO,
+    URL,
+    Functions,
+    asked,
+    call,
+    document,
+    http_event,
+    made,
+    problem,
+    received,
+    written,
+)
 
 
 def published(functions: Functions) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from aws_lambda_powertools.metrics.provider.cold_start import reset_cold_start_flag
@@ -16,20 +14,7 @@ from darkroom.domain.webhooks import endpoint
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, load
-
-type Measure = tuple[str, frozenset[tuple[str, str]]]
-"""A metric's name and its dimensions."""
-
-
-def emitted(output: str) -> Iterator[Measure]:
-    """The metrics in a function's log, in the embedded metric format."""
-    for line in output.splitlines():
-        entry = json.loads(line) if line.startswith("{") else {}
-        for directive in entry.get("_aws", {}).get("CloudWatchMetrics", ()):
-            for names in directive["Dimensions"]:
-                for metric in directive["Metrics"]:
-                    yield metric["Name"], frozenset((name, entry[name]) for name in names)
+from tests.contract.functions import Measure, call, emitted, load
 
 
 def watched() -> set[Measure]:

@@ -39,9 +39,8 @@ from proof.fakes.observation import EMPTY, FakeQueueCounts, count
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.contract.conftest import REGION, Aws
-from tests.contract.test_holds import spy
+from tests.contract.stores import BOTH, spy
 
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 NOW = 1_795_251_640_000  # 09:00:40
 MINUTE = 60_000
 WARNINGS, CRITICAL = "arn:aws:sns:us-east-1:1:warnings", "arn:aws:sns:us-east-1:1:critical"

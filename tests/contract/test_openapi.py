@@ -19,7 +19,7 @@ from repository.report import ROOT
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load
-from tests.unit.test_template import PAGE_ROUTES
+from tests.support.template import PAGE_ROUTES
 
 ACCESSES = get_args(Access.__value__)
 API_FUNCTIONS = ("submit_image", "begin_upload", "read_image", "reschedule_image", "delete_image", "manage_webhooks")

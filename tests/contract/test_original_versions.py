@@ -23,10 +23,8 @@ from darkroom_cli.operator.operations.kernel.retry_transient import TransientRet
 from proof.fakes import FakeImages, FakeVersionedOriginals
 from proof.fakes.audit import trail_of
 from tests.contract.conftest import Aws
-from tests.contract.test_holds import spy
-from tests.unit.test_image import pending
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+from tests.contract.stores import BOTH, spy
+from tests.support.images import pending
 
 FIRST, SECOND, THIRD = "0" * 26, "1" * 26, "2" * 26
 

@@ -20,13 +20,10 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import OutcomeCounts
 from proof.fakes.load_shedding import FakeOutcomes
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, received
-from tests.contract.test_handlers import Functions, document
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+from tests.contract.functions import Functions, call, document, received
+from tests.contract.stores import BOTH
 
 NOW = 1_795_251_600_000
-
 EVERYTHING = Outcomes(attempts=5, failed_attempts=4, failing_marks=frozenset({7, 255}), ended=3, late=2, given_up=1)
 
 
@@ -106,11 +103,6 @@ def test_a_table_that_does_not_answer_is_retryable(aws: Aws) -> None:
 
 
 # What the handlers count
-
-
-@pytest.fixture
-def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
-    return Functions(aws, monkeypatch)
 
 
 def written(functions: Functions) -> Outcomes:

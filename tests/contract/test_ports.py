@@ -61,22 +61,15 @@ from darkroom.ports.images import (
     Waiting,
 )
 from darkroom.ports.kernel import Fenced
-from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from proof.fakes import FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
-from tests.contract.test_holds import spy
-from tests.unit.test_image import CAUSE, NOW, pending, processing
+from tests.contract.stores import BOTH, images_of, spy
+from tests.support.images import CAUSE, NOW, pending, processing
 
 
 def sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
-
-
-def images_of(kind: str, aws: Aws) -> Images:
-    return FakeImages() if kind == "fake" else ImagesTable(boto3.client("dynamodb"), aws.images_table)
 
 
 def originals_of(kind: str, aws: Aws) -> Originals:

@@ -15,10 +15,20 @@ from darkroom.domain.kernel.tenants import Quota, Tier
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.wiring.kernel import runtime
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, received, written
-from tests.contract.test_load_shedding import NOW, PHOTO, announce, keyed, post, problem_of
-from tests.contract.test_metrics import emitted
-from tests.contract.test_uploads import Functions
+from tests.contract.functions import (
+    SMALL_PHOTO,
+    Functions,
+    announce,
+    call,
+    emitted,
+    http_event,
+    keyed,
+    post,
+    problem_of,
+    received,
+    written,
+)
+from tests.support.images import NOW
 
 QUOTA = Quota(stored_bytes=26_000_000, images=4)
 
@@ -160,7 +170,7 @@ def test_a_photo_counts_as_stored_from_its_row_on_until_it_is_deleted_and_its_by
 
     image_id = json.loads(post(functions.submit_image)["body"])["id"]
     capsys.readouterr()
-    assert count() == Stored(size_bytes=len(PHOTO), images=1)
+    assert count() == Stored(size_bytes=len(SMALL_PHOTO), images=1)
     measures = [measure for measure in emitted(capsys.readouterr().out) if measure[0] == "BytesAccepted"]
     assert measures == [("BytesAccepted", frozenset({("service", "darkroom")}))]
     call(functions.delete_image, keyed(http_event("DELETE", f"/images/{image_id}")))

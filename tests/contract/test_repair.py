@@ -16,8 +16,7 @@ from darkroom_cli.doctor.drift import drifts
 from darkroom_cli.doctor.facts import Facts
 from darkroom_cli.doctor.repair import WRITES
 from tests.contract.conftest import Aws
-from tests.contract.test_drills import ALARM, Stack
-from tests.contract.test_drills import stack as drilled  # noqa: F401 - the fixture
+from tests.contract.drilled import ALARM, Stack
 from tests.unit.cli.doctor.sound import SOUND
 
 type Clients = Callable[[str], Any]
@@ -105,7 +104,6 @@ def change_table(client: Clients, name: str) -> None:
 
 
 DEAD = "arn:aws:sqs:us-east-1:123456789012:dead"
-
 CASES = [
     Case(
         kind="AWS::Lambda::Function",
@@ -190,13 +188,13 @@ CASES = [
 
 
 @pytest.fixture
-def stack(drilled: Stack, aws: Aws) -> Stack:  # noqa: F811
-    drilled.client("sqs").create_queue(QueueName="dead")
-    drilled.client("logs").create_log_group(logGroupName="/logs")
-    drilled.client("cloudwatch").put_metric_alarm(AlarmName="sum", **SUM)
-    drilled.ids.update({"SlowQueue": aws.slow_queue_url, "Logs": "/logs", "SumAlarm": "arn:x:alarm:sum"})
-    object.__setattr__(drilled, "clock", lambda: 0)
-    return drilled
+def stack(stack: Stack, aws: Aws) -> Stack:
+    stack.client("sqs").create_queue(QueueName="dead")
+    stack.client("logs").create_log_group(logGroupName="/logs")
+    stack.client("cloudwatch").put_metric_alarm(AlarmName="sum", **SUM)
+    stack.ids.update({"SlowQueue": aws.slow_queue_url, "Logs": "/logs", "SumAlarm": "arn:x:alarm:sum"})
+    object.__setattr__(stack, "clock", lambda: 0)
+    return stack
 
 
 def facts_of(stack: Stack, case: Case) -> Facts:

@@ -49,11 +49,7 @@ from proof.fakes.logs import FakeLogLines
 from proof.fakes.rows import accepted_image
 from repository.expand_template import resources
 from tests.contract.conftest import REGION, Aws
-from tests.contract.functions import call, http_event
-from tests.contract.test_handlers import Functions, document, functions
-from tests.contract.test_manage_webhooks import URL, asked, made
-
-__all__ = ["functions"]
+from tests.contract.functions import URL, Functions, asked, call, document, http_event, made
 
 MAPPING: Any = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
 HOUR = 3_600_000

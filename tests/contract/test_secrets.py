@@ -17,9 +17,9 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.kernel import Secret
 from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
+from tests.contract.stores import BOTH
 
 NOW = 1_795_251_600_000
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
 class Kept(Protocol):

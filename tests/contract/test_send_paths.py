@@ -31,8 +31,8 @@ from proof.fakes.messages import NOW, keys_of, signature_in
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import MESSAGE_KEY, Aws
 from tests.contract.functions import ROOT, call, http_event, load, received, record, written
-from tests.contract.test_delays import executions
-from tests.unit.test_upload_notification import event as notification
+from tests.contract.stores import executions
+from tests.support.notifications import event as notification
 
 TENANT = "acme"
 CALLER = context_of(Caller(tenant_id=TENANT, tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id="00000000"))

@@ -21,11 +21,10 @@ from darkroom.domain.images.image import Image, Status, message_for
 from darkroom.domain.kernel.signature import SIGNATURE
 from darkroom.domain.uploads.upload_notification import upload_key
 from tests.contract.conftest import MESSAGE_KEY, REGION, Aws
-from tests.contract.functions import call, http_event, load, received, written
-from tests.contract.test_handlers import PHOTO, Functions
-from tests.unit.test_dead_letters import given_up
-from tests.unit.test_upload_notification import TEST_EVENT
-from tests.unit.test_upload_notification import event as notification
+from tests.contract.functions import PHOTO, Functions, call, http_event, load, received, written
+from tests.support.dead_letters import given_up
+from tests.support.notifications import TEST_EVENT
+from tests.support.notifications import event as notification
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from darkroom_cli.events.tail import ALIVE_SECONDS, Follower
 from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load
-from tests.contract.test_events import numbered_event
+from tests.contract.stores import numbered_event
 
 
 @dataclass

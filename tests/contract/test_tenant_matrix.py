@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from dataclasses import dataclass, replace
@@ -25,25 +24,15 @@ from proof.fakes.pictures import jpeg
 from tests.contract import gateway as gateways
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
-from tests.contract.gateway import Answer, Gateway, Route
+from tests.contract.gateway import MAKING, MOVE, PHOTO, Answer, Gateway, Route, announcement_of
 
-PHOTO = jpeg(64, 48)
 UNKNOWN = "0" * 26
 UNKNOWN_WEBHOOK = "we_" + "0" * 16
 EVENT, EVENT_TIME = "1kyvb60cwewgmgxx48pc1nwmdc-3", 1_795_251_601_300
 """The event that was delivered to every webhook."""
 MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme", "we_x")
-MOVE = b'{"delay": "PT3H"}'
 NEW_WEBHOOK = b'{"url": "https://hooks.example.com/"}'
 
-
-def announcement_of(photo: bytes, **more: Any) -> bytes:
-    """The announcement of the photo to POST /uploads."""
-    return json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), **more}).encode()
-
-
-# The request of each route that creates images.
-MAKING = {"/images": PHOTO, "/uploads": announcement_of(PHOTO)}
 
 NO_CREDENTIAL: dict[str, str] = {}
 WAITING: Any = "ApproximateNumberOfMessages"
@@ -209,7 +198,6 @@ ROUTES = tuple(route for route in gateways.ROUTES if route.function != "serve_pa
 """Those of the API. The page has no tenant's data: tests/contract/test_serve_page.py."""
 
 WITH_AN_ID = tuple(route for route in ROUTES if "{id}" in route.path)
-
 OWN = {
     "GET /images/{id}": 200,
     "PATCH /images/{id}": 200,

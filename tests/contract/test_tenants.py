@@ -10,26 +10,17 @@ import pytest
 
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
-from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.ports.tenants import Tenants
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
-
-ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
-KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
-STORED = ApiKey(key_id=key_id_of(KEY) or "", tenant_id="acme", digest=digest_of(KEY), created_at=2, label="ci")
-
-
-def table_of(aws: Aws) -> TenantsTable:
-    return TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+from tests.contract.stores import ACME, BOTH, STORED, tenants_table_of
 
 
 def tenants_of(kind: str, aws: Aws) -> Tenants:
-    return FakeTenants() if kind == "fake" else table_of(aws)
+    return FakeTenants() if kind == "fake" else tenants_table_of(aws)
 
 
 @BOTH
@@ -146,7 +137,7 @@ def test_a_listing_reads_every_page(aws: Aws, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nothing_in_the_table_opens_anything(aws: Aws) -> None:
-    tenants = table_of(aws)
+    tenants = tenants_table_of(aws)
     tenants.add_tenant(ACME)
     key, _ = create_key(
         CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=lambda size: bytes(range(size))),

@@ -39,17 +39,11 @@ from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, received, written
-from tests.contract.test_handlers import Functions, document, functions, problem
-from tests.contract.test_metrics import emitted
-from tests.contract.test_tenants import ACME, STORED
-from tests.contract.test_webhooks import delivery, endpoint
-from tests.unit.test_image import CAUSE, NOW, awaiting, pending
-from tests.unit.test_upload_notification import event
-
-__all__ = ["functions"]
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+from tests.contract.functions import Functions, call, document, emitted, http_event, problem, received, written
+from tests.contract.stores import ACME, BOTH, STORED
+from tests.support.images import CAUSE, NOW, awaiting, pending
+from tests.support.notifications import event
+from tests.support.webhooks import delivery, endpoint
 
 RECIPE: dict[str, Any] = json.loads(to_item(pending())["recipe"]["S"])
 WHOLE = replace(

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import ModuleType
 from typing import Any
 
 import boto3
@@ -16,13 +15,12 @@ import pytest
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket
 from darkroom.aws.images.queues import SqsUploadQueue
 from darkroom.aws.kernel.clients import s3_client
 from darkroom.aws.schedules.holds import HoldsBucket
 from darkroom.aws.uploads.uploads import UploadsBucket
-from darkroom.domain.images.image import Image, Status, message_for
+from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import read_message
 from darkroom.ports.uploads import UploadQueue, Uploads
@@ -31,16 +29,15 @@ from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeUploadQueue, FakeUploads
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, http_event, load, received
-from tests.unit.test_image import awaiting
-from tests.unit.test_upload_notification import TEST_EVENT, event
+from tests.contract.functions import Functions, call, document, http_event, problem, received
+from tests.contract.stores import BOTH
+from tests.support.images import awaiting
+from tests.support.notifications import TEST_EVENT, event
 
 ID = "0" * 26
 PHOTO = jpeg(320, 240)
 SHA256 = hashlib.sha256(PHOTO).hexdigest()
 NOW = 1_795_251_600_999
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
 # ── The ports ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,67 +138,6 @@ def test_a_form_leads_to_the_region_of_its_bucket(ambient: None, monkeypatch: py
 
 
 # ── The functions ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Functions:
-    """The functions that an upload passes."""
-
-    def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.aws = aws
-        self._monkeypatch = monkeypatch
-        self._loaded: dict[str, ModuleType] = {}
-
-    def __getattr__(self, name: str) -> ModuleType:
-        if name not in self._loaded:
-            self._loaded[name] = load(name, self.aws, self._monkeypatch)
-        return self._loaded[name]
-
-    def begin(self, body: bytes = PHOTO, key: str | None = None, **announced: Any) -> dict[str, Any]:
-        written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
-        headers = {} if key is None else {"idempotency-key": key}
-        return call(
-            self.begin_upload, http_event("POST", "/uploads", body=json.dumps(written).encode(), headers=headers)
-        )
-
-    def upload(self, image_id: str, body: bytes = PHOTO) -> None:
-        """What S3 does with an accepted form, and a second time: events may come twice."""
-        boto3.client("s3").put_object(Bucket=self.aws.uploads_bucket, Key=f"uploads/{image_id}", Body=body)
-        for _ in range(2):
-            self.tell(event(f"uploads/{image_id}"))
-
-    def tell(self, body: str) -> None:
-        boto3.client("sqs").send_message(QueueUrl=self.aws.upload_queue_url, MessageBody=body)
-
-    def hear(self, **context: Any) -> dict[str, Any]:
-        return call(self.accept_upload, received(self.aws.upload_queue_url), **context)
-
-    def row(self, image_id: str) -> Image:
-        image = self.table.get(image_id)
-        assert image is not None
-        return image
-
-    @property
-    def table(self) -> ImagesTable:
-        return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
-
-    def objects(self, bucket: str) -> list[str]:
-        return [entry["Key"] for entry in boto3.client("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
-
-
-@pytest.fixture
-def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
-    return Functions(aws, monkeypatch)
-
-
-def document(answer: dict[str, Any]) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(answer["body"])
-    return parsed
-
-
-def problem(answer: dict[str, Any], status: int, code: str) -> dict[str, Any]:
-    assert answer["statusCode"] == status, answer
-    assert document(answer)["code"] == code
-    return document(answer)
 
 
 def test_an_upload_is_announced_comes_and_is_developed(functions: Functions) -> None:

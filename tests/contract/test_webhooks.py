@@ -14,7 +14,6 @@ from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
-from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
 from darkroom.domain.webhooks.delivery import (
     KEPT_SECONDS,
@@ -23,7 +22,6 @@ from darkroom.domain.webhooks.delivery import (
     DeliveryStatus,
     claim,
     message_for,
-    new_delivery,
     read_delivery_message,
     record,
 )
@@ -33,28 +31,10 @@ from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoi
 from proof.fakes.messages import SIGNER
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
+from tests.contract.stores import BOTH
+from tests.support.webhooks import delivery, endpoint
 
 NOW = 1_795_251_600_000
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
-
-
-def endpoint(place: int = 0, *, tenant_id: str = "acme", number: int = 1, **stated: Any) -> Endpoint:
-    usual: dict[str, Any] = {"url": "https://hooks.example.com/", "events": ("image.*",), "created_at": NOW}
-    return Endpoint(tenant_id=tenant_id, endpoint_id=endpoint_id_from(place, number.to_bytes(10)), **usual | stated)
-
-
-def delivery(number: int = 1, *, to: Endpoint | None = None, **stated: Any) -> Delivery:
-    target = to or endpoint()
-    row = new_delivery(
-        endpoint_id=target.endpoint_id,
-        tenant_id=target.tenant_id,
-        event_id=f"{number:026d}-3",
-        event_type="image.done",
-        time=NOW + number,
-        body='{"data":{"a":"é"}}',
-        now=NOW + number,
-    )
-    return replace(row, **stated)
 
 
 def test_all_endpoints_are_read_and_one_of_a_later_version_is_named(aws: Aws) -> None:
@@ -361,8 +341,8 @@ def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliverie
     _, deliveries = stores
     first, second, third = on_one_runway(3)
     to = endpoint().endpoint_id
-    for delivery in (first, second):
-        assert deliveries.take_place(to, delivery, now=NOW, most=2) == "taken"
+    for each in (first, second):
+        assert deliveries.take_place(to, each, now=NOW, most=2) == "taken"
     later = NOW + 60_000
     again = replace(first, claimed_by="another", until=later + 60_000)
     assert deliveries.take_place(to, again, now=later, most=2) == "taken", "the same delivery, whose worker died"

@@ -21,7 +21,7 @@ from local_aws.stacks.clients import isolated_clients, of_account
 from local_aws.stacks.record import ACCESS_KEY_ID
 from local_aws.tests.emulator_server import EmulatorServer
 from tests.local.local_stack import REPOSITORY
-from tests.unit.test_documents import DOCS, code
+from tests.support.documents import DOCS, code
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 

@@ -33,8 +33,7 @@ from proof.fakes.pictures import jpeg
 from repository.expand_template import resources
 from tests.erasure import marks_of, traces, unlike_any_other
 from tests.local.local_stack import LocalStack, wait_until
-from tests.unit.test_template import DELETERS, LOG_DELIVERIES
-from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
+from tests.support.template import DELETERS, FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, granted, name_of
 
 ROLES = [*(f"{name_of(folder)}FunctionRole" for folder in FUNCTION_FOLDERS), "HoldBatchStateMachineRole"]
 PHOTO = jpeg(320, 240)

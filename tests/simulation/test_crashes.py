@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,77 +14,29 @@ from darkroom.domain.kernel.errors import Retryable
 from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
 from proof.fakes.pictures import jpeg
 from proof.fakes.world import VISIBILITY_SECONDS
+from tests.support.faults import Faults, Mode, ProcessDied, at
 
 PHOTO = jpeg(320, 240)
 KEY = "order-17"
 
-MODES = ("dies before", "dies after", "fails before", "denied", "answer lost")
-
-
-class ProcessDied(BaseException):
-    """The process is gone: no handler sees this."""
-
-
-@dataclass
-class Fault:
-    """Strikes once, at the call with that number, in that mode; without a number it only counts."""
-
-    at: int | None = None
-    mode: str = ""
-    calls: list[str] = field(default_factory=list)
-
-    def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any, **options: Any) -> Any:
-            self.calls.append(name)
-            if len(self.calls) - 1 != self.at:
-                return call(*arguments, **options)
-            if self.mode == "dies before":
-                raise ProcessDied
-            if self.mode == "fails before":
-                raise Retryable(f"{name}: throttled")
-            if self.mode == "denied":
-                raise PermissionError(name)
-            answer = call(*arguments, **options)
-            if self.mode == "dies after":
-                raise ProcessDied
-            assert self.mode == "answer lost"
-            del answer
-            raise Retryable(f"{name}: the answer never came")
-
-        return wrapped
-
-
-class Wrapped:
-    """A store whose every call may be struck."""
-
-    def __init__(self, name: str, store: Any, fault: Fault) -> None:
-        self._name, self._store, self._fault = name, store, fault
-
-    def __getattr__(self, method: str) -> Any:
-        value = getattr(self._store, method)
-        if not callable(value) or method == "url_of":
-            return value
-        return self._fault.around(f"{self._name}.{method}", value)
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return self._fault.around(self._name, self._store)(*arguments, **options)
+MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "denied", "answer lost")
 
 
 @dataclass
 class Story:
     """A client that repeats its request until it is answered, a queue that redelivers, and a sweeper."""
 
-    fault: Fault
+    faults: Faults
     messages: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.images, self.outputs, self.lanes = FakeImages(), FakeOutputs(), FakeLanes()
         self.world = World(
-            images=Wrapped("images", self.images, self.fault),
-            originals=Wrapped("originals", FakeOriginals(), self.fault),
-            outputs=Wrapped("outputs", self.outputs, self.fault),
-            lanes=Wrapped("lanes", self.lanes, self.fault),
-            once=Wrapped("once", FakeOnce(), self.fault),
+            images=self.faults.around("images", self.images),
+            originals=self.faults.around("originals", FakeOriginals()),
+            outputs=self.faults.around("outputs", self.outputs),
+            lanes=self.faults.around("lanes", self.lanes),
+            once=self.faults.around("once", FakeOnce()),
         )
 
     def tell(self) -> str:
@@ -122,12 +73,12 @@ class Story:
 
 
 def undisturbed() -> Story:
-    story = Story(Fault())
+    story = Story(Faults())
     story.tell()
     return story
 
 
-CALLS = undisturbed().fault.calls
+CALLS = undisturbed().faults.calls
 
 
 def test_the_recording_found_every_kind_of_call() -> None:
@@ -149,11 +100,11 @@ FIRST_QUIET_CALL = max(number for number, name in enumerate(CALLS) if name != "i
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("at", range(min(FIRST_QUIET_CALL, len(CALLS))), ids=lambda at: f"{at}-{CALLS[at]}")
-def test_an_accepted_image_survives(at: int, mode: str) -> None:
-    story = Story(Fault(at=at, mode=mode))
+@pytest.mark.parametrize("number", range(min(FIRST_QUIET_CALL, len(CALLS))), ids=lambda at: f"{at}-{CALLS[at]}")
+def test_an_accepted_image_survives(number: int, mode: Mode) -> None:
+    story = Story(Faults(at(number, mode), is_one_process=False))
     image_id = story.tell()
-    assert len(story.fault.calls) > at, "the fault struck"
+    assert len(story.faults.calls) > number, "the fault struck"
 
     image = story.images.rows[image_id]
     assert image.status is Status.DONE
@@ -168,7 +119,7 @@ def test_an_accepted_image_survives(at: int, mode: str) -> None:
 
 def test_the_outputs_are_the_same_bytes_whatever_happened() -> None:
     reference = undisturbed().outputs.objects
-    for at in range(0, len(CALLS), 3):
-        story = Story(Fault(at=at, mode="dies after"))
+    for number in range(0, len(CALLS), 3):
+        story = Story(Faults(at(number, "dies after"), is_one_process=False))
         story.tell()
-        assert story.outputs.objects == reference, CALLS[at]
+        assert story.outputs.objects == reference, CALLS[number]

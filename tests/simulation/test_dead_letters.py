@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 
@@ -38,50 +37,12 @@ from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import lease
 from proof.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
-from tests.unit.test_dead_letters import given_up
-from tests.unit.test_image import NOW
+from tests.support.dead_letters import given_up
+from tests.support.faults import Faults, Mode, ProcessDied, at
+from tests.support.images import NOW
 
-MODES = ("dies before", "dies after", "fails before", "answer lost")
+MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost")
 MEANWHILE = ("nobody", "the sweeper", "the sweeper and a worker")
-
-
-class ProcessDied(BaseException):
-    """The process is gone: no handler sees this."""
-
-
-@dataclass
-class Fault:
-    """Strikes once, at the call with that number, in that mode; without a number it only counts."""
-
-    at: int | None = None
-    mode: str = ""
-    calls: list[str] = field(default_factory=list)
-    struck: bool = False
-
-    def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any, **options: Any) -> Any:
-            if self.struck and self.mode.startswith("dies"):
-                raise ProcessDied  # a dead process gives nothing back
-            self.calls.append(name)
-            if len(self.calls) - 1 != self.at:
-                return call(*arguments, **options)
-            self.struck = True
-            if self.mode in ("dies after", "answer lost"):
-                call(*arguments, **options)
-            raise ProcessDied if self.mode.startswith("dies") else Retryable(f"{name}: no answer")
-
-        return wrapped
-
-
-class Wrapped:
-    """A store whose every call may be struck."""
-
-    def __init__(self, name: str, store: Any, fault: Fault) -> None:
-        self._name, self._store, self._fault = name, store, fault
-
-    def __getattr__(self, method: str) -> Any:
-        value = getattr(self._store, method)
-        return self._fault.around(f"{self._name}.{method}", value) if callable(value) else value
 
 
 @dataclass
@@ -105,13 +66,13 @@ class Night:
             for _ in range(2 if number == 1 else 1):
                 self.dead_letters.add("slow", body)
 
-    def operator(self, fault: Fault) -> QueuePorts:
+    def operator(self, faults: Faults) -> QueuePorts:
         return QueuePorts(
             audit=trail_of(),
-            images=Wrapped("images", self.images, fault),
-            lanes=Wrapped("lanes", self.lanes, fault),
-            dead_letters=Wrapped("letters", self.dead_letters, fault),
-            redrives=Wrapped("redrives", self.redrives, fault),
+            images=faults.around("images", self.images),
+            lanes=faults.around("lanes", self.lanes),
+            dead_letters=faults.around("letters", self.dead_letters),
+            redrives=faults.around("redrives", self.redrives),
             clock=lambda: self.now,
             pause=self.pause,
         )
@@ -191,9 +152,9 @@ COMMANDS: tuple[Command, ...] = (letter_by_letter, all_at_once, image_by_image)
 
 
 def calls_of(command: Command) -> list[str]:
-    fault, night = Fault(), Night()
-    command(night, night.operator(fault))
-    return fault.calls
+    faults, night = Faults(), Night()
+    command(night, night.operator(faults))
+    return faults.calls
 
 
 PLACES = [
@@ -210,16 +171,16 @@ def test_every_kind_of_call_is_struck() -> None:
     assert {"redrives.latest", "redrives.start", "images.change", "letters.depth"} <= set(calls_of(all_at_once))
 
 
-@pytest.mark.parametrize(("command", "at"), PLACES)
-def test_a_replay_that_dies_and_is_typed_again_replays_each_image_once(command: Command, at: int) -> None:
+@pytest.mark.parametrize(("command", "number"), PLACES)
+def test_a_replay_that_dies_and_is_typed_again_replays_each_image_once(command: Command, number: int) -> None:
     for mode in MODES:
         for who in MEANWHILE:
-            night, fault = Night(), Fault(at=at, mode=mode)
+            night, faults = Night(), Faults(at(number, mode))
             with suppress(ProcessDied, Retryable):
-                command(night, night.operator(fault))
-            assert fault.struck
+                command(night, night.operator(faults))
+            assert faults.struck
             night.meanwhile(who)
-            command(night, night.operator(Fault()))
+            command(night, night.operator(Faults()))
             night.settle()
             assert_each_once(night)
 

@@ -9,7 +9,7 @@ from proof.delays import MUST_HAPPEN, Simulation
 def test_every_delayed_image_comes_in_its_time() -> None:
     simulation = Simulation(seed=20261121, images=10_000)
     simulation.run()
-    counts = simulation.counts + simulation.trouble.counts
+    counts = simulation.counts + simulation.faults.struck
     assert not simulation.broken, simulation.examples
     assert [name for name in MUST_HAPPEN if not counts[name]] == []
 

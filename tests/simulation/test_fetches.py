@@ -17,6 +17,7 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
+from tests.support.faults import Faults, Mode, ProcessDied
 
 URL = "https://photos.example/harbour.jpg?token=s3cr3t"
 PHOTOS = (jpeg(8, 8), jpeg(9, 8))
@@ -32,10 +33,6 @@ CALLS = (
     "remote_images.fetch",
 )
 MODES = ("dies before", "dies after", "throttled", "answer lost")
-
-
-class ProcessDied(BaseException):
-    """The process is gone: no handler sees this."""
 
 
 class Watched(FakeImages):
@@ -55,38 +52,12 @@ class Watched(FakeImages):
         return new
 
 
-class Struck:
-    """A store whose next call of one name is struck."""
-
-    def __init__(self, name: str, store: Any, plan: dict[str, str]) -> None:
-        self._name, self._store, self._plan = name, store, plan
-
-    def __getattr__(self, method: str) -> Any:
-        value = getattr(self._store, method)
-        if not callable(value):
-            return value
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            mode = self._plan.pop(f"{self._name}.{method}", "")
-            if mode == "dies before":
-                raise ProcessDied
-            if mode == "throttled":
-                raise Retryable("throttled")
-            answer = value(*arguments, **options)
-            if mode == "dies after":
-                raise ProcessDied
-            if mode == "answer lost":
-                raise Retryable("the answer never came")
-            return answer
-
-        return call
-
-
 class History:
     """One image, and everything that befalls it."""
 
     def __init__(self) -> None:
-        self.plan: dict[str, str] = {}
+        self.plan: dict[str, Mode] = {}
+        faults = Faults(lambda call: self.plan.pop(call.name, None), is_one_process=False)
         self.world = World(images=Watched())
         self.stores = {name: getattr(self.world, name) for name in ("images", "originals", "lanes", "fetch_queue")}
         self.rows: Watched = self.stores["images"]
@@ -96,16 +67,16 @@ class History:
         self.image_id = image.image_id
         self.messages = [message_for(image)]
         for name, store in {**self.stores, "remote_images": self.remote}.items():
-            setattr(self.world, name, Struck(name, store, self.plan))
+            setattr(self.world, name, faults.around(name, store))
 
-    def fetch(self, which: int, call: str, mode: str, answer: Any) -> None:
+    def fetch(self, which: int, call: str, mode: Mode, answer: Any) -> None:
         self.remote.serve(URL, answer)
         self.plan.clear()
         self.plan[call] = mode
         self.receipts += 1
         self._survive(lambda: self.world.fetch(self.messages[which % len(self.messages)], f"r{self.receipts}"))
 
-    def sweep(self, call: str, mode: str) -> None:
+    def sweep(self, call: str, mode: Mode) -> None:
         self.plan.clear()
         self.plan[call] = mode
         self._survive(self.world.sweep)

@@ -25,8 +25,9 @@ from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
 from proof.fakes import World
 from proof.fakes.audit import audited_action_of
 from proof.fakes.pictures import jpeg
-from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
+from tests.support.faults import Faults, Mode, ProcessDied, at
 
+MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost")
 PHOTO = jpeg(32, 24)
 DAY = 24 * 3_600_000
 DELAYS = ("PT5M", "PT2H", "PT20H")
@@ -43,14 +44,14 @@ class _Day:
         now = self.world.now
         self.day = ScheduledSelection(period=Period(starts_at=now, ends_at=now + DAY), lanes=("slow",))
 
-    def move(self, fault: Fault, *, index_is_behind: bool = False) -> None:
+    def move(self, faults: Faults, *, index_is_behind: bool = False) -> None:
         world = self.world
-        images = Wrapped("images", world.images, fault)
+        images = faults.around("images", world.images)
         ports = RescheduleScheduledPorts(
             audited=audited_action_of(),
             images=images,
-            lanes=Wrapped("lanes", world.lanes, fault),
-            hold_queue=Wrapped("hold queue", world.hold_queue, fault),
+            lanes=faults.around("lanes", world.lanes),
+            hold_queue=faults.around("hold queue", world.hold_queue),
             clock=world.clock,
         )
         list_ports = ListScheduledPorts(images=images, clock=world.clock)
@@ -62,27 +63,27 @@ class _Day:
 
 
 def calls() -> list[str]:
-    fault = Fault()
-    _Day().move(fault)
-    return fault.calls
+    faults = Faults()
+    _Day().move(faults)
+    return faults.calls
 
 
 @pytest.mark.guards("day-dead-mover-due-soon", "day-move-selection-rechecked")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_move_that_is_interrupted_anywhere_and_typed_again_reschedules_each_image_once(mode: str) -> None:
+def test_a_move_that_is_interrupted_anywhere_and_typed_again_reschedules_each_image_once(mode: Mode) -> None:
     assert len(calls()) > 10
-    for at in range(len(calls())):
+    for number in range(len(calls())):
         day = _Day()
-        fault = Fault(at=at, mode=mode)
+        faults = Faults(at(number, mode))
         with suppress(ProcessDied, Retryable):
-            day.move(fault)
-        assert fault.struck
-        day.move(Fault())
-        day.move(Fault(), index_is_behind=True)
+            day.move(faults)
+        assert faults.struck
+        day.move(Faults())
+        day.move(Faults(), index_is_behind=True)
         for row, time in zip(day.rows(), day.times, strict=True):
-            assert (row.schedule, row.process_at) == (1, (time or 0) + 2 * DAY), (mode, at)
+            assert (row.schedule, row.process_at) == (1, (time or 0) + 2 * DAY), (mode, number)
         day.world.advance(LOOK_SECONDS)
         day.world.sweep()
         held = {(message.image_id, message.schedule) for message in day.world.hold_queue.held}
-        assert {(image_id, 1) for image_id in day.ids} <= held, (mode, at, fault.calls[at])
+        assert {(image_id, 1) for image_id in day.ids} <= held, (mode, number, faults.calls[number])
         assert day.world.sweep().outcomes == {}, "and then it is looked at no sooner than others"

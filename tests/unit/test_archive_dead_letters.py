@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from tests.unit.test_dead_letters import DAY, FAILED, DeadLetterWorld, given_up
+from tests.support.dead_letters import DAY, FAILED, DeadLetterWorld, given_up
 
 
 def test_dead_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> None:

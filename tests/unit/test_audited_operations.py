@@ -45,7 +45,7 @@ from proof.fakes.originals import FakeVersionedOriginals
 from proof.fakes.stores import FakeReleases
 from proof.fakes.tenants import FakeTenants
 from repository.report import ROOT
-from tests.unit.test_observe_stack import Observed
+from tests.support.observed import Observed
 
 DAY = 24 * 3_600_000
 REMOVED = f"{77:026d}"

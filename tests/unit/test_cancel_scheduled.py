@@ -11,7 +11,7 @@ from darkroom.domain.images.image import Status
 from darkroom_cli.operator.operations.schedules.cancel_scheduled import CancelScheduledPorts, cancel_scheduled
 from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
 from proof.fakes import World
-from tests.unit.test_reschedule_scheduled import scheduled, soon
+from tests.support.schedules import scheduled, soon
 
 
 def cancelled(world: World, image_id: str, selection: ScheduledSelection | None = None, remove_at: int = 0) -> bool:

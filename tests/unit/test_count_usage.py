@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.operations.usage.count_usage import Counting, CountUsagePorts, count_usage
 from proof.fakes.events import FakeUsage
 from proof.fakes.rows import accepted_image
+from tests.support.faults import failing
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
 SOURCE = Source(version_id="v", sha256="s", size_bytes=1_234, media_type="image/png")
@@ -182,25 +183,18 @@ def test_an_outage_brings_back_all_that_was_to_be_counted_and_nothing_else() -> 
 
 @pytest.mark.guards("isolated-usage-event")
 def test_an_event_that_cannot_be_added_keeps_no_other_from_counting() -> None:
-    class Strange(FakeUsage):
-        def add(self, counts: Sequence[Count]) -> Sequence[Count]:
-            if any(count.event_id.startswith("0" * 25 + "2") for count in counts):
-                raise ZeroDivisionError("its day's row is a newer version's")
-            return super().add(counts)
-
-    stack = Stack(usage=Strange())
+    bug = ZeroDivisionError("its day's row is a newer version's")
+    second = "0" * 25 + "2"
+    usage = failing(FakeUsage(), "add", bug, lambda counts: any(one.event_id.startswith(second) for one in counts))
+    stack = Stack(usage=usage)
     counting = stack.count(event(), event(number=2), event(number=3))
     assert (counting.counted, sorted(counting.failures)) == (2, [1])
 
 
 def test_a_transaction_that_fails_for_now_keeps_those_of_no_other_from_counting() -> None:
-    class Throttled(FakeUsage):
-        def add(self, counts: Sequence[Count]) -> Sequence[Count]:
-            if any(count.tenant_id == "busy" for count in counts):
-                raise Retryable("throttled")
-            return super().add(counts)
-
-    stack = Stack(usage=Throttled())
+    throttled = Retryable("throttled")
+    usage = failing(FakeUsage(), "add", throttled, lambda counts: any(one.tenant_id == "busy" for one in counts))
+    stack = Stack(usage=usage)
     busy = [event(number=number, tenant_id="busy") for number in range(98)]
     counting = stack.count(event(number=99, tenant_id="calm"), busy[7], *busy)
     assert (counting.counted, counting.accepted_bytes) == (1, 500)

@@ -18,6 +18,7 @@ from proof.fakes.rows import accepted_image
 from proof.fakes.webhooks import FakeDeliveries
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.failures import ANY_FAILURE
+from tests.support.faults import failing
 
 
 @pytest.mark.parametrize(
@@ -103,14 +104,10 @@ def test_an_event_for_a_sibling_alone_is_not_noted_for_an_unreadable_endpoint() 
 def test_an_endpoint_whose_delivery_cannot_be_noted_keeps_none_behind_it_waiting() -> None:
     world = WebhooksWorld()
     first, second = world.add("https://a.example.com/"), world.add("https://b.example.com/")
-
-    class Throttled(FakeDeliveries):
-        def create(self, delivery: Delivery) -> Delivery:
-            if delivery.endpoint_id == first.endpoint_id:
-                raise Retryable("a hot partition")
-            return super().create(delivery)
-
-    world.deliveries = Throttled()
+    hot = Retryable("a hot partition")
+    world.deliveries = failing(
+        FakeDeliveries(), "create", hot, lambda delivery: delivery.endpoint_id == first.endpoint_id
+    )
     created = world.tell(event())
     assert [str(error) for error in created.failures.values()] == ["a hot partition"], "the event comes back"
     assert [message.endpoint_id for message in world.take()] == [second.endpoint_id]

@@ -58,6 +58,7 @@ from darkroom.ports.webhooks import DueDelivery
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.failures import ANY_FAILURE
+from tests.support.faults import failing
 
 DOWN = Answer(milliseconds=9, status=500, body="no")
 HOUR = 3600
@@ -1110,18 +1111,15 @@ def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in
 
 @pytest.mark.guards("webhook-sweep-bug-isolated", "webhook-sweep-bug-postponed")
 def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other() -> None:
-    class Broken(FakeEndpoints):
-        def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
-            if before.endpoint_id == broken.endpoint_id:
-                raise ZeroDivisionError("a bug")
-            return super().change(before, after)
-
     world = WebhooksWorld()
     broken, healthy = world.add("https://a.example.com/"), world.add("https://b.example.com/")
     world.tell(event())
     world.delivery_queue.sent.clear()
     world.advance(61)
-    world.endpoints = Broken(rows=world.endpoints.rows)
+    bug = ZeroDivisionError("a bug")
+    world.endpoints = failing(
+        world.endpoints, "change", bug, lambda before, after: before.endpoint_id == broken.endpoint_id
+    )
     sweep = world.sweep()
     assert (list(sweep.errors), sweep.outcomes["sent"]) == ([broken.endpoint_id], 1)
     assert [message.endpoint_id for message in world.take()] == [healthy.endpoint_id]
@@ -1269,16 +1267,13 @@ def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place() -> None:
 
 @pytest.mark.guards("unreadable-attempt-still-counts")
 def test_an_attempt_whose_delivery_a_newer_version_has_taken_counts_for_its_endpoint() -> None:
-    class Overtaken(FakeDeliveries):
-        def change(self, before: Delivery, after: Delivery) -> Delivery:
-            if after.status is DeliveryStatus.DELIVERED:
-                raise UnreadableRow("a delivery", "invented later")
-            return super().change(before, after)
-
     world = WebhooksWorld()
     endpoint = world.add()
     world.tell(event())
-    world.deliveries = Overtaken(rows=world.deliveries.rows)
+    newer = UnreadableRow("a delivery", "invented later")
+    world.deliveries = failing(
+        world.deliveries, "change", newer, lambda before, after: after.status is DeliveryStatus.DELIVERED
+    )
     assert world.run() == ["delivered"]
     row = world.endpoint(endpoint)
     assert (row.flights, row.last_success_at) == ((), world.now)

@@ -22,10 +22,10 @@ from proof.__main__ import PARTS
 from proof.guards import read_guards
 from repository.expand_template import expanded_template, raw_template, resources
 from repository.report import ROOT
-from tests.unit.test_template import unless_polled
+from tests.support.documents import DOCS, code
+from tests.support.template import unless_polled
 
 README = ROOT / "README.md"
-DOCS = ROOT / "docs"
 DECISIONS = DOCS / "decisions"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
@@ -42,14 +42,6 @@ def anchors(page: Path) -> set[str]:
     """The anchors of the page, as GitHub makes them of its headings."""
     headings = re.findall(r"^#+ (.+)$", without_code_blocks(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-
-
-def code(page: Path) -> Iterator[str]:
-    """The page's commands: from its shell blocks, without comments, and from backticks."""
-    text = page.read_text().replace("\\\n", " ")
-    for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
-        yield re.sub(r"(?:^|\s)#.*", "", block)
-    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.DOTALL | re.MULTILINE))
 
 
 def commands(page: Path, start: str) -> list[str]:

@@ -9,7 +9,7 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import due_now
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.sweeping.due import DueAction, LookForUpload, Rescue, Wait, decide_due
-from tests.unit.test_image import NOW, awaiting, pending, processing
+from tests.support.images import NOW, awaiting, pending, processing
 
 
 def look(image: Image, *, now: int, backlog: int = 0, releasing_until: int = 0) -> DueAction:

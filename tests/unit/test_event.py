@@ -23,8 +23,7 @@ from darkroom.domain.events.event import (
     without_details,
 )
 from darkroom.domain.events.event import read_event as read
-from darkroom.domain.images.claim import claim
-from darkroom.domain.images.image import Image, Source, Status, Variant, message_for
+from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import (
     REMEMBERED_ENDS,
     TransitionRefused,
@@ -45,28 +44,11 @@ from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from local_aws.event_patterns import passes
 from proof.fakes import FakeImages
-from proof.fakes.rows import accepted_image, lease
 from repository.expand_template import resources
-from tests.unit.test_image import CAUSE
-
-NOW = 1_795_251_600_000
-VARIANT = Variant(name="thumb", width=256, height=192, format="jpeg", size_bytes=9_000, sha256="s", key="k")
-SOURCE = Source(version_id="v", sha256="s", size_bytes=1_234, media_type="image/png")
+from tests.support.image_changes import NOW, SOURCE, VARIANT, accepted, claimed, done
+from tests.support.images import CAUSE
 
 MAPPING = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
-
-
-def accepted(**stated: Any) -> Image:
-    return accepted_image(now=NOW, source=SOURCE, **stated)
-
-
-def claimed(image: Image) -> Image:
-    decision: Any = claim(image, message_for(image), lease(now=NOW + 400_000_000))
-    return decision.image  # type: ignore[no-any-return]
-
-
-def done(image: Image) -> Image:
-    return complete(image, (VARIANT,), notices=(), now=NOW + 2_000)
 
 
 def published(before: Image | None, after: Image | None) -> PublishedEvent:

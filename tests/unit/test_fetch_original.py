@@ -32,6 +32,7 @@ from proof.fakes import FakeImages, World
 from proof.fakes.damage import flipped
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
+from tests.support.faults import ProcessDied, failing
 
 URL = "https://photos.example/harbour.jpg?token=secret"
 PHOTO = jpeg()
@@ -39,12 +40,8 @@ VIDEO = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(10_000)
 BUSY = Unfetched(code="fetch_failed", message="The server answers that it cannot send it now (503).", may_pass=True)
 
 
-class Died(BaseException):
-    """A worker's process has ended: nothing of it runs any more."""
-
-
 def die(*_: Any, **__: Any) -> Any:
-    raise Died
+    raise ProcessDied
 
 
 def serving(*answers: bytes | Unfetched, **world: Any) -> World:
@@ -225,7 +222,7 @@ def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over() -> N
     world = serving(PHOTO)
     image = asked(world)
     world.remote_images.fetch, alive = die, world.remote_images.fetch
-    with pytest.raises(Died):
+    with pytest.raises(ProcessDied):
         fetch(world, image)
     world.fetch_queue.asked.clear()
     world.remote_images.fetch = alive
@@ -246,7 +243,7 @@ def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
 
     world.remote_images.fetch = die_late
     for attempt in range(MAX_FETCH_CLAIMS):
-        with pytest.raises(Died):
+        with pytest.raises(ProcessDied):
             fetch(world, image, f"receipt-{attempt}")
         world.advance(130)
     assert fetch(world, image).outcome == "begun_too_often"
@@ -308,13 +305,9 @@ def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then() -> None:
 
 
 def test_a_bug_after_the_claim_is_raised_although_the_row_cannot_be_put_back() -> None:
-    class Broken(FakeImages):
-        def change(self, before: Image, after: Image, **fence: Any) -> Image:
-            if after.claimed_by is None:
-                raise Retryable("the table does not answer")
-            return super().change(before, after, **fence)
-
-    world = serving(PHOTO, images=Broken())
+    silent = Retryable("the table does not answer")
+    images = failing(FakeImages(), "change", silent, when=lambda before, after, **_: after.claimed_by is None)
+    world = serving(PHOTO, images=images)
     image = asked(world)
     world.remote_images.fetch = lambda *_, **__: 1 / 0
     with pytest.raises(ZeroDivisionError):
@@ -350,7 +343,7 @@ def test_no_backlog_explains_the_wait_of_one_whose_worker_died_or_whose_pause_is
     world.advance(40)
     assert world.sweep().outcomes == {"rescued": 1}
     world.remote_images.fetch = die
-    with pytest.raises(Died):
+    with pytest.raises(ProcessDied):
         fetch(world, image)
     world.advance(121)
     assert world.sweep().outcomes == {"rescued": 1}
@@ -366,13 +359,13 @@ def test_messages_that_no_worker_takes_are_counted() -> None:
 
 @pytest.mark.guards("fetch-earlier-original-counts")
 def test_an_earlier_workers_original_counts_although_its_source_sends_another_picture_now() -> None:
-    class Lost(FakeImages):
-        def change(self, before: Image, after: Image, **fence: Any) -> Image:
-            if after.has_original and len(world.remote_images.asked) == 1:
-                raise Retryable("the table does not answer")
-            return super().change(before, after, **fence)
-
-    world = serving(PHOTO, jpeg(10, 10), images=Lost())
+    world = serving(PHOTO, jpeg(10, 10))
+    world.images = failing(
+        FakeImages(),
+        "change",
+        Retryable("the table does not answer"),
+        when=lambda before, after, **_: after.has_original and len(world.remote_images.asked) == 1,
+    )
     image = asked(world)
     with pytest.raises(Retryable):
         fetch(world, image)

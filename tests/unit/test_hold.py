@@ -12,7 +12,6 @@ from functools import partial
 import pytest
 
 from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES
-from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.hold import (
     BATCH_LIMIT,
     FULL_SLOT,
@@ -34,16 +33,7 @@ from darkroom.domain.schedules.hold import (
 )
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from proof.fakes.damage import damaged
-
-NOW = 1_795_251_600_123
-DAY = 24 * 3600
-
-
-def entry(
-    number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "default", lane: str = "slow"
-) -> HeldMessage:
-    message = Message(image_id=f"{number:026d}", tenant_id=tenant_id, lane=lane, run=1, schedule=schedule)
-    return HeldMessage(message=message, process_at=NOW + round(seconds * 1000))
+from tests.support.schedules import DAY, NOW, entry
 
 
 def spread(count: int, seconds: float) -> list[HeldMessage]:

@@ -23,7 +23,7 @@ from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.operations.schedules.hold_images import HoldImagesPorts, Holding, hold_images
 from proof.fakes.messages import KEYS, received, unsigned
 from proof.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
-from tests.unit.test_hold import DAY, NOW, entry
+from tests.support.schedules import DAY, NOW, entry
 
 
 @dataclass

@@ -11,7 +11,6 @@ from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingTo
 from darkroom.domain.images.image import (
     DUE_SHARD_NAMES,
     Attempt,
-    Cause,
     DeadLetterState,
     Image,
     Source,
@@ -40,32 +39,7 @@ from darkroom.domain.images.transitions import (
     replay,
 )
 from darkroom.domain.kernel.message import Message
-from proof.fakes.rows import accepted_image
-
-NOW = 1_795_251_600_000
-LEASE_UNTIL = NOW + 90_000
-NOT_BEFORE = LEASE_UNTIL + 20_000
-DUE_AT = NOW + 420_000
-CAUSE = Cause(error_type="ZeroDivisionError", message="a bug", stack="Traceback")
-
-
-def pending(**changes: object) -> Image:
-    return replace(accepted_image(now=NOW), **changes)  # type: ignore[arg-type]
-
-
-def processing(**changes: object) -> Image:
-    return pending(
-        **{
-            "status": Status.PROCESSING,
-            "attempt": 1,
-            "lease_until": LEASE_UNTIL,
-            "not_before": NOT_BEFORE,
-            "claimed_by": "somebody",
-            "attempts": (Attempt(run=1, number=1, request_id="r", started_at=NOW),),
-            "due_at": DUE_AT,
-            **changes,
-        }
-    )
+from tests.support.images import CAUSE, DUE_AT, LEASE_UNTIL, NOT_BEFORE, NOW, awaiting, pending, processing
 
 
 def in_status(status: Status) -> Image:
@@ -328,12 +302,6 @@ def test_the_shards_are_used_evenly() -> None:
     for number in range(16_000):
         counts[due_shard_of(f"{number:026d}")] += 1
     assert min(counts.values()) > 800
-
-
-def awaiting(**changes: object) -> Image:
-    """An image whose upload has not arrived yet."""
-    stated = Source(version_id="", sha256="s", size_bytes=1, media_type="application/octet-stream")
-    return replace(await_upload(pending(source=stated), now=NOW), **changes)  # type: ignore[arg-type]
 
 
 CAME = Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg")

@@ -21,7 +21,7 @@ from darkroom.ports.images import Listed
 from darkroom.ports.kernel import UnreadableRow
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
-from tests.unit.test_image import NOW, pending
+from tests.support.images import NOW, pending
 
 
 def many(count: int, **changes: object) -> FakeImages:

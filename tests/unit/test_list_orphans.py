@@ -4,47 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.operator.operations.images import list_orphans as module
-from darkroom_cli.operator.operations.images.list_orphans import LEAST_AGE_SECONDS, ListOrphansPorts, Look, list_orphans
+from darkroom_cli.operator.operations.images.list_orphans import LEAST_AGE_SECONDS, Look
 from darkroom_cli.operator.operations.images.remove_orphans import HIDDEN_SECONDS
 from darkroom_cli.operator.operations.kernel.retry_transient import PAUSES_SECONDS, TransientRetry
-from proof.fakes import FakeVersionedOriginals, World
-from proof.fakes.pictures import jpeg
 from repository.expand_template import resources
-
-PHOTO = jpeg(32, 24)
-DAY = 24 * 3600
-TWO_DAYS = 2 * DAY
-
-
-def a_world() -> World:
-    world = World()
-    world.originals = FakeVersionedOriginals(clock=world.clock)
-    return world
-
-
-def orphaned(world: World, *keys: str) -> list[str]:
-    """Originals whose requests, with those keys, died before they wrote a row."""
-    ids = [world.submit(PHOTO, idempotency_key=key).image.image_id for key in keys]
-    for image_id in ids:
-        del world.images.rows[image_id]
-    return ids
-
-
-def look(
-    world: World, *, older_than_seconds: float = TWO_DAYS, patience: TransientRetry | None = None, **more: Any
-) -> Look:
-    return list_orphans(
-        world.ports(ListOrphansPorts, patience=patience or TransientRetry(pause=lambda _: None, stop=lambda: False)),
-        older_than_seconds=older_than_seconds,
-        **more,
-    )
+from tests.support.orphans import DAY, PHOTO, TWO_DAYS, a_world, look, orphaned
 
 
 def ids_of(seen: Look) -> set[str]:

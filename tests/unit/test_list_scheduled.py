@@ -21,7 +21,7 @@ from darkroom_cli.operator.operations.schedules.list_scheduled import (
     list_scheduled,
 )
 from proof.fakes import FakeImages
-from tests.unit.test_image import NOW, pending, processing
+from tests.support.images import NOW, pending, processing
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -7,7 +7,7 @@ from darkroom_cli.operator.operations.images.list_unreadable_rows import ListUnr
 from proof.fakes import FakeImages
 from proof.fakes.webhooks import FakeEndpoints
 from proof.fakes.webhooks_world import WebhooksWorld
-from tests.unit.test_image import NOW, pending
+from tests.support.images import NOW, pending
 
 
 def house() -> FakeImages:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs
+from typing import Any
 
 import pytest
 import time_machine
@@ -17,7 +14,6 @@ from standardwebhooks import Webhook
 from darkroom.domain.events.event import PATTERNS, EventType
 from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS, place_of
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.domain.kernel.tenants import Allowance, Caller, Tier, context_of
 from darkroom.domain.webhooks.delivery import (
     KEPT_SECONDS,
     MAX_PAGE_DELIVERIES,
@@ -40,81 +36,10 @@ from darkroom.wiring.webhooks import manage_webhooks
 from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.webhooks import Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
-from repository.report import ROOT
-from tests.conformity import assert_described
+from tests.support.webhooks import URL, Api
 
-URL = "https://hooks.example.com/darkroom"
 UNKNOWN = "we_0000000000000000"
 DAY = 24 * 3600
-
-
-class Told(NamedTuple):
-    """An answer of the API."""
-
-    status: int
-    headers: dict[str, str]
-    body: Any
-
-
-class Api:
-    """The function behind the API: `world` has its stores."""
-
-    def __init__(self, world: WebhooksWorld) -> None:
-        self.world = world
-        spec = importlib.util.spec_from_file_location("app", ROOT / "functions" / "manage_webhooks" / "app.py")
-        assert spec is not None and spec.loader is not None
-        self.module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.module)
-
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        tenant: str = TENANT,
-        scopes: frozenset[str] | None = None,
-        content_type: str = "application/json",
-    ) -> Told:
-        path, _, query = path.partition("?")
-        allowance = Allowance(requests_per_second=1_000, burst=10_000)
-        caller = Caller(tenant_id=tenant, tier=Tier.FREE, allowance=allowance, key_id="k", scopes=scopes)
-        sent = {
-            "version": "2.0",
-            "rawPath": path,
-            "headers": {"content-type": content_type},
-            "queryStringParameters": {name: values[-1] for name, values in parse_qs(query, True).items()},
-            "requestContext": {
-                "http": {"method": method, "path": path},
-                "requestId": "request-1",
-                "stage": "$default",
-                "authorizer": {"lambda": context_of(caller)},
-            },
-            "body": body if body is None or isinstance(body, str) else json.dumps(body),
-        }
-        context = SimpleNamespace(
-            function_name="f", memory_limit_in_mb=512, invoked_function_arn="arn", aws_request_id="invocation-1"
-        )
-        answer = self.module.handler(sent, context)
-        assert_described(
-            method,
-            path,
-            access="keys",
-            status=answer["statusCode"],
-            headers=answer["headers"],
-            body=answer.get("body"),
-        )
-        content = answer.get("body")
-        return Told(answer["statusCode"], answer["headers"], json.loads(content) if content else None)
-
-    def make(self, url: str = URL, **more: Any) -> Any:
-        made = self("POST", "/webhooks", {"url": url, **more})
-        assert made.status == 201, made.body
-        return made.body
-
-    def refusal(self, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, str]:
-        response = self(method, path, body, **more)
-        return response.status, response.body["code"]
 
 
 @pytest.fixture

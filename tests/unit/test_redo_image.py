@@ -16,16 +16,9 @@ from darkroom.http.images.documents import status_document
 from darkroom.operations.images.read_image import ReadImagePorts, VariantMissing, VariantNotReady, variant_url
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from proof.fakes import World
-from proof.fakes.pictures import jpeg
-from tests.unit.test_dead_letters import DONE, REFUSED, given_up
-from tests.unit.test_image import NOW, pending, processing
-
-
-def done(world: World, **upload: Any) -> str:
-    image_id = world.submit(jpeg(), **upload).image.image_id
-    world.deliver(world.lanes.sent[-1])
-    assert world.row(image_id).status is Status.DONE
-    return image_id
+from tests.support.dead_letters import DONE, REFUSED, given_up
+from tests.support.faults import ProcessDied
+from tests.support.images import NOW, developed, pending, processing
 
 
 def redo(world: World, image_id: str) -> Image:
@@ -48,7 +41,7 @@ def keys(variants: tuple[Variant, ...]) -> list[str]:
 @pytest.mark.guards("redo-message-sent")
 def test_a_done_image_is_developed_again_in_its_next_run() -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     first = world.row(image_id)
     world.advance(3600)
     begun = redo(world, image_id)
@@ -67,7 +60,7 @@ def test_a_done_image_is_developed_again_in_its_next_run() -> None:
 @pytest.mark.guards("redo-earlier-variants-served")
 def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     before = status_document(world.row(image_id), world.outputs.url_of)
     redo(world, image_id)
     meanwhile = status_document(world.row(image_id), world.outputs.url_of)
@@ -82,7 +75,7 @@ def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> Non
 @pytest.mark.guards("redo-variant-not-ready")
 def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again() -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     del world.outputs.objects[f"outputs/{image_id}/1/thumb.jpg"]
     with pytest.raises(VariantMissing):
         url(world, image_id)
@@ -100,7 +93,7 @@ def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPat
         raise ZeroDivisionError("a bug")
 
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     made = world.row(image_id).variants
     redo(world, image_id)
     monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", broken)
@@ -119,7 +112,7 @@ def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPat
 @pytest.mark.guards("redo-clears-expiry")
 def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone() -> None:
     world = World()
-    image_id = done(world, timetable=Timetable(expires_at=world.now + 60_000))
+    image_id = developed(world, timetable=Timetable(expires_at=world.now + 60_000))
     world.advance(120)
     redo(world, image_id)
     world.deliver(world.lanes.sent[-1])
@@ -163,7 +156,7 @@ def test_what_is_no_id_is_not_asked_for() -> None:
 
 def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     send, sent = world.lanes.send, len(world.lanes.sent)
 
     def throttled(message: Message, *, delay_seconds: int = 0) -> None:
@@ -178,17 +171,14 @@ def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
 
 
 def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
-    class Died(BaseException):
-        pass
-
     def die(message: Message, *, delay_seconds: int = 0) -> None:
-        raise Died
+        raise ProcessDied
 
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     send, sent = world.lanes.send, len(world.lanes.sent)
     world.lanes.send = die
-    with pytest.raises(Died):
+    with pytest.raises(ProcessDied):
         redo(world, image_id)
     world.lanes.send = send
     with pytest.raises(NotRedoable, match="It is pending, in run 2"):
@@ -200,7 +190,7 @@ def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
 
 def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two() -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     change = world.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
@@ -218,7 +208,7 @@ def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two() -> No
 @pytest.mark.parametrize("meanwhile", ["deleted", "marked"])
 def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(meanwhile: str) -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     change = world.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
@@ -242,7 +232,7 @@ def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(meanwhile: str) ->
 
 def test_one_that_is_withdrawn_while_it_is_redone_leaves_nothing_of_either_run() -> None:
     world = World()
-    image_id = done(world)
+    image_id = developed(world)
     redo(world, image_id)
     world.delete(image_id)
     assert (world.row(image_id).status, world.row(image_id).variants) == (Status.CANCELLED, ())

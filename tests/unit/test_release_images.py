@@ -28,8 +28,9 @@ from darkroom.operations.schedules.release_images import (
 from proof.fakes.damage import damage_once, flipped
 from proof.fakes.load_shedding import lanes_deployed_with
 from proof.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations
-from tests.unit.test_hold import DAY, NOW, entry
-from tests.unit.test_image import pending
+from tests.support.faults import ProcessDied
+from tests.support.images import pending
+from tests.support.schedules import DAY, NOW, entry
 
 WAKE_AT = NOW // 1000 * 1000
 
@@ -295,9 +296,6 @@ def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_e
 @pytest.mark.guards("release-window-noted-first")
 @pytest.mark.parametrize("busy_until", [0, NOW + 880_000], ids=["turns_are_near", "turns_are_far"])
 def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
-    class Died(BaseException):
-        pass
-
     plane, calls = Plane(), []
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
     plane.reservations.busy["slow"] = busy_until
@@ -307,11 +305,11 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
         calls.append(len(messages))
         unsent = send_all(lane, messages)
         if len(calls) == 3:
-            raise Died
+            raise ProcessDied
         return unsent
 
     plane.lanes.send_all = die_at_the_third
-    with pytest.raises(Died):
+    with pytest.raises(ProcessDied):
         plane.release()
     reserved, shown = dict(plane.reservations.busy), dict(zip(plane.sent, plane.lanes.delays, strict=True))
     plane.lanes.sent.clear()

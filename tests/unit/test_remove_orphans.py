@@ -22,8 +22,8 @@ from darkroom_cli.operator.operations.images.remove_orphans import (
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from proof.fakes import World
 from proof.fakes.audit import trail_of
-from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
-from tests.unit.test_list_orphans import DAY, PHOTO, a_world, look, orphaned
+from tests.support.faults import Faults, Mode, ProcessDied, at
+from tests.support.orphans import DAY, PHOTO, a_world, look, orphaned
 
 KEY = "order-17"
 REQUEST_SECONDS = 30
@@ -204,28 +204,28 @@ def test_what_is_put_on_a_hidden_orphan_stays_though_its_row_is_yet_to_come() ->
 # ── Interrupted and typed again ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_removal_that_dies_anywhere_is_typed_again_and_goes_on(mode: str) -> None:
-    def attempt(world: World, fault: Fault) -> None:
+@pytest.mark.parametrize("mode", ["dies before", "dies after", "throttled", "answer lost"])
+def test_a_removal_that_dies_anywhere_is_typed_again_and_goes_on(mode: Mode) -> None:
+    def attempt(world: World, faults: Faults) -> None:
         remove(
             world,
-            images=Wrapped("images", world.images, fault),
-            originals=Wrapped("originals", world.originals, fault),
+            images=faults.around("images", world.images),
+            originals=faults.around("originals", world.originals),
         )
 
-    counting = Fault()
+    counting = Faults()
     attempt(an_old_orphan()[0], counting)
     assert len(counting.calls) == 4
-    for at in range(len(counting.calls)):
+    for number in range(len(counting.calls)):
         world, orphan = an_old_orphan()
         kept = world.submit(PHOTO).image
-        fault = Fault(at=at, mode=mode)
+        faults = Faults(at(number, mode))
         with suppress(ProcessDied, Retryable):
-            attempt(world, fault)
-        assert fault.struck
-        attempt(world, Fault())
+            attempt(world, faults)
+        assert faults.struck
+        attempt(world, Faults())
         left = {name for name, versions in world.originals.kept.items() if any(version.body for version in versions)}
-        assert left == {f"originals/{kept.image_id}"}, (mode, at)
+        assert left == {f"originals/{kept.image_id}"}, (mode, number)
         assert len(world.originals.kept.get(f"originals/{orphan}", [])) <= 2, "markers, which a lifecycle rule forgets"
 
 

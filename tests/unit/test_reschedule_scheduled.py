@@ -9,8 +9,6 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.http.kernel.timetables import read_timetable
-from darkroom_cli.operator.domain.periods import Period
 from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
 from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
     LOOK_SECONDS,
@@ -20,19 +18,11 @@ from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE
+from tests.support.schedules import scheduled, soon
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000
 DAY = 24 * HOUR
-
-
-def scheduled(world: World, **times: str) -> str:
-    return world.submit(PHOTO, timetable=read_timetable(**(times or {"delay": "P2D"}))).image.image_id
-
-
-def soon(world: World) -> ScheduledSelection:
-    """Images that wait for the next three days."""
-    return ScheduledSelection(period=Period(starts_at=world.now, ends_at=world.now + 3 * DAY), lanes=("fast", "slow"))
 
 
 def rescheduled(world: World, image_id: str, selection: ScheduledSelection | None = None, by: int = 5 * DAY) -> bool:

@@ -28,6 +28,7 @@ from darkroom.domain.webhooks.endpoint import (
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
 from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.faults import failing
 
 SLOW = Answer(milliseconds=QUICK_MILLISECONDS + 1, status=200, body="ok")
 DOWN = Answer(milliseconds=9, status=500, body="no")
@@ -230,22 +231,15 @@ def test_those_that_were_lost_on_runways_do_not_call_one_another_until_their_tim
 
 
 def test_an_outage_at_the_end_of_a_claim_keeps_the_delivery_from_runways_for_a_minute() -> None:
-    class Throttled(FakeDeliveries):
-        is_down = True
-
-        def change(self, before, after):  # type: ignore[no-untyped-def]
-            if self.is_down:
-                raise Retryable("throttled")
-            return super().change(before, after)
-
-    deliveries = Throttled()
-    world = WebhooksWorld(deliveries=deliveries)
+    world, up = WebhooksWorld(), False
+    throttled = Retryable("throttled")
+    world.deliveries = failing(world.deliveries, "change", throttled, lambda before, after: not up)
     endpoint = wide(world, quick=0)
     world.tell(event(1))
     (message,) = world.take()
     with pytest.raises(Retryable):
         world.deliver(message)
-    deliveries.is_down = False
+    up = True
     row = world.endpoint(endpoint)
     world.endpoints.change(row, replace(row, quick=MOST_QUICK, flights=()))
     assert world.deliver(message).outcome == "leased"

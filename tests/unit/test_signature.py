@@ -28,7 +28,7 @@ from darkroom.operations.kernel.check_message import CheckPorts, check_message
 from proof.fakes import FakeDeadLetters
 from proof.fakes.messages import KEYS, NOW, keys_of, received, signature_in, unsigned
 from proof.fakes.secrets import LONG_AGO, FakeSecret
-from tests.unit.test_image import pending
+from tests.support.images import pending
 
 MESSAGE = message_for(pending())
 GENUINE = received("slow", MESSAGE)

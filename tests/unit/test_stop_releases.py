@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
@@ -16,6 +14,7 @@ from darkroom_cli.operator.operations.schedules.stop_releases import (
 )
 from proof.fakes.audit import FakeAudit, trail_of
 from proof.fakes.stores import FakeReleases
+from tests.support.faults import Faults, failing
 
 
 def ports(releases: FakeReleases, pauses: list[float], *, stop_after: int | None = None) -> StopReleasesPorts:
@@ -51,23 +50,14 @@ def test_an_operator_who_ends_it_early_is_told_that_it_is_not_complete() -> None
 
 
 def test_a_list_that_is_not_answered_is_read_again() -> None:
-    class Silent(FakeReleases):
-        answers = 0
-
-        def waiting(self) -> Iterator[str]:
-            self.answers += 1
-            if self.answers == 1:
-                raise Retryable("throttled")
-            return super().waiting()
-
-    releases = Silent(batches=["a"])
+    faults = Faults(
+        lambda call: "throttled" if [*faults.calls].count(call.name) == 1 and call.name == "releases.waiting" else None
+    )
+    releases = faults.around("releases", FakeReleases(batches=["a"]))
     assert stop_releases(ports(releases, [])).batches == 1
 
 
 def test_what_cannot_be_stopped_for_minutes_is_an_error() -> None:
-    class Refusing(FakeReleases):
-        def stop(self, name: str) -> None:
-            raise Retryable("throttled")
-
+    releases = failing(FakeReleases(batches=["a"]), "stop", Retryable("throttled"))
     with pytest.raises(Retryable):
-        stop_releases(ports(Refusing(batches=["a"]), []))
+        stop_releases(ports(releases, []))

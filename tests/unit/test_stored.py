@@ -14,7 +14,7 @@ from darkroom.domain.imports.fetch import await_fetch
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
 from darkroom.domain.kernel.tenants import UNLIMITED, Quota
 from darkroom.domain.webhooks.row_events import event_of, events_of
-from tests.unit.test_event import NOW, SOURCE, accepted, claimed, done
+from tests.support.image_changes import NOW, SOURCE, accepted, claimed, done
 
 VARIANTS = tuple(
     Variant(name=name, width=8, height=6, format="jpeg", size_bytes=size_bytes, sha256="s", key="k")

@@ -29,7 +29,7 @@ from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE
-from tests.unit.test_image import pending
+from tests.support.images import pending
 
 PHOTO = jpeg()
 

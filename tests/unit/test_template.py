@@ -43,6 +43,7 @@ from repository.expand_template import (
     with_all_parts,
 )
 from repository.report import ROOT
+from tests.support.template import DELETERS, LOG_DELIVERIES, PAGE_ROUTES, unless_polled
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -62,17 +63,10 @@ CONSUMERS = sorted(
 ROLES = resources("AWS::IAM::Role")
 FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
-PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
-"""The routes of the page, which asks for a credential itself."""
 
 OPEN_ROUTES = frozenset({"GET /openapi.json", "HEAD /openapi.json"}) | PAGE_ROUTES
 """Routes that anybody may call in every environment."""
 
-LOG_DELIVERIES = (
-    *("logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery"),
-    *("logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups"),
-)
-"""What a state machine needs for its log (https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html)."""
 
 WILDCARDS_WITH_A_REASON: dict[str, str] = {
     "xray:PutTraceSegments": "X-Ray has no resources",
@@ -89,13 +83,6 @@ def dead_letter_queues() -> dict[str, str]:
         for name, queue in QUEUES.items()
         if (target := referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))) is not None
     }
-
-
-def unless_polled(source: dict[str, Any]) -> dict[str, Any]:
-    """The bound of an event source without provisioned pollers."""
-    match source["ScalingConfig"]:
-        case {"Fn::If": [_, {}, bound]} | bound:
-            return dict(bound)
 
 
 def concurrency(source: dict[str, Any]) -> tuple[int, ...]:
@@ -455,13 +442,6 @@ def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
         assert denied["Resource"] == bucket_and_objects, "the bucket and what lies in it"
     else:
         assert denied["Resource"] in ("*", bucket_and_objects[0])
-
-
-DELETERS = {
-    "OriginalsBucket": ("AcceptUploadFunctionRole", "SweepDueImagesFunctionRole"),
-    "OutputsBucket": ("TranscodeImageFunctionRole", "SweepDueImagesFunctionRole"),
-}
-"""The functions that delete from each bucket that is written once."""
 
 
 @pytest.mark.parametrize("name", DELETERS)

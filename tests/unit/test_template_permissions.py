@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,13 +17,11 @@ from darkroom.aws.webhooks import deliveries_table, endpoints_table
 from darkroom.domain.kernel.lanes import LANES
 from repository.expand_template import resources
 from repository.report import ROOT
-from tests.unit.test_template import LOG_DELIVERIES
+from tests.support.template import FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, _listed, _text, granted, name_of
 
 CORE = ROOT / "layers" / "core" / "darkroom"
 VERSIONED_ROWS = CORE / "aws" / "kernel" / "versioned_rows.py"
 WEBHOOKS = CORE / "operations" / "webhooks"
-FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
-
 ADAPTERS = {
     "images": ("images_table", "ImagesTable"),
     "uploads": ("uploads", "UploadsBucket"),
@@ -152,8 +149,6 @@ INDEXES = {
 }
 """The index that a port's method reads."""
 
-type Grant = tuple[str, str]
-"""An action and its resources."""
 
 BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "submit_image": {
@@ -343,39 +338,6 @@ def sources_of(folder: str) -> set[str]:
         for source in resources("AWS::Lambda::EventSourceMapping").values()
         if source["FunctionName"] == {"Ref": f"{name_of(folder)}Function"}
     }
-
-
-def name_of(folder: str) -> str:
-    """submit_image → SubmitImage."""
-    return "".join(word.capitalize() for word in folder.split("_"))
-
-
-def granted(role: str, without: str | None = None) -> set[Grant]:
-    """What a role allows without one statement."""
-    return {
-        (action, _text(resource))
-        for policy in resources("AWS::IAM::Role")[role]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
-        if without is None or statement["Sid"] != without
-        for action in _listed(statement["Action"])
-        for resource in _listed(statement["Resource"])
-    }
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _text(resource: Any) -> str:
-    match resource:
-        case {"Ref": name}:
-            return f"${{{name}}}"
-        case {"Fn::GetAtt": [name, attribute]}:
-            return f"${{{name}.{attribute}}}"
-        case {"Fn::Sub": text}:
-            return str(text)
-        case _:
-            return str(resource)
 
 
 CALLS_NOTHING = {"serve_page"}

@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.domain.images.image import Attempt, Cause, Image, Status
 from darkroom.domain.images.timeline import AttemptTimeline
-from darkroom.domain.images.transitions import complete, delete, put_back
+from darkroom.domain.images.transitions import delete, put_back
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer, Delivery, claim, delivery_id_of, new_delivery, record
@@ -25,49 +25,11 @@ from darkroom_cli.operator.operations.observation.trace_image import (
 from proof.fakes import FakeImages
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
-from tests.contract.test_webhooks import endpoint
-from tests.unit.test_image import NOW, pending, processing
+from tests.support.images import NOW, pending, processing
+from tests.support.traces import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
+from tests.support.webhooks import endpoint
 
-LATER = NOW + 3_600_000
 CAUSE = Cause(error_type="KeyError", message="'a bug'", stack="Traceback")
-
-
-def accepted(**stated: Any) -> Image:
-    return pending(accepted_at=NOW, accepted_version=1, **stated)
-
-
-def done(**stated: Any) -> Image:
-    begun = processing(accepted_at=NOW, accepted_version=1)
-    row = complete(begun, (), notices=(), now=NOW + 500)
-    return replace(row, completed_version=3, version=3, **stated)
-
-
-def line(message: str, at: int, source: str, **fields: Any) -> LogLine:
-    usual = {"message": message, "level": "INFO", "image_id": "0" * 26, "correlation_id": "c"}
-    return LogLine(at=NOW + at, source=source, fields=usual | fields)
-
-
-def run_line(
-    attempt: int = 1, outcome: str = "done", *, run: int = 1, cause: str | None = None, **marks: int
-) -> LogLine:
-    milliseconds = {"accepted": 0} | marks
-    more = {} if cause is None else {"cause": cause}
-    return line(
-        "run",
-        marks["finished"],
-        "transcode_image",
-        run=run,
-        attempt=attempt,
-        outcome=outcome,
-        accepted_at=rfc3339(NOW),
-        milliseconds=milliseconds,
-        **more,
-    )
-
-
-DONE = run_line(enqueued=30, received=80, claimed=90, decoded=200, developed=400, stored=410, finished=420)
-REQUEST = line("timing", 40, "submit_image", milliseconds=45.2)
-PUBLISHED = line("event published", 60, "publish_events", type="image.accepted", event_id=f"{'0' * 26}-1")
 
 
 def steps(image: Image, lines: Sequence[LogLine] = (), deliveries: Sequence[Delivery] = (), *, now: int = LATER) -> Any:

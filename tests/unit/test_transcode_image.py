@@ -27,6 +27,7 @@ from darkroom.wiring.kernel.runtime import at_once
 from proof.fakes import World
 from proof.fakes.damage import damage_once
 from proof.fakes.pictures import encoded, jpeg, opened, picture
+from tests.support.faults import ProcessDied
 
 PHOTO = jpeg(640, 480)
 
@@ -35,12 +36,8 @@ def buggy(*_: object, **__: object) -> None:
     raise ZeroDivisionError("a bug")
 
 
-class WorkerLost(BaseException):
-    """Nobody catches this: the worker is gone."""
-
-
 def lose_worker(*_: object) -> bytes:
-    raise WorkerLost
+    raise ProcessDied
 
 
 def submitted(world: World, body: bytes = PHOTO, **more: Any) -> Any:
@@ -182,7 +179,7 @@ def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
     while len(began) < 5:
         try:
             world.deliver(message, receipt=f"at {world.now}")
-        except WorkerLost:
+        except ProcessDied:
             began.append(world.now)
         world.advance(1)
     assert [later - earlier for earlier, later in pairwise(began)] == [115_000, 140_000, 190_000, 290_000]
@@ -467,7 +464,7 @@ def test_work_that_cannot_be_kept_either_is_done_again(failure: Exception) -> No
 def test_a_worker_that_is_lost_before_the_finish_leaves_nothing_that_a_second_one_could_not_make_again() -> None:
     world = World()
     message = submitted(world)
-    with suppress(WorkerLost), finishes_lost(world, WorkerLost()):
+    with suppress(ProcessDied), finishes_lost(world, ProcessDied()):
         world.deliver(message)
     made = dict(world.outputs.objects)
     assert (len(made), world.once.results) == (4, {})

@@ -1,8 +1,5 @@
 """The notification that an upload has arrived."""
 
-import json
-from typing import Any
-
 import pytest
 
 from darkroom.domain.images.image import message_for
@@ -16,39 +13,10 @@ from darkroom.domain.uploads.upload_notification import (
     upload_key,
     when_notification_returns,
 )
-from tests.unit.test_image import awaiting
+from tests.support.images import awaiting
+from tests.support.notifications import TEST_EVENT, event
 
 ID, OTHER = "0" * 26, "1" * 26
-
-
-def event(*keys: str, **more: Any) -> str:
-    """As S3 writes it (https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html)."""
-    return json.dumps(
-        {
-            "Records": [
-                {
-                    "eventVersion": "2.6",
-                    "eventSource": "aws:s3",
-                    "eventName": "ObjectCreated:Post",
-                    "s3": {"bucket": {"name": "uploads"}, "object": {"key": key, "size": 5, "sequencer": "00"}},
-                }
-                for key in keys
-            ],
-            **more,
-        }
-    )
-
-
-TEST_EVENT = json.dumps(
-    {
-        "Service": "Amazon S3",
-        "Event": "s3:TestEvent",
-        "Time": "2026-11-21T09:00:00.000Z",
-        "Bucket": "uploads",
-        "RequestId": "r",
-        "HostId": "h",
-    }
-)
 
 
 def test_an_event_tells_of_the_image_that_its_key_names() -> None:

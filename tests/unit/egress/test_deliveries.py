@@ -11,8 +11,8 @@ from darkroom.egress.receiver import HttpReceiver
 from proof.fakes.webhooks_world import WebhooksWorld, event
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
+from tests.unit.egress.refused import NOT_PUBLIC
 from tests.unit.egress.servers import Server, serving
-from tests.unit.egress.test_addresses import NOT_PUBLIC
 
 PUBLIC = "93.184.215.14"
 

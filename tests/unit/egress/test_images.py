@@ -19,9 +19,8 @@ from darkroom.egress import EgressPolicy
 from darkroom.egress.images import MAX_REDIRECTS, HttpImages
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
+from tests.unit.egress.refused import NOT_PUBLIC, REFUSED
 from tests.unit.egress.servers import Behaviour, Server, answering, serving
-from tests.unit.egress.test_addresses import NOT_PUBLIC
-from tests.unit.egress.test_urls import REFUSED
 
 NOW = 1_795_251_600_000
 LOCAL = EgressPolicy(allows_loopback=True)

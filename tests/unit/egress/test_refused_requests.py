@@ -14,9 +14,8 @@ from darkroom.egress import EgressFailureKind, RequestFailed, UrlRefused, read_u
 from darkroom.egress.connection import system_addresses
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
+from tests.unit.egress.refused import NOT_PUBLIC, REFUSED
 from tests.unit.egress.servers import answering, serving
-from tests.unit.egress.test_addresses import NOT_PUBLIC
-from tests.unit.egress.test_urls import REFUSED
 
 URL = read_url("https://hooks.example/")
 PUBLIC = "93.184.215.14"

@@ -10,7 +10,7 @@ from darkroom.http.images.documents import (
     retry_after_seconds,
     status_document,
 )
-from tests.unit.test_image import NOW, pending, processing
+from tests.support.images import NOW, pending, processing
 
 KEYS = [
     "id",

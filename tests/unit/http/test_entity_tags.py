@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.http.images.entity_tags import entity_tag, matches_entity_tag
-from tests.unit.test_image import NOW, pending
+from tests.support.images import NOW, pending
 
 
 def test_the_entity_tag_changes_with_every_write_and_every_five_minutes() -> None:

@@ -18,7 +18,7 @@ from darkroom.http.webhooks.payloads import PAYLOADS
 from darkroom.operations.webhooks.manage_webhooks import ping_webhook
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld
 from tests.conformity import described, misfits
-from tests.unit.test_event import NOW, VARIANT, accepted, claimed, done
+from tests.support.image_changes import NOW, VARIANT, accepted, claimed, done
 
 
 def every_event() -> Iterator[PublishedEvent]:

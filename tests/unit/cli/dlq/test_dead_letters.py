@@ -23,9 +23,9 @@ from darkroom_client.client import ApiError
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import accepted_image
+from tests.support.dead_letters import DAY, REFUSED, DeadLetterWorld, given_up, rejected
+from tests.support.images import NOW
 from tests.unit.cli.conftest import Run
-from tests.unit.test_dead_letters import DAY, REFUSED, DeadLetterWorld, given_up, rejected
-from tests.unit.test_image import NOW
 
 QUEUES = ", ".join(LANES)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.doctor import alarms
+from darkroom_cli.doctor.drift import SETTINGS, SWITCHES
 from darkroom_cli.doctor.facts import (
     AlarmFacts,
     Bucket,
@@ -31,7 +32,6 @@ from darkroom_cli.doctor.facts import (
 
 DAY_MS = 24 * 60 * 60 * 1000
 NOW = 20_000 * DAY_MS
-
 ANYBODY = "*"
 TLS_ONLY = {
     "sid": "RefusePlainHttp",
@@ -84,7 +84,6 @@ def role_arn(name: str) -> str:
 KEY = arn("secretsmanager", "secret:MessageKey-abc")
 READ_KEY = allowing("secretsmanager:GetSecretValue", KEY)
 OF_LAMBDA = allowing("sts:AssumeRole", "*", principals={"Service": "lambda.amazonaws.com"}, condition={"a": "b"})
-
 NAMES = [lane.capitalize() for lane in LANES]
 
 QUEUES = {
@@ -98,7 +97,6 @@ QUEUES = {
 }
 
 TAKE = "sqs:ReceiveMessage,sqs:DeleteMessage,sqs:GetQueueAttributes"
-
 ROLES = {
     "SubmitImageFunctionRole": (allowing("sqs:SendMessage", arn("sqs", "FastQueue")), READ_KEY),
     "TranscodeImageFunctionRole": (
@@ -308,3 +306,23 @@ SOUND = Facts(
     deployed_sources={},
 )
 """It is some day in 2024, 00:00 UTC."""
+
+GROUPS = {group: kind for table in (SETTINGS, SWITCHES) for kind, (group, _) in table.items()} | {
+    "alarms": "AWS::CloudWatch::Alarm",
+    "buckets": "AWS::S3::Bucket",
+    "topics": "AWS::SNS::Topic",
+    "roles": "AWS::IAM::Role",
+    "state_machines": "AWS::StepFunctions::StateMachine",
+    "secrets": "AWS::SecretsManager::Secret",
+    "keys": "AWS::KMS::Key",
+    "routes": "AWS::ApiGatewayV2::Api",
+}
+
+
+def deployed(facts: Facts, **properties: Any) -> Facts:
+    """The facts of a stack that was deployed by this checkout; `properties` are what its template says of resources."""
+    kinds = {name: kind for group, kind in GROUPS.items() for name in (*getattr(SOUND, group), *getattr(facts, group))}
+    types = {**kinds, "Api": "AWS::ApiGatewayV2::Api"}
+    resources = {**{name: {} for name in types}, **SOUND.checkout.resources, **properties}
+    written = replace(facts.checkout, types=types, resources=resources)
+    return replace(facts, types=types, checkout=written, deployed=resources)

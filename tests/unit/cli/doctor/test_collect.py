@@ -24,7 +24,6 @@ from darkroom_cli.doctor.facts import Checkout
 from darkroom_cli.doctor.policies import actions_on, covers, is_for_anybody, refuses_plain_http, statements_of
 
 SOURCE = Path(collect.__file__)
-
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/FastQueue"
 
 

@@ -9,32 +9,11 @@ import pytest
 
 from darkroom_cli.doctor.checks import REPAIR, REVERT, Finding, advice, judge
 from darkroom_cli.doctor.drift import SETTINGS, SWITCHES, drifts, is_written_alike
-from darkroom_cli.doctor.facts import Facts, Missing
+from darkroom_cli.doctor.facts import Missing
 from darkroom_cli.doctor.repair import WRITES
 from darkroom_cli.doctor.template import UNKNOWN
-from tests.unit.cli.doctor.sound import KEY, SOUND
-from tests.unit.cli.doctor.test_judgements import BY_NAME, WRONG, change_of
-
-GROUPS = {group: kind for table in (SETTINGS, SWITCHES) for kind, (group, _) in table.items()} | {
-    "alarms": "AWS::CloudWatch::Alarm",
-    "buckets": "AWS::S3::Bucket",
-    "topics": "AWS::SNS::Topic",
-    "roles": "AWS::IAM::Role",
-    "state_machines": "AWS::StepFunctions::StateMachine",
-    "secrets": "AWS::SecretsManager::Secret",
-    "keys": "AWS::KMS::Key",
-    "routes": "AWS::ApiGatewayV2::Api",
-}
-
-
-def deployed(facts: Facts, **properties: Any) -> Facts:
-    """The facts of a stack that was deployed by this checkout; `properties` are what its template says of resources."""
-    kinds = {name: kind for group, kind in GROUPS.items() for name in (*getattr(SOUND, group), *getattr(facts, group))}
-    types = {**kinds, "Api": "AWS::ApiGatewayV2::Api"}
-    resources = {**{name: {} for name in types}, **SOUND.checkout.resources, **properties}
-    written = replace(facts.checkout, types=types, resources=resources)
-    return replace(facts, types=types, checkout=written, deployed=resources)
-
+from tests.unit.cli.doctor.sound import KEY, SOUND, deployed
+from tests.unit.cli.doctor.wrong import BY_NAME, WRONG, change_of
 
 BY_HAND = {
     f"{name}: {case}": (BY_NAME[name], change)

@@ -24,8 +24,7 @@ from proof.fakes.audit import FakeAudit, trail_of
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.doctor.sound import KEY, SOUND, VARIABLES
-from tests.unit.cli.doctor.test_drift import deployed
+from tests.unit.cli.doctor.sound import KEY, SOUND, VARIABLES, deployed
 
 WORKER = "TranscodeImageFunction"
 WRONG_BUCKET = {"MESSAGE_KEY": KEY, **VARIABLES[WORKER], "ORIGINALS_BUCKET": "another"}

@@ -17,8 +17,8 @@ from darkroom_cli.terminal.interrupts import Ending, Interrupts, ended_by
 from darkroom_client.client import ApiError
 from proof.fakes import World
 from proof.fakes.audit import trail_of
+from tests.support.images import developed
 from tests.unit.cli.conftest import Run
-from tests.unit.test_redo_image import done
 
 
 @dataclass
@@ -42,7 +42,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 
 
 def test_each_image_is_begun_once_and_said_so(run: Run, stack: FakeStack) -> None:
-    first, other = done(stack.world), done(stack.world)
+    first, other = developed(stack.world), developed(stack.world)
     result = run("redo", first, "-", stdin=f"{other} and more\n\n{first}\n")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == "".join(f"{image_id}  will be developed again, in run 2\n" for image_id in (first, other))
@@ -50,14 +50,14 @@ def test_each_image_is_begun_once_and_said_so(run: Run, stack: FakeStack) -> Non
 
 
 def test_it_does_not_go_faster_than_it_is_told(run: Run, stack: FakeStack) -> None:
-    ids = [done(stack.world) for _ in range(5)]
+    ids = [developed(stack.world) for _ in range(5)]
     began = stack.clock()
     run("redo", "--rate", 2, *ids)
     assert stack.clock() - began == 2000
 
 
 def test_typed_again_it_says_that_the_run_has_begun_and_begins_no_other(run: Run, stack: FakeStack) -> None:
-    image_id = done(stack.world)
+    image_id = developed(stack.world)
     run("redo", image_id)
     sent = len(stack.lanes.sent)
     result = run("redo", image_id)
@@ -67,7 +67,7 @@ def test_typed_again_it_says_that_the_run_has_begun_and_begins_no_other(run: Run
 
 
 def test_an_image_that_is_refused_costs_the_others_nothing(run: Run, stack: FakeStack) -> None:
-    image_id = done(stack.world)
+    image_id = developed(stack.world)
     result = run("redo", "0" * 26, image_id)
     assert (result.exit_code, result.stdout) == (1, f"{image_id}  will be developed again, in run 2\n")
     assert f"{'0' * 26}  not redone: There is no image with this id." in result.stderr
@@ -75,7 +75,7 @@ def test_an_image_that_is_refused_costs_the_others_nothing(run: Run, stack: Fake
 
 
 def test_what_is_no_id_is_not_understood_and_nothing_is_done(run: Run, stack: FakeStack) -> None:
-    image_id = done(stack.world)
+    image_id = developed(stack.world)
     result = run("redo", image_id, "photo.jpg")
     assert result.exit_code == 2
     assert "is not an image id" in result.stderr
@@ -86,7 +86,7 @@ def test_what_is_no_id_is_not_understood_and_nothing_is_done(run: Run, stack: Fa
 def test_a_table_that_does_not_answer_ends_it_and_says_what_was_done(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [done(stack.world) for _ in range(3)]
+    ids = [developed(stack.world) for _ in range(3)]
     change = stack.images.change
     stack.explained = lambda: explained("shop", "eu-west-1", is_local=False)
 
@@ -104,7 +104,7 @@ def test_a_table_that_does_not_answer_ends_it_and_says_what_was_done(
 
 
 def test_ctrl_c_ends_it_between_two_images(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [done(stack.world) for _ in range(3)]
+    ids = [developed(stack.world) for _ in range(3)]
 
     ending = Ending()
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from darkroom.domain.events.event import ReceivedEvent, read_event
 from darkroom_cli.local import hear
 from darkroom_cli.webhooks.forward import Forwarder, NotAnswered
-from tests.unit.cli.webhooks.test_listen import event, text_of
+from tests.unit.cli.published_events import event, text_of
 
 STACK: Any = object()
 

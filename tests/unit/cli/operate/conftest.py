@@ -28,7 +28,7 @@ from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.events import FakeUsage
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.tenants import FakeTenants
-from tests.unit.test_observe_stack import Observed
+from tests.support.observed import Observed
 
 TOKEN = "the-token-of-this-run"
 

@@ -18,8 +18,8 @@ from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
 from proof.fakes import World
 from proof.fakes.audit import trail_of
+from tests.support.orphans import DAY, PHOTO, a_world, orphaned
 from tests.unit.cli.conftest import Run
-from tests.unit.test_list_orphans import DAY, PHOTO, a_world, orphaned
 
 TARGET = " --stack shop --region eu-west-1"
 

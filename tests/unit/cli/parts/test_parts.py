@@ -19,13 +19,10 @@ from darkroom_cli.parts.remains import KEPT, SECRETS
 from proof.fakes.audit import FakeAudit, trail_of
 from repository.expand_template import deployed
 from repository.report import ROOT
+from tests.support.faults import ProcessDied
 from tests.unit.cli.conftest import Run
 
 TARGET = " --stack shop --region eu-west-1"
-
-
-class Died(BaseException):
-    """The process was killed."""
 
 
 @dataclass
@@ -117,10 +114,10 @@ def test_it_removes_what_is_left_and_the_audit_log_says_so(run: Run, stack: Fake
 def test_a_run_that_died_anywhere_can_be_repeated(run: Run, stack: FakeStack, dies_at: str) -> None:
     def die(logical_id: str) -> None:
         if logical_id == dies_at:
-            raise Died
+            raise ProcessDied
 
     stack.before_empty = die
-    with pytest.raises(Died):
+    with pytest.raises(ProcessDied):
         work.purge(stack, "usage")  # type: ignore[arg-type]
     stack.before_empty = lambda _: None
     assert run("parts", "purge", "usage", "--confirm", "shop").exit_code == 0

@@ -30,7 +30,7 @@ from proof.fakes.rows import accepted_image
 from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from repository.expand_template import resources
-from tests.contract.test_webhooks import delivery, endpoint
+from tests.support.webhooks import delivery, endpoint
 from tests.unit.cli.conftest import Run
 
 NOTHING_YET = ["0", "bytes", "of", "10", "GB", "0", "of", "20,000"]

@@ -32,9 +32,9 @@ from darkroom_cli.top.document import document
 from proof.fakes.observation import count
 from repository.expand_template import resources
 from repository.report import ROOT
+from tests.support.dead_letters import given_up
+from tests.support.observed import Observed
 from tests.unit.cli.conftest import Run
-from tests.unit.test_dead_letters import given_up
-from tests.unit.test_observe_stack import Observed
 
 MINUTE = 60_000
 STUCK = "A lane stands still. First: ./darkroom ls --late --stack shop. See docs/runbook.md#stuck."

@@ -17,9 +17,9 @@ from darkroom_cli.trace.axis import LONGEST_PART, axis_for
 from proof.fakes import FakeImages
 from proof.fakes.logs import FakeLogLines
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.support.images import NOW, pending
+from tests.support.traces import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
 from tests.unit.cli.conftest import Run
-from tests.unit.test_image import NOW, pending
-from tests.unit.test_trace import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
 
 ID = "0" * 26
 RETRIED = run_line(1, "put_back", cause="KeyError", enqueued=30, received=80, claimed=90, decoded=150, finished=210)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from darkroom.domain.events.event import EventType, PublishedEvent, ReceivedEvent, body_of, read_event
+from darkroom.domain.events.event import EventType, ReceivedEvent, read_event
 from darkroom_cli.events import commands as events
 from darkroom_cli.events import work
 from darkroom_cli.webhooks import commands, forward
@@ -20,25 +20,8 @@ from darkroom_cli.webhooks import listen as module
 from darkroom_client.signature import is_signed
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of
+from tests.unit.cli.published_events import event, text_of
 from tests.unit.egress.servers import Server, answering, serving
-
-
-def event(number: int = 1, kind: EventType = EventType.DONE) -> PublishedEvent:
-    """What happened to one image."""
-    return PublishedEvent(
-        type=kind,
-        subject=image_id_of(str(number)),
-        tenant_id="acme",
-        lane="fast",
-        preset="thumbs",
-        sequence=3,
-        time=1_795_424_402_417,
-        data={"id": image_id_of(str(number)), "tenant_id": "acme", "preset": "Müllers \N{CAMERA}"},
-    )
-
-
-def text_of(event: PublishedEvent) -> str:
-    return body_of(event, source="/darkroom/prod")
 
 
 @dataclass

@@ -17,9 +17,10 @@ from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.wiring.webhooks import manage_webhooks
 from proof.fakes.load_shedding import FakeTokenBuckets
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.faults import ProcessDied
+from tests.support.webhooks import Api
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, Seen
-from tests.unit.test_manage_webhooks import Api
 
 URL = "https://hooks.example.com/darkroom"
 UNKNOWN = "we_0000000000000000"
@@ -253,15 +254,12 @@ def test_deliveries_are_shown_with_their_attempts_and_the_next_one(
 
 
 def test_an_attempt_that_nobody_heard_of_is_shown_as_such(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
-    class Killed(BaseException):
-        pass
-
     def kill(_: Any) -> Answer:
-        raise Killed
+        raise ProcessDied
 
     world.receiver.behaves = kill
     world.tell(event())
-    with pytest.raises(Killed):
+    with pytest.raises(ProcessDied):
         world.run()
     shown = run("webhooks", "deliveries", added.endpoint_id).stdout
     assert shown.splitlines()[0].endswith("  sending")

@@ -1,0 +1,123 @@
+"""Faults at any call of any port: the process dies, the call is refused, throttled or repeated, its answer is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from darkroom.domain.kernel.errors import Retryable
+
+type Mode = Literal["dies before", "dies after", "throttled", "denied", "answer lost"]
+
+
+class ProcessDied(BaseException):
+    """The process is gone: no handler sees this."""
+
+
+class Call(NamedTuple):
+    """A call of a port: the first is number 0, its name is `<port>.<method>`."""
+
+    number: int
+    name: str
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+type Plan = Callable[[Call], Mode | Exception | None]
+"""What strikes a call; an exception is raised instead of it."""
+
+
+def at(number: int, mode: Mode) -> Plan:
+    """Strikes the call with that number."""
+    return lambda call: mode if call.number == number else None
+
+
+@dataclass
+class Faults:
+    """Strikes the calls of the ports that it wraps as `plan` says.
+
+    All of them are one process's, so none is answered after its death, unless `is_one_process` says otherwise.
+    """
+
+    plan: Plan = lambda call: None
+    is_one_process: bool = True
+    repeats_lost: bool = False
+    """Whether a call whose answer is lost is made again, as by the SDK, instead of failing."""
+    records: bool = True
+    calls: list[str] = field(default_factory=list)
+    """The names of the calls so far, if it `records` them."""
+    struck: Counter[str] = field(default_factory=Counter)
+    """How often each mode has struck."""
+    number: int = 0
+    is_dead: bool = False
+
+    def around[P](self, name: str, port: P) -> P:
+        """The port, whose calls may be struck."""
+        struck: Any = Struck(name, port, self)
+        return struck  # type: ignore[no-any-return]
+
+    def call(self, call: Call, make: Callable[[], Any]) -> Any:
+        """The call's answer, unless a fault strikes it."""
+        if self.is_dead:
+            raise ProcessDied
+        self.number += 1
+        if self.records:
+            self.calls.append(call.name)
+        mode = self.plan(call)
+        if mode is None:
+            return make()
+        self.struck[str(mode)] += 1
+        if isinstance(mode, Exception):
+            raise mode
+        if mode == "throttled":
+            raise Retryable(f"{call.name}: throttled")
+        if mode == "denied":
+            raise PermissionError(call.name)
+        if mode == "dies before":
+            self._die()
+        answer = make()
+        if mode == "dies after":
+            self._die()
+        if self.repeats_lost:
+            return make()
+        del answer
+        raise Retryable(f"{call.name}: the answer never came")
+
+    def _die(self) -> None:
+        self.is_dead = self.is_one_process
+        raise ProcessDied
+
+
+class Struck:
+    """A port whose every call may be struck."""
+
+    def __init__(self, name: str, port: Any, faults: Faults) -> None:
+        self._name, self._port, self._faults = name, port, faults
+
+    def __getattr__(self, method: str) -> Any:
+        value = getattr(self._port, method)
+        if not callable(value) or method == "url_of":  # which asks nobody
+            return value
+        return self._around(f"{self._name}.{method}", value)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._around(self._name, self._port)(*arguments, **options)
+
+    def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            made = Call(self._faults.number, name, arguments, options)
+            return self._faults.call(made, lambda: method(*arguments, **options))
+
+        return call
+
+
+def failing[P](port: P, method: str, error: Exception, when: Callable[..., bool] = lambda *_, **__: True) -> P:
+    """The port, one of whose methods raises when it is called with arguments for which `when` holds."""
+
+    def plan(call: Call) -> Exception | None:
+        is_struck = call.name == f".{method}" and when(*call.arguments, **call.options)
+        return error if is_struck else None
+
+    return Faults(plan).around("", port)

@@ -1,0 +1,69 @@
+"""What several tests read from template.yaml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repository.expand_template import resources
+from repository.report import ROOT
+
+PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
+"""The routes of the page, which asks for a credential itself."""
+
+LOG_DELIVERIES = (
+    *("logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery"),
+    *("logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups"),
+)
+"""What a state machine needs for its log (https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html)."""
+
+
+def unless_polled(source: dict[str, Any]) -> dict[str, Any]:
+    """The bound of an event source without provisioned pollers."""
+    match source["ScalingConfig"]:
+        case {"Fn::If": [_, {}, bound]} | bound:
+            return dict(bound)
+
+
+DELETERS = {
+    "OriginalsBucket": ("AcceptUploadFunctionRole", "SweepDueImagesFunctionRole"),
+    "OutputsBucket": ("TranscodeImageFunctionRole", "SweepDueImagesFunctionRole"),
+}
+"""The functions that delete from each bucket that is written once."""
+
+FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
+
+type Grant = tuple[str, str]
+"""An action and its resources."""
+
+
+def name_of(folder: str) -> str:
+    """submit_image → SubmitImage."""
+    return "".join(word.capitalize() for word in folder.split("_"))
+
+
+def granted(role: str, without: str | None = None) -> set[Grant]:
+    """What a role allows without one statement."""
+    return {
+        (action, _text(resource))
+        for policy in resources("AWS::IAM::Role")[role]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if without is None or statement["Sid"] != without
+        for action in _listed(statement["Action"])
+        for resource in _listed(statement["Resource"])
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _text(resource: Any) -> str:
+    match resource:
+        case {"Ref": name}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"${{{name}.{attribute}}}"
+        case {"Fn::Sub": text}:
+            return str(text)
+        case _:
+            return str(resource)

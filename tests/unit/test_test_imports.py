@@ -1,0 +1,24 @@
+"""Tests stand alone: what several need is in tests/support, in a tier's conftest or in a module that has no tests."""
+
+from __future__ import annotations
+
+import ast
+
+from repository.report import ROOT
+
+
+def test_no_module_imports_a_module_of_tests() -> None:
+    modules = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("proof/**/*.py"), *ROOT.glob("local_aws/tests/*.py")]
+    with_tests = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules if "test_" in path.stem[:5]
+    }
+    assert len(with_tests) > 200
+    imported = {
+        (str(path.relative_to(ROOT)), node.module)
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
+        if name in with_tests
+    }
+    assert imported == set()
