@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-
 import pytest
 
 from darkroom_cli.events import commands
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
-from proof.fakes import World
-from proof.fakes.audit import trail_of
-from proof.fakes.events import FakeTopic
 from proof.fakes.pictures import jpeg
-from proof.fakes.webhooks import FakeEndpoints
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
-
-
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes, with one image, accepted on 21 November 2026 at 09:00 UTC."""
-
-    audit: Trail = field(default_factory=trail_of)
-    world: World = field(default_factory=World)
-    topic: FakeTopic = field(default_factory=FakeTopic)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-    options: str = " --stack prod"
-
-    def __post_init__(self) -> None:
-        self.endpoints = FakeEndpoints()
-        self.images, self.clock = self.world.images, self.world.clock
-        self.image_id = self.world.submit(jpeg()).image.image_id
 
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     fake = FakeStack()
+    fake.world.submit(jpeg())
     monkeypatch.setattr(commands, "reach", lambda *_: fake)
     return fake
 
@@ -54,7 +31,7 @@ def test_it_says_what_it_would_publish(run: Run, stack: FakeStack) -> None:
 def test_it_publishes(run: Run, stack: FakeStack) -> None:
     result = run("events", "republish", "--since", "2026-11-21T09:00Z", "--until", "2026-11-21T10:00:01+01:00", "--yes")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "1 of 1 event published again.")
-    assert [event.subject for event in stack.topic.published] == [stack.image_id]
+    assert [event.subject for event in stack.topic.published] == [*stack.images.rows]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +45,22 @@ def test_what_is_not_wanted_is_not_published(run: Run, stack: FakeStack, choice:
 
 
 def test_what_could_not_be_published_is_named(run: Run, stack: FakeStack) -> None:
-    stack.topic.refused = {stack.image_id}
+    (image_id,) = stack.images.rows
+    stack.topic.refused = {image_id}
     result = run("events", "republish", "--since", "2026-11-21", "--yes")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "0 of 1 event published again.")
-    assert f"error: {stack.image_id}-1: the topic refuses it" in result.stderr
+    assert f"error: {image_id}-1: the topic refuses it" in result.stderr
 
 
 def test_rows_that_cannot_be_read_are_told(run: Run, stack: FakeStack) -> None:
-    stack.images.unreadable[stack.image_id] = stack.images.rows.pop(stack.image_id)
+    (image_id,) = stack.images.rows
+    stack.images.unreadable[image_id] = stack.images.rows.pop(image_id)
     result = run("events", "republish", "--since", "2026-11-21", "--yes")
     assert result.exit_code == 1
-    assert "1 row cannot be read by this version: ./darkroom doctor --all --stack prod lists them." in result.stderr
+    assert (
+        "1 row cannot be read by this version: ./darkroom doctor --all --stack shop --region eu-west-1 lists them."
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

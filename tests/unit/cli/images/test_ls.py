@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,35 +13,21 @@ from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.usage.usage import Usage
 from darkroom_cli.images import commands
-from proof.fakes import World
-from proof.fakes.events import FakeUsage
 from proof.fakes.rows import accepted_image
-from proof.fakes.tenants import FakeTenants
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, problem
 
 HOUR = 3_600_000
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
-
-    world: World = field(default_factory=World)
-    tenants: FakeTenants = field(default_factory=FakeTenants)
-    usage: FakeUsage = field(default_factory=FakeUsage)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def __post_init__(self) -> None:
-        self.images, self.clock = self.world.images, self.world.clock
-
-    def put(self, number: int, *, hours_ago: float = 0, **changes: Any) -> str:
-        """An image whose id ends with that number."""
-        now = self.clock() - round(hours_ago * HOUR)
-        tenant_id = changes.pop("tenant_id", "default")
-        row = accepted_image(now=now, image_id=f"{number:026d}", tenant_id=tenant_id)
-        self.images.rows[row.image_id] = replace(row, **changes)
-        return row.image_id
+def put(stack: FakeStack, number: int, *, hours_ago: float = 0, **changes: Any) -> str:
+    """An image whose id ends with that number."""
+    now = stack.clock() - round(hours_ago * HOUR)
+    tenant_id = changes.pop("tenant_id", "default")
+    row = accepted_image(now=now, image_id=f"{number:026d}", tenant_id=tenant_id)
+    stack.images.rows[row.image_id] = replace(row, **changes)
+    return row.image_id
 
 
 @pytest.fixture
@@ -67,18 +51,18 @@ def retried(error_type: str) -> dict[str, Any]:
 def test_images_of_all_tenants_are_listed_newest_first(run: Run, stack: FakeStack) -> None:
     stack.tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     stack.usage.sums = {("token's", "2026-11-21"): Usage(images=1)}
-    third = stack.put(1, hours_ago=3)
-    first = stack.put(2, hours_ago=1, tenant_id="token's")
-    second = stack.put(3, hours_ago=2, tenant_id="acme")
+    third = put(stack, 1, hours_ago=3)
+    first = put(stack, 2, hours_ago=1, tenant_id="token's")
+    second = put(stack, 3, hours_ago=2, tenant_id="acme")
     assert listed(run) == [first, second, third]
     assert listed(run, "--tenant", "acme") == [second]
 
 
 @pytest.mark.guards("ls-since-bound")
 def test_what_is_older_or_deleted_is_left_out(run: Run, stack: FakeStack) -> None:
-    new = stack.put(1, hours_ago=1)
-    old = stack.put(2, hours_ago=3)
-    gone = stack.put(3)
+    new = put(stack, 1, hours_ago=1)
+    old = put(stack, 2, hours_ago=3)
+    gone = put(stack, 3)
     stack.images.rows[gone] = delete(stack.images.rows[gone], now=stack.clock())
     assert listed(run, "--since", "2h") == [new]
     assert listed(run, "--since", "4h") == [new, old]
@@ -86,11 +70,11 @@ def test_what_is_older_or_deleted_is_left_out(run: Run, stack: FakeStack) -> Non
 
 
 def test_a_status_or_a_cause_narrows_the_list(run: Run, stack: FakeStack) -> None:
-    stack.put(1)
-    failed = stack.put(
-        2, status=Status.FAILED, error=Failure(code="truncated", message="It ends early.", retryable=False)
+    put(stack, 1)
+    failed = put(
+        stack, 2, status=Status.FAILED, error=Failure(code="truncated", message="It ends early.", retryable=False)
     )
-    waiting = stack.put(3, **retried("KeyError"))
+    waiting = put(stack, 3, **retried("KeyError"))
     assert listed(run, "--status", "failed") == [failed]
     assert listed(run, "--status", "failed", "--status", "done") == [failed]
     assert listed(run, "--cause", "KeyError") == [waiting]
@@ -98,7 +82,7 @@ def test_a_status_or_a_cause_narrows_the_list(run: Run, stack: FakeStack) -> Non
 
 
 def test_people_see_why_an_image_failed_or_is_retried(run: Run, stack: FakeStack) -> None:
-    stack.put(3, hours_ago=2, **retried("KeyError"))
+    put(stack, 3, hours_ago=2, **retried("KeyError"))
     head, row = run("ls").stdout.splitlines()
     assert head.split() == ["accepted", "id", "tenant", "lane", "status", "attempt", "cause"]
     image, why = ("2", "h", "0", "min", "ago", f"{3:026d}", "default", "slow", "pending", "1"), ("KeyError:", "'large'")
@@ -106,9 +90,9 @@ def test_people_see_why_an_image_failed_or_is_retried(run: Run, stack: FakeStack
 
 
 def test_late_images_are_listed_by_how_long_they_wait_whenever_they_were_accepted(run: Run, stack: FakeStack) -> None:
-    stack.put(1)
-    late = stack.put(2, hours_ago=1)
-    latest = stack.put(3, hours_ago=50, **retried("KeyError"))
+    put(stack, 1)
+    late = put(stack, 2, hours_ago=1)
+    latest = put(stack, 3, hours_ago=50, **retried("KeyError"))
     assert listed(run, "--late") == [latest, late]
     assert listed(run, "--late", "--since", "2h") == [late]
     assert listed(run, "--late", "--cause", "KeyError") == [latest]
@@ -121,7 +105,7 @@ def test_late_images_are_listed_by_how_long_they_wait_whenever_they_were_accepte
 
 def test_a_list_that_is_longer_says_so(run: Run, stack: FakeStack) -> None:
     for number in range(250):
-        stack.put(number, hours_ago=number / 20)
+        put(stack, number, hours_ago=number / 20)
     result = run("ls", "--limit", "249")
     assert len(result.stdout.splitlines()) == 250
     assert result.stderr == "There are more: --limit 498 shows twice as many.\n"
@@ -135,7 +119,7 @@ def test_what_cannot_be_meant_is_a_usage_error(run: Run, stack: FakeStack, optio
 
 
 def test_an_unreadable_row_hides_no_other(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    readable, unreadable = stack.put(1), stack.put(2)
+    readable, unreadable = put(stack, 1), put(stack, 2)
     get_all = stack.images.get_all
 
     def without(ids: list[str]) -> dict[str, Image]:

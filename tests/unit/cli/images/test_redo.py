@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-
 import pytest
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.images import commands
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.operators import explained
 from darkroom_cli.terminal.interrupts import Ending, Interrupts, ended_by
 from darkroom_client.client import ApiError
-from proof.fakes import World
-from proof.fakes.audit import trail_of
 from tests.support.images import developed
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
-
-
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes."""
-
-    audit: Trail = field(default_factory=trail_of)
-    world: World = field(default_factory=World)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def __post_init__(self) -> None:
-        self.images, self.lanes, self.clock = self.world.images, self.world.lanes, self.world.clock
 
 
 @pytest.fixture

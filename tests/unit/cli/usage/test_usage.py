@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 
 import pytest
 
 from darkroom.domain.usage.usage import Usage
 from darkroom_cli.usage import commands
-from proof.fakes.events import FakeUsage
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 
 DAY = Usage(images=2, image_bytes=1_500_000, runs=1, variant_bytes=30_000, variant_pixels=2_340_000)
-
-
-@dataclass
-class FakeStack:
-    """A deployed stack. It is Saturday, 21 November 2026, 09:00 UTC."""
-
-    usage: FakeUsage = field(default_factory=FakeUsage)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def clock(self) -> int:
-        return 1_795_251_600_000
 
 
 @pytest.fixture
