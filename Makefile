@@ -109,7 +109,10 @@ bench-best: ## Format best: the scores of its three formats beside each other, w
 	@scripts/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.best $(if $(CALIBRATE),--calibrate)
 
-.PHONY: documented
+.PHONY: described documented
+described: setup ## Make the kept openapi.json anew, from the table of routes
+	@exec $(DEV)/python -m repository.openapi.kept
+
 documented: ## Put the counted figures of the last reports into docs/benchmarks.md (PROGRAMS="calls delay …")
 	@exec $(DEV)/python -m benchmarks.documented $(PROGRAMS)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from darkroom.http.openapi import document
 from darkroom.settings import Access
+from repository.openapi.document import document
 
 GATEWAYS_OWN = frozenset({"content-type", "content-length", "date", "apigw-requestid"})
 """Headers that a description need not name."""

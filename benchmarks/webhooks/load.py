@@ -13,7 +13,7 @@ from darkroom.domain.kernel.base32 import digits_of
 from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.row_events import event_of
-from darkroom.http.examples import done
+from repository.openapi.examples import done
 
 ENDPOINTS_OF_TENANTS = (10, 10, *[2] * 10, *[1] * 10)
 """Fifty endpoints of 22 tenants; each event goes to all endpoints of its tenant."""

@@ -21,12 +21,11 @@ from darkroom.http.images.responses import image_response, page_response
 from darkroom.http.images.routes import GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
+from darkroom.http.kernel.parts import UsageRoute
 from darkroom.http.kernel.problems import Problem
-from darkroom.http.kernel.responses import NOT_STORED, json_response
+from darkroom.http.kernel.responses import NOT_STORED
 from darkroom.http.kernel.router import Response, Router
 from darkroom.http.tenants.protection import Price, protected
-from darkroom.http.usage.routes import GET_USAGE
-from darkroom.http.usage.usage import usage_document
 from darkroom.operations.images.list_images import list_images
 from darkroom.operations.images.read_image import (
     UnknownVariant,
@@ -35,9 +34,9 @@ from darkroom.operations.images.read_image import (
     read_image,
     variant_url,
 )
-from darkroom.operations.usage.read_usage import ReadUsagePorts, read_usage
 from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.images.read_image import wire
+from darkroom.wiring.kernel.parts import load_part
 from darkroom.wiring.kernel.runtime import answering
 
 readings = wire()
@@ -129,23 +128,16 @@ def get_variant(image_id: str, name: str) -> Response:
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, **NOT_STORED})
 
 
-def _get_usage(usage_ports: ReadUsagePorts) -> Response:
-    caller, query = caller_of(app), app.current_event.query_string_parameters
-    used = read_usage(usage_ports, tenant_id=caller.tenant_id, since=query.get("since"), until=query.get("until"))
-    report_unreadable(used.unreadable)
-    return json_response(HTTPStatus.OK, usage_document(used, caller.quota))
-
-
 if readings.usage is not None:
-    handles(app, GET_USAGE, read)(functools.partial(_get_usage, readings.usage))
+    usage: UsageRoute = load_part("http.usage.for_core")
+    usage.add_route(app, read, readings.usage)
 
 
 @functools.cache
 def _description() -> str:
-    # Imported here, so that no other request pays for the import.
-    from darkroom.http.openapi import document  # noqa: PLC0415
+    from darkroom.http.description import description  # noqa: PLC0415 -- seldom needed
 
-    return json.dumps(document(app.access.access, readings.parts))
+    return json.dumps(description(app.access.access, readings.parts))
 
 
 @handles(app, GET_OPENAPI)

@@ -8,18 +8,16 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.imports.fetch import UrlOrder, no_imports
-from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.images.order import no_imports
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.images.documents import status_document
 from darkroom.http.images.request_models import order_in
 from darkroom.http.images.responses import headers_of_accepted
-from darkroom.http.imports.fetches import read_fetch
-from darkroom.http.imports.routes import POST_IMAGE
+from darkroom.http.images.routes import POST_IMAGE
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.forms import file_in_form, is_form
-from darkroom.http.kernel.problems import Problem
+from darkroom.http.kernel.parts import PhotosByUrl
 from darkroom.http.kernel.requests import (
     body_bytes,
     correlation_id_of,
@@ -32,32 +30,21 @@ from darkroom.http.kernel.responses import json_response
 from darkroom.http.kernel.router import AnswerMetrics, Response, Router
 from darkroom.http.tenants.protection import Price, protected
 from darkroom.operations.images.submit_image import Accepted, PhotoUpload, submit_image
-from darkroom.operations.imports.begin_fetch import Wanted, begin_fetch
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.images.submit_image import wire
+from darkroom.wiring.kernel.parts import load_part
 from darkroom.wiring.kernel.runtime import answering
 
 ports, fetch_ports, edge = wire()
+by_url: PhotosByUrl | None = fetch_ports and load_part("http.imports.for_core").PhotosByUrl(fetch_ports)
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-def fetch_of(app: Router) -> UrlOrder:
-    """What the request wants to be fetched. Raises Rejected or Problem."""
-    return read_fetch(raw_body(app))
-
-
 def cost_of_upload(app: Router) -> int:
-    """What the file costs. One that is to be fetched costs what the largest does, since nobody knows its size yet; a
-    request for it that makes no sense costs what every request does."""
+    """What the file costs; a URL in a stack that fetches none, what every request does."""
     if not is_of_url(app):
         return cost_of_file(body_bytes(app))
-    if fetch_ports is None:
-        return 1
-    try:
-        app.read_once(fetch_of)
-    except (Rejected, Problem):
-        return 1
-    return cost_of_file(fetch_ports.max_bytes)  # guard: allowances-fetch-costs-largest
+    return 1 if by_url is None else by_url.cost_of(app)
 
 
 def is_of_url(app: Router) -> bool:
@@ -66,12 +53,17 @@ def is_of_url(app: Router) -> bool:
 
 
 price = Price(policy=Policy.TENANT, cost=cost_of_upload)
+route = POST_IMAGE if by_url is None else by_url.route
 
 
-@handles(app, POST_IMAGE, protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy))
+@handles(
+    app,
+    by_url.route if by_url else POST_IMAGE,
+    protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy),
+)
 def post_image() -> Response:
     refuse_damaged_file(app)  # guard: bodies-text-file-refused
-    accepted = asked_to_fetch() if is_of_url(app) else sent()
+    accepted = accepted_by_url() if is_of_url(app) else sent()
     image = accepted.image
     logger.append_keys(image_id=image.image_id)
     logger.info("accepted", extra={"replayed": accepted.replayed, "is_of_url": is_of_url(app)})
@@ -102,25 +94,12 @@ def sent() -> Accepted:
     )
 
 
-def asked_to_fetch() -> Accepted:
-    """The image of a request that has a URL in its body, and how to develop it beside it. Raises Rejected
-    (`part_not_deployed`) in a stack without imports, whatever the body says."""
-    if fetch_ports is None:  # guard: imports-off-url-refused
+def accepted_by_url() -> Accepted:
+    """The image of a request that has a URL in its body. Raises Rejected (`part_not_deployed`) in a stack without
+    imports, whatever the body says."""
+    if by_url is None:  # guard: imports-off-url-refused
         raise no_imports()
-    if app.current_event.query_string_parameters:
-        raise Problem("conflicting_parameters", "With a URL, write the parameters into the JSON, not into the query.")
-    caller = caller_of(app)
-    return begin_fetch(
-        fetch_ports,
-        Wanted(
-            fetch=app.read_once(fetch_of),
-            tenant_id=caller.tenant_id,
-            tier=caller.tier,
-            quota=caller.quota,
-            correlation_id=correlation_id_of(app),
-            idempotency_key=idempotency_key_of(app),
-        ),
-    )
+    return by_url.accept(app)
 
 
 @entry_point(of_gateway=True)

@@ -94,7 +94,12 @@ def built_functions(template: Path) -> list[BuiltFunction]:
         own = resource["Properties"]
         # SAM appends a function's own layers to those of Globals, and its own variables override theirs.
         # https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
-        layers = [layer for part in (defaults, own) for layer in part.get("Layers", []) if not is_optional(layer)]
+        layers = [
+            layer
+            for part in (defaults, own)
+            for layer in with_all_parts(part.get("Layers", []))
+            if not is_optional(layer)
+        ]
         variables = {
             variable: _plausible(value, document)
             for part in (defaults, own)

@@ -17,6 +17,7 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.tenants import Quota
+from darkroom.wiring.kernel import parts
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.parts.remains import KEPT, Remains
 from darkroom_cli.parts.work import purge
@@ -26,6 +27,7 @@ from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import Context, call, http_event, load
+from tests.support.template import functions_of_the_core
 
 OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL")
 NOTIFY = endpoint_id_from(1, bytes(10))
@@ -38,7 +40,13 @@ def core(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
         "PARTS": "webhooks=false,usage=false,imports=false,page=false"
     }
     monkeypatch.setattr(type(aws), "environment", property(lambda _: left))
+    # Nothing but this loads a module by its name; tests/unit/test_core_alone.py sees to what is imported.
+    monkeypatch.setattr(parts, "import_module", _refuse)
     return aws
+
+
+def _refuse(name: str) -> None:
+    pytest.fail(f"{name} is in the layer of parts")
 
 
 def refused(answer: dict[str, Any]) -> tuple[int, str, str]:
@@ -56,6 +64,15 @@ def test_a_photo_is_accepted_by_the_core_alone(core: Aws, monkeypatch: pytest.Mo
     submit = load("submit_image", core, monkeypatch)
     sent = call(submit, http_event("POST", "/images", body=jpeg(64, 48), headers={"content-type": "image/jpeg"}))
     assert sent["statusCode"] == 202
+
+
+@pytest.mark.parametrize("name", functions_of_the_core())
+def test_each_function_of_the_core_initialises_without_the_layer_of_parts(
+    name: str, core: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "sweep_due_images":  # its queue stays without imports
+        monkeypatch.setitem(core.environment, "FETCH_QUEUE_URL", core.fetch_queue_url)
+    assert callable(load(name, core, monkeypatch).handler)
 
 
 @pytest.mark.guards("webhooks-off-no-recipient")
@@ -110,6 +127,7 @@ def test_without_usage_there_is_nothing_at_its_path(core: Aws, monkeypatch: pyte
     assert refused(answer)[:2] == (404, "unknown_path")
 
 
+@pytest.mark.guards("usage-off-no-sums")
 def test_without_usage_no_sum_of_before_refuses_anybody(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     keeper = load("submit_image", core, monkeypatch).ports.quotas
     keeper.require_room("acme", Quota(stored_bytes=1, images=1), size_bytes=10)
@@ -123,8 +141,7 @@ def test_a_path_of_an_absent_part_allows_no_method(core: Aws, monkeypatch: pytes
         assert refused(answer)[:2] == (404, "unknown_path"), (method, path)
 
 
-@pytest.mark.guards("webhooks-off-undescribed", "parts-off-no-fields", "parts-off-problems-undescribed")
-@pytest.mark.guards("imports-off-undescribed")
+@pytest.mark.guards("parts-off-undescribed")
 def test_openapi_describes_what_is_deployed(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = json.loads(call(load("read_image", core, monkeypatch), http_event("GET", "/openapi.json"))["body"])
     assert alone["webhooks"] == {}

@@ -16,11 +16,11 @@ from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.webhooks.delivery import delivery_id_of, new_delivery
-from darkroom.http import routes as described
 from darkroom.operations.tenants.take_token import MAX_BLOCK
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
+from repository.openapi import routes as described
 from tests.contract import gateway as gateways
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received

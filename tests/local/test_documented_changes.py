@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "changing.md").read_text()
 
 EXAMPLES = {
     "A preset": r"(?i)preset|avatar",
-    "A route": r"http\.routes|gateways\.ROUTES",
+    "A route": r"openapi\.routes|openapi\.kept|gateways\.ROUTES",
     "A lane": r"LANES|idle_cost|expand_template|sound import|(?s:\bfast\b.*\bslow\b)",
 }
 """The sections with an example, and what a test file mentions if it may depend on such a change."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from repository.expand_template import resources
+from repository.expand_template import raw_template, resources
 from repository.report import ROOT
 
 PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
@@ -67,3 +68,12 @@ def _text(resource: Any) -> str:
             return str(text)
         case _:
             return str(resource)
+
+
+def functions_of_the_core() -> list[str]:
+    """Those of the functions without a condition."""
+    return [
+        Path(resource["Properties"]["CodeUri"]).name
+        for resource in raw_template()["Resources"].values()
+        if resource["Type"] == "AWS::Serverless::Function" and "Condition" not in resource
+    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from darkroom.domain.kernel.tenants import Tier
-from darkroom.http.routes import ROUTES
 from repository.expand_template import without_loops
+from repository.openapi.routes import ROUTES
 from repository.report import ROOT
 
 EDGE = without_loops(ROOT / "edge.yaml")

@@ -26,9 +26,8 @@ from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.uploads.upload_notification import upload_key
 from darkroom.egress import EgressPolicy
 from darkroom.http.kernel.problems import PROBLEMS
-from darkroom.http.routes import ROUTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
-from darkroom.wiring.kernel.egress_policy import policy_of
+from darkroom.wiring.egress.egress_policy import policy_of
 from darkroom_cli.doctor.template import Values
 from repository.expand_template import (
     OBSERVABILITY,
@@ -42,6 +41,7 @@ from repository.expand_template import (
     resources,
     with_all_parts,
 )
+from repository.openapi.routes import ROUTES
 from repository.report import ROOT
 from tests.support.template import DELETERS, LOG_DELIVERIES, PAGE_ROUTES, unless_polled
 

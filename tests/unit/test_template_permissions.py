@@ -279,7 +279,13 @@ def _last_name(node: ast.AST) -> str | None:
 def needed(folder: str) -> set[Grant]:
     """The AWS permissions that the function's code needs."""
     app = ROOT / "functions" / folder / "app.py"
-    calls = {call for name in module(app).definitions for call in port_calls(app, name, set())}
+    by_name = [
+        CORE.joinpath(*name.split(".")).with_suffix(".py")
+        for name in re.findall(r'load_part\("([\w.]+)"\)', app.read_text())
+    ]
+    calls = {
+        call for path in (app, *by_name) for name in module(path).definitions for call in port_calls(path, name, set())
+    }
     grants: set[Grant] = set()
     for port, method in calls:
         file, class_name = ADAPTERS[port]

@@ -75,7 +75,7 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
         ("darkroom.http.webhooks.webhooks", {"manage_webhooks"}),
         (
             "darkroom.domain.webhooks.delivery",
-            {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_endpoints", "sweep_due_images"},
+            {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_endpoints"},
         ),
         (
             "darkroom.domain.schedules.hold",

@@ -20,7 +20,10 @@ from darkroom_cli.places import IS_CHECKOUT, ROOT
 if TYPE_CHECKING:
     from darkroom_cli.stack.operators import Stack
 
-CORE_LAYER = "CoreLayer"
+CORE_LAYER, PARTS_LAYER = "CoreLayer", "PartsLayer"
+
+SLICES_OF_PARTS = frozenset({"webhooks", "events", "usage", "imports", "egress"})
+"""The slices of the package that are in the layer of optional parts, as layers/core/Makefile says."""
 
 
 type FillIn = Callable[[Mapping[str, Any], Mapping[str, str]], tuple[dict[str, str], dict[str, dict[str, Any]]]]
@@ -125,9 +128,10 @@ def source_files(functions: Iterable[str]) -> dict[str, dict[str, str]]:
         if folder.is_dir():
             hashes[name] = {file.name: _hash(file.read_bytes()) for file in sorted(folder.glob("*.py"))}
     (core,) = map(Path, darkroom.__path__)
-    hashes[CORE_LAYER] = {
-        f"python/{file.relative_to(core.parent)}": _hash(file.read_bytes()) for file in sorted(core.rglob("*.py"))
-    }
+    for file in sorted(core.rglob("*.py")):
+        of_part = not SLICES_OF_PARTS.isdisjoint(file.relative_to(core).with_suffix("").parts)
+        layer = hashes.setdefault(PARTS_LAYER if of_part else CORE_LAYER, {})
+        layer[f"python/{file.relative_to(core.parent)}"] = _hash(file.read_bytes())
     return hashes
 
 

@@ -19,7 +19,15 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.tenants.api_keys import ApiKey as StoredKey
 from darkroom.domain.tenants.api_keys import KeyState
-from darkroom_cli.doctor.checkout import CORE_LAYER, FillIn, checkout_of, deployed_resources, filler_of, hashes_of
+from darkroom_cli.doctor.checkout import (
+    CORE_LAYER,
+    PARTS_LAYER,
+    FillIn,
+    checkout_of,
+    deployed_resources,
+    filler_of,
+    hashes_of,
+)
 from darkroom_cli.doctor.facts import (
     AlarmFacts,
     ApiKeyFacts,
@@ -574,11 +582,11 @@ class _StackReader:
         lambda_ = self._client("lambda")
 
         def read(name: str) -> tuple[str, dict[str, str]]:
-            if name == CORE_LAYER:
+            if name in (CORE_LAYER, PARTS_LAYER):
                 (arn,) = [
                     physical_id
                     for logical_id, physical_id in self._stack.physical_ids("AWS::Lambda::LayerVersion").items()
-                    if lasting_name(logical_id, "AWS::Lambda::LayerVersion") == CORE_LAYER
+                    if lasting_name(logical_id, "AWS::Lambda::LayerVersion") == name
                 ]
                 location = lambda_.get_layer_version_by_arn(Arn=arn)["Content"]["Location"]
             else:

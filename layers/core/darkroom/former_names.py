@@ -16,6 +16,7 @@ _CORE = Path(__file__).parent
 
 _RENAMED = {
     "darkroom.domain.marks": "darkroom.domain.images.timeline",
+    "darkroom.http.openapi": "darkroom.http.description",
     "darkroom.http.webhook_routes": "darkroom.http.webhooks.routes",
 }
 
@@ -23,6 +24,7 @@ _CLASSES = {
     "darkroom.domain.announcement": {"Announcement": "AnnouncedFile"},
     "darkroom.domain.fetch": {"FetchOrder": "UrlOrder"},
     "darkroom.domain.marks": {"Marks": "AttemptTimeline"},
+    "darkroom.http.openapi": {"document": "description"},
     "darkroom.domain.signature": {"Mistrust": "VerificationFailure"},
     "darkroom.operations.sweep_due_endpoints": {"Sweep": "EndpointsSweep"},
     "darkroom.operations.transcode_image": {"Delivery": "ReceivedMessage"},
@@ -32,6 +34,8 @@ _CLASSES = {
 
 def module_named(name: str) -> ModuleSpec | None:
     """Finds `darkroom.operations.read_image` as `darkroom.operations.images.read_image`; None if it is nowhere."""
+    if name == "darkroom.http.routes":
+        return ModuleSpec(name, _Routes())
     package, _, module = name.rpartition(".")
     places = sorted(_CORE.glob(f"{package.removeprefix('darkroom.')}/*/{module}.py"))
     present = f"{package}.{places[0].parent.name}.{module}" if places else _RENAMED.get(name)
@@ -59,6 +63,13 @@ class _Alias(Loader):
         module.__spec__ = self._spec  # which the import system has replaced
 
 
+class _Routes(Loader):
+    """Has a module with every route."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__getattr__"] = lambda name: _first_with(name, "http/*/*route*.py")
+
+
 def _upload(**fields: Any) -> Any:
     """What is given to `submit_image`, from the fields of which the former handler makes it."""
     parameters = ("preset", "variants", "recipe", "notify", "timetable")
@@ -74,8 +85,13 @@ def name_in(module: str, name: str) -> Any:
 
 def port_named(name: str) -> Any:
     """The port of this name, whichever subject's it is. Raises AttributeError if there is none."""
-    for file in sorted((_CORE / "ports").glob("[a-z]*.py")):
-        names = vars(importlib.import_module(f"darkroom.ports.{file.stem}"))
+    return _first_with(name, "ports/[a-z]*.py")
+
+
+def _first_with(name: str, files: str) -> Any:
+    for file in sorted(_CORE.glob(files)):
+        module = ".".join(file.relative_to(_CORE.parent).with_suffix("").parts)
+        names = vars(importlib.import_module(module))
         if name in names:
             return names[name]
     raise AttributeError(name)

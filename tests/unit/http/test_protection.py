@@ -15,12 +15,12 @@ from darkroom.http.imports.routes import POST_IMAGE
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
 from darkroom.http.kernel.problems import Problem
 from darkroom.http.kernel.router import Response, Router
-from darkroom.http.routes import ROUTES
 from darkroom.http.tenants import protection
 from darkroom.http.tenants.protection import Price, protected
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets
+from repository.openapi.routes import ROUTES
 
 NOW = 1_795_251_600_000
 TWICE = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Allowance(requests_per_second=1, burst=2), key_id="k")

@@ -146,10 +146,10 @@ def _answer_unknown_routes(app: Router, parts: Collection[str]) -> None:
 
     @app.no_route
     def _no_route() -> Response:
-        from darkroom.http.routes import methods_of  # noqa: PLC0415 -- seldom, and it has every route
+        from darkroom.http.description import methods_of  # noqa: PLC0415 -- seldom needed
 
         request = app.current_event
-        methods = methods_of(request.path, parts)  # guard: parts-off-no-methods
+        methods = methods_of(request.path, app.access.access, parts)  # guard: parts-off-no-methods
         # A path that matches a route but ends up here has characters that neither an id nor a variant's name may have.
         if not methods or request.http_method in methods:
             raise Problem(

@@ -182,11 +182,13 @@ def test_the_code_that_is_compared_is_what_lambda_would_run(monkeypatch: pytest.
         }
 
 
-def test_this_checkout_has_a_source_of_each_function_and_of_the_layer() -> None:
+def test_this_checkout_has_a_source_of_each_function_and_of_both_layers() -> None:
     sources = source_files(["SubmitImageFunction", "CustomResourceFunction"])
-    assert sources.keys() == {"SubmitImageFunction", "CoreLayer"}
+    assert sources.keys() == {"SubmitImageFunction", "CoreLayer", "PartsLayer"}
     assert sources["SubmitImageFunction"].keys() == {"app.py"}
     assert "python/darkroom/domain/images/image.py" in sources["CoreLayer"]
+    assert "python/darkroom/ports/webhooks.py" in sources["PartsLayer"]
+    assert sources["CoreLayer"].keys().isdisjoint(sources["PartsLayer"])
 
 
 def test_the_runbook_is_read_by_its_anchors() -> None:

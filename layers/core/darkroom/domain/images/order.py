@@ -107,6 +107,11 @@ def key_reused() -> Rejected:
     )
 
 
+def no_imports() -> Rejected:
+    """The refusal of a URL in a stack that fetches nothing."""
+    return Rejected("part_not_deployed", "This stack does not fetch images. Post the photo itself.")
+
+
 def no_webhooks() -> Rejected:
     """The refusal of an order of which an endpoint is to hear, in a stack without webhooks."""
     return Rejected(

@@ -31,7 +31,7 @@ from darkroom.domain.images.transitions import (
     reject,
     transition,
 )
-from darkroom.domain.kernel.errors import FETCH_FAILED, Rejected
+from darkroom.domain.kernel.errors import FETCH_FAILED
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.retry import FETCHES
@@ -89,11 +89,6 @@ class Unfetched:
     message: str
     may_pass: bool = False
     retry_after_seconds: int = 0
-
-
-def no_imports() -> Rejected:
-    """The refusal of a URL in a stack that fetches nothing."""
-    return Rejected("part_not_deployed", "This stack does not fetch images. Post the photo itself.")
 
 
 def await_fetch(accepted: Image, url: str, *, now: Milliseconds) -> Image:

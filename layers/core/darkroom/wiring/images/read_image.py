@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.images.queues import LaneDepths
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
-from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.read_image import ReadImagePorts
 from darkroom.operations.tenants.take_token import TakeTokenPorts
-from darkroom.operations.usage.read_usage import ReadUsagePorts
 from darkroom.settings import ReadImageSettings
+from darkroom.wiring.kernel.parts import UsageForCore, load_part
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class Readings:
-    """The ports of what the function reads, of usage only where it is counted, those of its rate limit, and the parts
-    that are deployed."""
+    """The ports of what the function reads, those of its rate limit, and the parts that are deployed. `usage` has the
+    ports that its own route needs, only where it is counted."""
 
     images: ReadImagePorts
-    usage: ReadUsagePorts | None
+    usage: Any
     rate_limit: TakeTokenPorts
     parts: frozenset[str]
 
@@ -50,7 +50,8 @@ def wire() -> Readings:
     )
     usage = None
     if settings.usage_table:  # guard: usage-off-no-route
-        usage = ReadUsagePorts(sums=UsageTable(dynamodb, settings.usage_table), clock=clock)
+        for_core: UsageForCore = load_part("wiring.usage.for_core")
+        usage = for_core.read_usage_ports(settings.usage_table, dynamodb)
     return Readings(
         images=ports,
         usage=usage,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
-from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.operations.images.submit_image import SubmitImagePorts
-from darkroom.operations.imports.begin_fetch import BeginFetchPorts
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of, quota_keeper_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
+from darkroom.wiring.kernel.parts import ImportsForCore, load_part
 from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> tuple[SubmitImagePorts, BeginFetchPorts | None, Edge]:
-    """The ports of `submit_image` and, in a stack that fetches, of `begin_fetch`, from the function's environment, and
-    what its handler needs around them."""
+def wire() -> tuple[SubmitImagePorts, Any, Edge]:
+    """The ports of `submit_image`, those that imports need or None in a stack that does not fetch, from the function's
+    environment, and what its handler needs around them."""
     settings = SubmitImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
@@ -44,24 +45,6 @@ def wire() -> tuple[SubmitImagePorts, BeginFetchPorts | None, Edge]:
     )
     if not settings.fetch_queue_url:
         return ports, None, edge
-
-    def check_url(url: str) -> None:
-        # Few requests have a URL, and all others would pay for how one is read.
-        from darkroom.egress import read_url  # noqa: PLC0415
-        from darkroom.wiring.kernel.egress_policy import policy_of  # noqa: PLC0415
-
-        read_url(url, policy_of(settings), max_length=MAX_SOURCE_URL_LENGTH)  # guard: egress-given-source-url-length
-
-    fetch_ports = BeginFetchPorts(
-        images=ports.images,
-        has_recipient=ports.has_recipient,
-        lanes=ports.lanes,
-        fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
-        load_shedder=ports.load_shedder,
-        quotas=ports.quotas,
-        check_url=check_url,
-        clock=clock,
-        randomness=randomness,
-        max_bytes=settings.max_file_bytes,
-    )
-    return ports, fetch_ports, edge
+    imports: ImportsForCore = load_part("wiring.imports.for_core")
+    fetch_queue = SqsFetchQueue(sqs, settings.fetch_queue_url, signer)
+    return ports, imports.begin_fetch_ports(settings, ports, fetch_queue), edge

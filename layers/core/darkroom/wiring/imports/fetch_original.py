@@ -13,7 +13,7 @@ from darkroom.egress.images import HttpImages
 from darkroom.operations.imports.fetch_original import FetchOriginalPorts
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.settings import FetchOriginalSettings
-from darkroom.wiring.kernel.egress_policy import policy_of
+from darkroom.wiring.egress.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 

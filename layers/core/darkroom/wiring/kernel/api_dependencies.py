@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from darkroom.aws.images.queues import LaneDepths
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
-from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.quota_keeper import QuotaKeeper
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.images import Outputs
 from darkroom.settings import LoadSheddingSettings, QuotaSettings
+from darkroom.wiring.kernel.parts import UsageForCore, load_part
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
@@ -55,6 +55,8 @@ def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sq
 
 
 def quota_keeper_of(settings: QuotaSettings, dynamodb: DynamoDBClient) -> QuotaKeeper:
-    """Decides by what a tenant stores whether it may store more. Its client is unseen by the circuits."""
-    sums = UsageTable(clients.impatient(dynamodb), settings.usage_table) if settings.usage_table else None
-    return QuotaKeeper(sums=sums, clock=clock)
+    """Decides by what a tenant stores whether it may store more; a stack that counts nothing refuses nobody."""
+    if not settings.usage_table:  # guard: usage-off-no-sums
+        return QuotaKeeper(sums=None, clock=clock)
+    usage: UsageForCore = load_part("wiring.usage.for_core")
+    return QuotaKeeper(sums=usage.sums_of(settings.usage_table, dynamodb), clock=clock)

@@ -11,13 +11,12 @@ from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue, 
 from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
-from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.operations.images.count_outcomes import CountOutcomesPorts
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
-from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
+from darkroom.wiring.kernel.parts import WebhooksForCore, load_part
 from darkroom.wiring.kernel.runtime import at_once, clock
 
 
@@ -27,7 +26,12 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
     settings = SweepDueImagesSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    deliveries = DeliveriesTable(dynamodb, settings.deliveries_table)
+
+    def blank_deliveries(image_id: str) -> bool:
+        # Also without webhooks: deliveries of before may be kept. Loaded for the first image that was deleted.
+        webhooks: WebhooksForCore = load_part("wiring.webhooks.for_core")
+        return webhooks.blank_deliveries_of(settings.deliveries_table, dynamodb, image_id)
+
     ports = SweepDueImagesPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
@@ -43,7 +47,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         clock=clock,
         at_once=at_once,
         service=settings.service,
-        cleanups=(lambda image_id: blank_deliveries(deliveries, image_id, now=clock()),),
+        cleanups=(blank_deliveries,),
         fetches=settings.imports == "true",
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)

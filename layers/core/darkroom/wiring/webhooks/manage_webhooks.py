@@ -11,7 +11,7 @@ from darkroom.egress import read_url
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.operations.webhooks.manage_webhooks import ManageWebhooksPorts
 from darkroom.settings import ManageWebhooksSettings
-from darkroom.wiring.kernel.egress_policy import policy_of
+from darkroom.wiring.egress.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock, randomness

@@ -1,13 +1,11 @@
-"""The one table of the API's routes: handlers are registered by it, requests are checked by it, openapi.json is made
-from it. It loads what all of them take and answer, so a handler imports only its own."""
+"""The one table of the API's routes, of which openapi.json is made. Handlers import only their own routes: the table
+loads what all of them take and answer."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.http.images import routes as images
 from darkroom.http.images.routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.http.imports.routes import POST_IMAGE
@@ -48,23 +46,13 @@ def routes_of(parts: Collection[str]) -> tuple[Route, ...]:
 
 def _without(parts: Collection[str], route: Route) -> Route:
     """The route without what belongs to other parts."""
-    if route is POST_IMAGE and "imports" not in parts:  # guard: imports-off-undescribed
+    if route is POST_IMAGE and "imports" not in parts:
         route = images.POST_IMAGE
-    absent = {code for part, code in _PROBLEMS_OF.items() if part not in parts}  # guard: parts-off-problems-undescribed
+    absent = {code for part, code in _PROBLEMS_OF.items() if part not in parts}
     return replace(
         route,
         problems=tuple(code for code in route.problems if code not in absent),
         parameters=tuple(
             parameter for parameter in route.parameters if parameter.name != "notify" or "webhooks" in parts
         ),
-    )
-
-
-def methods_of(path: str, parts: Collection[str] = PARTS) -> tuple[str, ...]:
-    """The methods that a path allows in a stack with these parts; none if there is nothing at it."""
-    return tuple(
-        method
-        for route in routes_of(parts)
-        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path)), path)
-        for method in route.methods
     )

@@ -15,17 +15,17 @@ from darkroom.domain.events.event import MEANINGS
 from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
-from darkroom.http.examples import event_body, examples_of
 from darkroom.http.images.documents import ImageDocument, StatusDocument, UploadDocument
 from darkroom.http.kernel.forms import FILE_PART, FORM_MEDIA_TYPE
 from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
 from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.kernel.requests import JSON
 from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Body, Parameter, Route, RouteAnswer
-from darkroom.http.routes import routes_of
-from darkroom.http.webhooks.payloads import PAYLOADS
 from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
+from repository.openapi.examples import event_body, examples_of
+from repository.openapi.payloads import PAYLOADS
+from repository.openapi.routes import routes_of
 
 type Json = dict[str, Any]
 
@@ -114,7 +114,7 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
         if "head" in described:
             described["head"] = _without_bodies(operation)
         paths[route.path] = paths.get(route.path, {}) | described
-    payloads = PAYLOADS if "webhooks" in parts else ()  # guard: webhooks-off-undescribed
+    payloads = PAYLOADS if "webhooks" in parts else ()
     webhooks = {kind: {"post": _received(kind, components)} for kind in payloads}
     responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
     specification: Json = {
@@ -133,7 +133,7 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
         },
     }
     for part, fields in _FIELDS_OF.items():
-        if part not in parts:  # guard: parts-off-no-fields
+        if part not in parts:
             _leave_out(specification, fields)
     return specification
 
