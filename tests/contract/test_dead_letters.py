@@ -20,13 +20,14 @@ import time_machine
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, NoCredentialsError
 
-from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RedriveStatus, explanation_of
 from darkroom.domain.images.image import message_for
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.ports.dead_letters import Archive, DeadLetters, Redrives
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.operator.aws.redrives import DeadLetterRedrives
 from darkroom_cli.stack import operators as stacks
 from darkroom_client.client import ApiError
 from proof.fakes import FakeDeadLetters, FakeLanes

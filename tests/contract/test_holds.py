@@ -20,7 +20,7 @@ from botocore.stub import ANY, Stubber
 from darkroom import telemetry
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
-from darkroom.aws.schedules.holds import HoldExecutions, HoldReleases, HoldsBucket
+from darkroom.aws.schedules.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.kernel.errors import Retryable, Unplaceable
@@ -35,6 +35,7 @@ from darkroom.domain.schedules.hold import (
     batch_key,
 )
 from darkroom.ports.schedules import Reservations
+from darkroom_cli.operator.aws.hold_releases import HoldReleases
 from proof.fakes.messages import SIGNER, keys_of
 from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeHolds, FakeLanes, FakeReservations

@@ -30,7 +30,6 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.uploads.upload_notification import upload_key
 from darkroom.operations.dead_letters.list_dead_letters import (
-    HANDFUL,
     Case,
     DeadLetterListing,
     DeadLetterSelection,
@@ -43,6 +42,7 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     replay_dead_letters,
     replay_image,
 )
+from darkroom_cli.operator.operations.dead_letters.work_through import HANDFUL
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from proof.fakes import FakeDeadLetters
 from proof.fakes.dead_letters import FakeRedrives

@@ -19,7 +19,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
-from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.outcomes_table import OutcomesTable
@@ -28,7 +28,6 @@ from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel.clients import watch
 from darkroom.aws.kernel.secrets import StoredSecret
 from darkroom.aws.kernel.signing import MessageSigner
-from darkroom.aws.schedules.holds import HoldReleases
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
 from darkroom.aws.usage.usage_table import UsageTable
@@ -40,10 +39,12 @@ from darkroom.domain.kernel.parts import PARTS
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog
+from darkroom_cli.operator.aws.hold_releases import HoldReleases
 from darkroom_cli.operator.aws.log_groups import LogGroups
 from darkroom_cli.operator.aws.measurements import CloudWatchMeasurements
 from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
 from darkroom_cli.operator.aws.queue_counts import SqsQueueCounts
+from darkroom_cli.operator.aws.redrives import DeadLetterRedrives
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.local import local_stack
 from darkroom_cli.terminal import display

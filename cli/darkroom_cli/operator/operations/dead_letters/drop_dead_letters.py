@@ -10,9 +10,9 @@ from darkroom.operations.dead_letters.list_dead_letters import (
     Case,
     DeadLetterSelection,
     ListDeadLettersPorts,
-    work_through,
 )
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import Counts
+from darkroom_cli.operator.operations.dead_letters.work_through import work_through
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 
 

@@ -27,10 +27,10 @@ from darkroom.operations.dead_letters.list_dead_letters import (
     DeadLetterSelection,
     ListDeadLettersPorts,
     list_dead_letters,
-    work_through,
 )
 from darkroom.operations.images.enqueue import EnqueuePorts
 from darkroom.ports.dead_letters import Redrives
+from darkroom_cli.operator.operations.dead_letters.work_through import work_through
 from darkroom_cli.operator.operations.images.reopen_run import reopen_run, send_first_message
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction, Trail
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
