@@ -53,12 +53,11 @@ def is_of_url(app: Router) -> bool:
 
 
 price = Price(policy=Policy.TENANT, cost=cost_of_upload)
-route = POST_IMAGE if by_url is None else by_url.route
 
 
 @handles(
     app,
-    by_url.route if by_url else POST_IMAGE,
+    POST_IMAGE if by_url is None else by_url.route,
     protected(edge.rate_limit, price=price, require_healthy=edge.require_healthy),
 )
 def post_image() -> Response:

@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
+import darkroom.http.imports.for_core
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.domain.kernel.stored import Stored
 from darkroom.domain.kernel.tenants import Quota, Tier
@@ -181,7 +182,7 @@ def test_a_photo_counts_as_stored_from_its_row_on_until_it_is_deleted_and_its_by
 def test_a_requests_json_is_read_once_for_its_price_and_its_operation(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, way: str, reader: str
 ) -> None:
-    module = functions.begin_upload if way == "announced" else functions.submit_image
+    module = functions.begin_upload if way == "announced" else darkroom.http.imports.for_core
     read, bodies = getattr(module, reader), list[bytes]()
 
     def counted(body: bytes) -> Any:
