@@ -77,12 +77,11 @@ class Faults:
             raise PermissionError(call.name)
         if mode == "dies before":
             self._die()
-        answer = make()
+        make()
         if mode == "dies after":
             self._die()
         if self.repeats_lost:
             return make()
-        del answer
         raise Retryable(f"{call.name}: the answer never came")
 
     def _die(self) -> None:

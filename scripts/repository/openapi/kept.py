@@ -20,7 +20,6 @@ ACCESSES: tuple[Access, ...] = get_args(Access.__value__)
 DESCRIBED = tuple(part for part in PARTS if part != "page")
 """The parts that have something in the API: the page is for people."""
 
-
 WIDTH = 110
 """The longest line, unless a text is longer."""
 
