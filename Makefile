@@ -117,18 +117,18 @@ documented: ## Put the counted figures of the last reports into docs/benchmarks.
 	@exec $(DEV)/python -m benchmarks.documented $(PROGRAMS)
 
 fuzz: setup ## Damaged and hostile files through the engine, with limited memory (LONG=1: the published count)
-	@exec $(DEV)/python -m proof.fuzz
+	@exec $(DEV)/python -m tests.fuzz
 
 fuzz-api: setup ## Requests of every kind to the API; compares each answer with openapi.json (LONG=1: the published count)
-	@exec $(DEV)/python -m proof.fuzz_api
+	@exec $(DEV)/python -m tests.fuzz.api
 
-prove: setup ## The proof in 25 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
-	@exec $(DEV)/python -m proof $(PART)
+prove: setup ## The long forms, 25 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
+	@exec $(DEV)/python -m tests.prove $(PART)
 
 # ── Showing it ────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: screenshots
 screenshots: setup ## Take the README's pictures of the page, with Chromium and the local stack: docs/images/page-*.webp
-	@exec $(DEV)/python -m proof.page.screenshots
+	@exec $(DEV)/python -m tests.page.screenshots
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: check check-types check-rest check-init

@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.forms import IS_SHORT
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND
 from local_aws.stacks.record import record_file
-from proof.running.serving import serving
-from proof.running.stack import Stack
+from tests.support.running.serving import serving
+from tests.support.running.stack import Stack
 
 SHARED = "BENCH_STACK"
 """Names the state folder of a running stack, with keys, that programs in the short form use instead of their own."""

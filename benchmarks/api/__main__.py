@@ -37,8 +37,8 @@ from darkroom_cli.local.project import PROJECT
 from local_aws import environment
 from local_aws.paths import State
 from local_aws.project import give
-from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-api" / "stack"
 EVENT = ROOT / "events" / "submit_image.json"

@@ -22,8 +22,8 @@ from benchmarks.local.client import rate
 from benchmarks.stage import stack_of
 from darkroom_cli.capacity.plan import Demand, requests_of_status, requests_of_upload, requests_of_worker
 from darkroom_cli.capacity.prices import cost
-from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-calls" / "stack"
 

@@ -27,8 +27,8 @@ from benchmarks.stage import stack_of
 from checks.idle_cost import LIMIT_DOLLARS, total_dollars
 from darkroom_cli.capacity.bill import EVENTS, METRICS_OF_TRAFFIC, Kept, bill, formula_dollars
 from darkroom_cli.capacity.plan import STATUS_READS
-from proof.running.stack import Stack
 from repository.report import Goal, write_report
+from tests.support.running.stack import Stack
 
 CHOICES = {"default": Kept(), "Tracing=Active InvocationLogs=all": Kept(traced=True, logged=True)}
 LOADS, MONTHS = (1_000, 100_000, 10_000_000), (1, 12)

@@ -16,9 +16,9 @@ from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.hold import ReleaseWindow
 from darkroom.operations.schedules.hold_images import HoldImagesPorts, hold_images
 from darkroom.operations.schedules.release_images import ReleaseImagesPorts, release_images
-from proof.fakes.messages import KEYS, received
-from proof.fakes.rows import accepted_image
-from proof.fakes.stores import (
+from tests.support.fakes.messages import KEYS, received
+from tests.support.fakes.rows import accepted_image
+from tests.support.fakes.stores import (
     FakeDeadLetters,
     FakeHoldQueue,
     FakeHolds,

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.stage import stack_of
-from proof.running.clock import TimeTravel, rfc3339
-from proof.running.load import photos, upload
-from proof.running.stack import Stack
 from repository.report import ROOT
+from tests.support.running.clock import TimeTravel, rfc3339
+from tests.support.running.load import photos, upload
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-delay" / "stack"
 

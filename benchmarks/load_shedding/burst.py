@@ -17,8 +17,8 @@ from benchmarks.load_shedding.stage import WORKERS, heavy_work, light_work, now,
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.lanes import FAST
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
-from proof.running.stack import Stack
 from repository.report import Goal
+from tests.support.running.stack import Stack
 
 TIMES_THE_DRAIN = 10
 HIGHEST_DRAIN = 5.0

@@ -12,8 +12,8 @@ from benchmarks.forms import by_form
 from benchmarks.load_shedding.load import Answer, Client, accepted, upload_in_turns
 from benchmarks.load_shedding.stage import now, settled_rows, usual_work
 from darkroom.domain.images.image import Image
-from proof.running.stack import Stack
 from repository.report import Goal
+from tests.support.running.stack import Stack
 
 NOISY_PER_SECOND = 3.0
 """A fifth of what two processors answer at all: the noise should empty the tenant's bucket, but not overload a machine

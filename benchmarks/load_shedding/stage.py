@@ -13,9 +13,9 @@ from PIL import Image as Picture
 from benchmarks.forms import by_form
 from darkroom.domain.images.image import Image
 from darkroom.domain.recipes.presets import DEFAULT_PRESET
-from proof.running.conditions import ACCEPTOR, FUNCTIONS, configuration, configure, have_workers
-from proof.running.stack import Stack
 from repository.report import ROOT
+from tests.support.running.conditions import ACCEPTOR, FUNCTIONS, configuration, configure, have_workers
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "load_shedding" / "stack"
 WORKERS = 2

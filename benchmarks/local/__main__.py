@@ -31,9 +31,9 @@ from benchmarks.local.client import Client, rate
 from benchmarks.stage import stack_of, unlimited_key
 from local_aws.paths import State
 from local_aws.stack import supervisor
-from proof.running.serving import serving
-from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
+from tests.support.running.serving import serving
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-local"
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"

@@ -45,11 +45,11 @@ from darkroom.aws.images.images_table import to_item
 from darkroom.domain.kernel.lanes import FAST, LANES, SLOW
 from darkroom.domain.kernel.signature import SIGNATURE
 from darkroom.domain.kernel.tenants import Tier
-from proof.fakes import World
-from proof.fakes.messages import received
-from proof.fakes.pictures import jpeg
 from repository.expand_template import raw_template
 from repository.report import ROOT, Goal, write_report
+from tests.support.fakes import World
+from tests.support.fakes.messages import received
+from tests.support.fakes.pictures import jpeg
 
 SIZES = by_form(short=(1024,), usual=(512, 1024, 1769, 2048, 3008))
 

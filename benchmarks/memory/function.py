@@ -24,7 +24,7 @@ from botocore.compat import HTTPHeaders
 
 from benchmarks.api import probe
 from benchmarks.engine.worker import cpu_milliseconds, peak_megabytes
-from proof.fakes.messages import KEYS
+from tests.support.fakes.messages import KEYS
 
 
 class Context(probe.Context):

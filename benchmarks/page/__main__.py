@@ -32,9 +32,9 @@ from benchmarks.stage import stack_of
 from browser import chromium
 from browser.layout import settle
 from browser.tabs import new_context, sign_in
-from proof.page.planted import Account, image, plant, planted_account
-from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
+from tests.support.planted import Account, image, plant, planted_account
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-page"
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"

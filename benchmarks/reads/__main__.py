@@ -34,9 +34,9 @@ from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom_cli.capacity.plan import API_GB
 from darkroom_cli.capacity.prices import cost
-from proof.fakes.rows import accepted_image
-from proof.running.stack import Stack
 from repository.report import ROOT, Goal, write_report
+from tests.support.fakes.rows import accepted_image
+from tests.support.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-reads" / "stack"
 TENANT = "reader"

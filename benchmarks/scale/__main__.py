@@ -3,7 +3,7 @@
     make bench-scale
     python -m benchmarks.scale [--day good|usual|bad] [--seed N]
 
-First some images pass through the real operations, over the proofs' stores at AWS's latencies: what they wait for and
+First some images pass through the real operations, over the tests' stores at AWS's latencies: what they wait for and
 write is what an upload and a worker take in the larger runs. There each upload meets the gateway's throttles, Lambda's
 ramp (1,000 more environments every 10 seconds, five batches per queue and 300 more per minute), the account's
 concurrent executions, the warmth of the table and S3's rate, and the product's own decisions: a load shedder per

@@ -24,7 +24,7 @@ from darkroom.operations.images.report_throughput import ReportThroughputPorts, 
 from darkroom.ports.images import QueueDepth
 from darkroom_cli.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
 from darkroom_cli.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas
-from proof.fakes.load_shedding import FakeThroughput
+from tests.support.fakes.load_shedding import FakeThroughput
 
 POLLERS_BATCHES_PER_MINUTE = 1000
 """How many more batches per minute provisioned pollers take

@@ -20,9 +20,9 @@ from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.lanes import LANES, Effort
 from darkroom.imaging import developing
 from darkroom.operations.images import transcode_image
-from proof.fakes.engine import already
-from proof.fakes.pictures import jpeg
-from proof.fakes.world import World
+from tests.support.fakes.engine import already
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.world import World
 
 _SMALL = Latency(median=377, p99=500)
 

@@ -3,7 +3,7 @@
     make bench-sweeper                             (LONG=1: with three seeds)
     python -m benchmarks.sweeper [--seed S] [--measure]
 
-Plays the function's operations, sweep after sweep, over the proofs' stores with a hundred tenants, on a good, a usual
+Plays the function's operations, sweep after sweep, over the tests' stores with a hundred tenants, on a good, a usual
 and a bad day of AWS: each call takes its time, and the processor's, of which the function's memory decides how much
 there is. `--measure` measures that part of the calls on this machine instead, and prints it. Prints tables and writes
 build/reports/sweeper.json. Exits with 1 if a lost message was not rescued at all.

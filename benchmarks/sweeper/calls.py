@@ -151,7 +151,7 @@ PLANS: Mapping[str, Mapping[str, Plan]] = {
     "fetch_queue": {"put": _SEND, "depth": _LOOK},
     "dead_letters": {"depth": _LOOK},
 }
-"""By the store's name in the world of the proofs. What is not here is called at AWS by no sweep that is played."""
+"""By the store's name in the tests' world. What is not here is called at AWS by no sweep that is played."""
 
 
 class Remote:

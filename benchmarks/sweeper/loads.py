@@ -15,7 +15,7 @@ from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.sweeping.due import decide_due
-from proof.fakes.rows import accepted_image
+from tests.support.fakes.rows import accepted_image
 
 MINUTE = 60_000
 TENANTS = tuple(f"tenant-{number:02}" for number in range(100))

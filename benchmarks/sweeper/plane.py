@@ -19,8 +19,8 @@ from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECON
 from darkroom.operations.images.count_outcomes import CountOutcomesPorts, OutcomeCounter, report_outcomes
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
-from proof.fakes.stores import FakeDeadLetters, FakeRemoteImages
-from proof.fakes.world import World
+from tests.support.fakes.stores import FakeDeadLetters, FakeRemoteImages
+from tests.support.fakes.world import World
 
 MEGABYTES = 1024
 """The memory of the sweeper's function, as in the template."""
@@ -43,7 +43,7 @@ DEAD_LETTER_QUEUES = ("fast", "slow", "hold", "upload", "fetch")
 
 @dataclass
 class VirtualWorld(World):
-    """The world of the proofs, whose clock and threads are those of virtual time."""
+    """The tests' world, whose clock and threads are those of virtual time."""
 
     time: VirtualTime = field(kw_only=True)
     delivery_queue: Any = None

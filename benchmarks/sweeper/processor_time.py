@@ -30,8 +30,8 @@ from darkroom.domain.images.image import Image, message_for
 from darkroom.domain.images.transitions import due_now
 from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.ports.images import Due
-from proof.fakes.rows import accepted_image
-from proof.fakes.secrets import FakeSecret
+from tests.support.fakes.rows import accepted_image
+from tests.support.fakes.secrets import FakeSecret
 
 ENTRIES, ROWS, KEYS = 500, 100, 1000
 """How many an index lists, a batch reads and a call deletes while it is measured."""

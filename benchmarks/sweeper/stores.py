@@ -1,4 +1,4 @@
-"""The proofs' images with AWS's indexes, which show a write after a while, and what waits for workers."""
+"""The tests' images with AWS's indexes, which show a write after a while, and what waits for workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_WORKERS
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.images import Due, QueueDepth
-from proof.fakes.stores import FakeFetchQueue, FakeImages, FakeLanes
+from tests.support.fakes.stores import FakeFetchQueue, FakeImages, FakeLanes
 
 LAG_MILLISECONDS = 300.0
 """How late the index is: a fraction of a second

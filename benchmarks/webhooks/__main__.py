@@ -3,7 +3,7 @@
     make bench-webhooks                                        (LONG=1: three loads, and five of failing ones)
     python -m benchmarks.webhooks [--deliveries N] [--per-second R] [--seed S]
 
-Plays deliveries to fifty endpoints through the real operations, over the proofs' stores as AWS has them: calls take
+Plays deliveries to fifty endpoints through the real operations, over the tests' stores as AWS has them: calls take
 time, and the index of what is due is late. Only the queues and the pools of their functions are modelled. The load is
 played with and without two endpoints that do not answer. Then 200 deliveries a second come for one healthy endpoint,
 and others are slow, silent, or stop answering under that load. Then one endpoint is disabled for an hour, and others

@@ -15,10 +15,10 @@ from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.operations.events.publish_events import PublishEventsPorts, publish_events
 from darkroom.ports.events import RowChange
 from darkroom_cli.capacity.prices import cost
-from proof.fakes.events import FakeUnpublished
-from proof.fakes.messages import SIGNER
 from repository.expand_template import raw_template
 from repository.report import Goal
+from tests.support.fakes.events import FakeUnpublished
+from tests.support.fakes.messages import SIGNER
 
 SOURCE, TOPIC = "/darkroom/benchmark", "arn:aws:sns:us-east-1:123456789012:events"
 

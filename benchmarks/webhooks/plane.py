@@ -38,10 +38,10 @@ from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts
 from darkroom.operations.webhooks.deliver_event import DeliverEventPorts, deliver_event
 from darkroom.operations.webhooks.manage_webhooks import Change, ManageWebhooksPorts, change_webhook
 from darkroom.operations.webhooks.sweep_due_endpoints import SweepDueEndpointsPorts, sweep_due_endpoints
-from proof.fakes.at_once import one_after_another
-from proof.fakes.secrets import FakeSecret
-from proof.fakes.stores import FakeImages
-from proof.fakes.webhooks import FakeEndpoints
+from tests.support.fakes.at_once import one_after_another
+from tests.support.fakes.secrets import FakeSecret
+from tests.support.fakes.stores import FakeImages
+from tests.support.fakes.webhooks import FakeEndpoints
 
 SOURCE = "/darkroom/benchmark"
 

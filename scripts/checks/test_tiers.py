@@ -103,7 +103,7 @@ TIERS = (
         distribution=("loadfile", "--no-loadscope-reorder"),
         beside=("guards",),
     ),
-    SuiteTier(name="guards", budget_seconds=400, command=("proof.guards",)),
+    SuiteTier(name="guards", budget_seconds=400, command=("tests.guards",)),
     SuiteTier(
         name="emulator",
         budget_seconds=180,

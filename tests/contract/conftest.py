@@ -23,10 +23,10 @@ from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
-from proof.fakes.audit import trail_of
 from repository.expand_template import is_optional, raw_template
 from tests.contract.drilled import stack
 from tests.contract.functions import Functions
+from tests.support.fakes.audit import trail_of
 
 __all__ = ["stack"]  # a fixture
 

@@ -26,8 +26,8 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.tenants import Caller, Tier, context_of
-from proof.fakes.pictures import jpeg
 from tests.conformity import assert_described
+from tests.support.fakes.pictures import jpeg
 from tests.support.notifications import event as notification_of
 
 if TYPE_CHECKING:

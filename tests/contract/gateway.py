@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proof.fakes.pictures import jpeg
 from repository.expand_template import http_api
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load
+from tests.support.fakes.pictures import jpeg
 
 _FUNCTION = re.compile(r"functions/\$\{(\w+)Function\.Arn\}/invocations")
 

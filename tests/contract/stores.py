@@ -17,8 +17,8 @@ from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.domain.webhooks.row_events import event_of
 from darkroom.ports.images import Images
-from proof.fakes import FakeImages
 from tests.contract.conftest import Aws
+from tests.support.fakes import FakeImages
 from tests.support.images import pending
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
 from tests.contract.gateway import MAKING, MOVE, Answer, Gateway
+from tests.support.fakes.pictures import jpeg
 
 
 def test_browsers_are_told_to_believe_the_content_type_of_every_answer(

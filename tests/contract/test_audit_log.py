@@ -14,9 +14,9 @@ from darkroom.domain.kernel.instants import day_of
 from darkroom_cli.operator.aws.audit_log import AuditLog
 from darkroom_cli.operator.domain.audit import AuditEntry, Recorded, State
 from darkroom_cli.operator.ports import Audit
-from proof.fakes.audit import ACTOR, FakeAudit
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, spy
+from tests.support.fakes.audit import ACTOR, FakeAudit
 
 NOW = time.time_ns() // 1_000_000
 """CloudWatch takes nothing that is two weeks old."""

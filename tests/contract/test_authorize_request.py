@@ -16,11 +16,11 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import TenantState, Tier
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load
 from tests.contract.gateway import Gateway
 from tests.contract.stores import ACME, KEY, STORED, tenants_table_of
+from tests.support.fakes.pictures import jpeg
 
 # ── The authorizer's handler ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -22,9 +22,9 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.retry import MAX_RECEIVES, OUTAGE
 from darkroom.operations.images.transcode_image import RETURN_SECONDS
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
+from tests.support.fakes.pictures import jpeg
 
 PHOTO = jpeg(320, 240)
 

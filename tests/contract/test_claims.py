@@ -14,9 +14,9 @@ from darkroom.domain.images.claim import claim_unseen
 from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status, message_for
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.kernel import Fenced, UnreadableRow
-from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, images_of, with_lost_answer
+from tests.support.fakes.rows import lease
 from tests.support.images import NOW, pending, processing
 
 LEASE = lease(now=NOW, claimed_by="me")

@@ -29,9 +29,9 @@ from darkroom.aws.kernel.circuits import FAILURES, Circuit
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.http import api
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
+from tests.support.fakes.pictures import jpeg
 
 PHOTO = jpeg(320, 240)
 

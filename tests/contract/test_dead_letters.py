@@ -30,14 +30,14 @@ from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.redrives import DeadLetterRedrives
 from darkroom_cli.stack import operators as stacks
 from darkroom_client.client import ApiError
-from proof.fakes import FakeDeadLetters, FakeLanes
-from proof.fakes.damage import flipped
-from proof.fakes.dead_letters import FakeArchive, FakeRedrives
-from proof.fakes.messages import SIGNER
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
 from tests.contract.stores import BOTH
 from tests.support.dead_letters import given_up
+from tests.support.fakes import FakeDeadLetters, FakeLanes
+from tests.support.fakes.damage import flipped
+from tests.support.fakes.dead_letters import FakeArchive, FakeRedrives
+from tests.support.fakes.messages import SIGNER
 
 FAILED = given_up(1)
 

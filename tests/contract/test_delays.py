@@ -9,10 +9,10 @@ import boto3
 import pytest
 import time_machine
 
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
 from tests.contract.stores import executions
+from tests.support.fakes.pictures import jpeg
 
 PHOTO = jpeg(64, 48)
 NINE = "2027-03-01T09:00:00Z"

@@ -42,11 +42,11 @@ from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.tenants import erase as erasing
-from proof.fakes.audit import trail_of
-from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, http_event, load, received, written
 from tests.erasure import Marks, marks_of, traces, unlike_any_other
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.rows import told_by
 from tests.support.webhooks import delivery, endpoint
 
 CLIENT: Any = boto3.client

@@ -29,13 +29,13 @@ from darkroom.ports.events import Unpublishable
 from darkroom.ports.images import Images
 from darkroom.ports.usage import DayOfUsage, UsageCounts
 from darkroom.wiring.events.publish_events import read_changes
-from proof.fakes import FakeImages
-from proof.fakes.events import FakeUsage
-from proof.fakes.messages import KEYS, SIGNER, keys_of
-from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load, written
 from tests.contract.stores import BOTH, numbered_event
+from tests.support.fakes import FakeImages
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.messages import KEYS, SIGNER, keys_of
+from tests.support.fakes.secrets import FakeSecret
 from tests.support.images import NOW, pending, processing
 
 # ── Versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────

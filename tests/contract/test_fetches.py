@@ -25,12 +25,12 @@ from darkroom.egress import EgressPolicy
 from darkroom.egress.images import HttpImages
 from darkroom.ports.images import FetchQueue, QueueDepth
 from darkroom.ports.imports import RemoteImages
-from proof.fakes.messages import SIGNER
-from proof.fakes.pictures import jpeg
-from proof.fakes.stores import FakeFetchQueue, FakeRemoteImages
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, http_event, received
 from tests.contract.stores import BOTH
+from tests.support.fakes.messages import SIGNER
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.stores import FakeFetchQueue, FakeRemoteImages
 from tests.support.images import pending
 from tests.unit.egress.servers import answering, serving
 

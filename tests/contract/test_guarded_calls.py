@@ -12,8 +12,8 @@ from darkroom.aws.dead_letters.dead_letters import DeadLetterQueues
 from darkroom.aws.images.objects import OriginalsBucket
 from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.images.image import message_for
-from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
+from tests.support.fakes.messages import SIGNER
 from tests.support.images import pending
 
 

@@ -27,10 +27,10 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.message import Message
 from darkroom.settings import MissingSettings, SubmitImageSettings
-from proof.fakes.pictures import encoded, jpeg, picture
-from proof.fakes.rows import accepted_image
 from tests.contract.conftest import Aws
 from tests.contract.functions import PHOTO, ROOT, Functions, call, document, http_event, problem, received
+from tests.support.fakes.pictures import encoded, jpeg, picture
+from tests.support.fakes.rows import accepted_image
 
 
 def test_a_photo_is_accepted_developed_and_read(functions: Functions) -> None:

@@ -36,12 +36,12 @@ from darkroom.domain.schedules.hold import (
 )
 from darkroom.ports.schedules import Reservations
 from darkroom_cli.operator.aws.hold_releases import HoldReleases
-from proof.fakes.messages import SIGNER, keys_of
-from proof.fakes.secrets import FakeSecret
-from proof.fakes.stores import FakeHolds, FakeLanes, FakeReservations
 from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.contract.functions import ROOT, call, load, record
 from tests.contract.stores import spy
+from tests.support.fakes.messages import SIGNER, keys_of
+from tests.support.fakes.secrets import FakeSecret
+from tests.support.fakes.stores import FakeHolds, FakeLanes, FakeReservations
 from tests.support.images import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"

@@ -23,7 +23,6 @@ from darkroom.domain.tenants.token_bucket import interval_of
 from darkroom.ports.images import Depths, QueueDepth, Throughput
 from darkroom.ports.tenants import TokenBuckets
 from darkroom.wiring.kernel import runtime
-from proof.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
 from tests.contract.conftest import Aws
 from tests.contract.functions import (
     SMALL_PHOTO,
@@ -39,6 +38,7 @@ from tests.contract.functions import (
     received,
 )
 from tests.contract.stores import BOTH
+from tests.support.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
 
 NOW = 1_795_251_600_000
 MINUTE, DAY = 60_000, 86_400_000

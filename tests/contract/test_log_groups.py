@@ -13,9 +13,9 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.operator.aws.log_groups import LogGroups
 from darkroom_cli.operator.domain.trace import LogLine
 from darkroom_cli.operator.ports import LogLines
-from proof.fakes.logs import FakeLogLines
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH
+from tests.support.fakes.logs import FakeLogLines
 
 NOW = 1_795_251_600_000
 ID = "0" * 26

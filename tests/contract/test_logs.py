@@ -19,10 +19,10 @@ from darkroom import telemetry
 from darkroom.aws.kernel import clients
 from darkroom.domain.images.timeline import MARKS
 from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import TRACE, Aws
 from tests.contract.functions import ROOT, Context, call, http_event, load, received, written
 from tests.contract.gateway import MAKING, MOVE, Gateway
+from tests.support.fakes.pictures import jpeg
 from tests.support.notifications import event
 
 FUNCTIONS = {path.parent.name for path in ROOT.glob("functions/*/app.py")}

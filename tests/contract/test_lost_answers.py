@@ -31,13 +31,13 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.sweeping.due import Rescue, decide_due
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
-from proof.fakes import FakeLanes
-from proof.fakes.audit import trail_of
-from proof.fakes.pictures import jpeg
-from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
 from tests.contract.stores import lose_first_answer, with_lost_answer
+from tests.support.fakes import FakeLanes
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.rows import lease
 from tests.support.images import CAUSE, NOW, pending, processing
 
 

@@ -35,11 +35,11 @@ from darkroom_cli.operator.ports import QueueCounts
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal.at_once import at_once
 from darkroom_cli.top.work import DEPLOYED_SECONDS, ports_of
-from proof.fakes.observation import EMPTY, FakeQueueCounts, count
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.contract.conftest import REGION, Aws
 from tests.contract.stores import BOTH, spy
+from tests.support.fakes.observation import EMPTY, FakeQueueCounts, count
 
 NOW = 1_795_251_640_000  # 09:00:40
 MINUTE = 60_000

@@ -20,10 +20,10 @@ from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
 from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, list_orphans
 from darkroom_cli.operator.operations.images.remove_orphans import RemoveOrphansPorts, remove_orphans
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from proof.fakes import FakeImages, FakeVersionedOriginals
-from proof.fakes.audit import trail_of
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, spy
+from tests.support.fakes import FakeImages, FakeVersionedOriginals
+from tests.support.fakes.audit import trail_of
 from tests.support.images import pending
 
 FIRST, SECOND, THIRD = "0" * 26, "1" * 26, "2" * 26

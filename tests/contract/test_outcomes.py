@@ -18,10 +18,10 @@ from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.images.service_level import MINUTE, NO_OUTCOMES, Outcomes, failed_attempt, mark_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import OutcomeCounts
-from proof.fakes.load_shedding import FakeOutcomes
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, received
 from tests.contract.stores import BOTH
+from tests.support.fakes.load_shedding import FakeOutcomes
 
 NOW = 1_795_251_600_000
 EVERYTHING = Outcomes(attempts=5, failed_attempts=4, failing_marks=frozenset({7, 255}), ended=3, late=2, given_up=1)

@@ -61,10 +61,10 @@ from darkroom.ports.images import (
     Waiting,
 )
 from darkroom.ports.kernel import Fenced
-from proof.fakes import FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
-from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, images_of, spy
+from tests.support.fakes import FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from tests.support.fakes.messages import SIGNER
 from tests.support.images import CAUSE, NOW, pending, processing
 
 

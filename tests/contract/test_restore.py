@@ -44,12 +44,12 @@ from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
 from darkroom_client.client import ApiError
 from local_aws.event_patterns import passes
-from proof.fakes.audit import FakeAudit, trail_of
-from proof.fakes.logs import FakeLogLines
-from proof.fakes.rows import accepted_image
 from repository.expand_template import resources
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import URL, Functions, asked, call, document, http_event, made
+from tests.support.fakes.audit import FakeAudit, trail_of
+from tests.support.fakes.logs import FakeLogLines
+from tests.support.fakes.rows import accepted_image
 
 MAPPING: Any = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
 HOUR = 3_600_000

@@ -15,9 +15,9 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from darkroom.aws.kernel.secrets import LEAST_SECONDS, REMEMBERED_SECONDS, StoredSecret
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.kernel import Secret
-from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH
+from tests.support.fakes.secrets import FakeSecret
 
 NOW = 1_795_251_600_000
 

@@ -25,13 +25,13 @@ from darkroom.domain.kernel.signature import read_signature
 from darkroom.domain.kernel.tenants import Caller, Tier, context_of
 from darkroom.domain.uploads.upload_notification import upload_key
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import ReplayDeadLettersPorts, replay_image
-from proof.fakes import FakeDeadLetters
-from proof.fakes.audit import trail_of
-from proof.fakes.messages import NOW, keys_of, signature_in
-from proof.fakes.pictures import jpeg
 from tests.contract.conftest import MESSAGE_KEY, Aws
 from tests.contract.functions import ROOT, call, http_event, load, received, record, written
 from tests.contract.stores import executions
+from tests.support.fakes import FakeDeadLetters
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.messages import NOW, keys_of, signature_in
+from tests.support.fakes.pictures import jpeg
 from tests.support.notifications import event as notification
 
 TENANT = "acme"

@@ -15,10 +15,10 @@ from darkroom.domain.events.event import EventType, PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.events import tail as module
 from darkroom_cli.events.tail import ALIVE_SECONDS, Follower
-from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load
 from tests.contract.stores import numbered_event
+from tests.support.fakes.messages import SIGNER
 
 
 @dataclass

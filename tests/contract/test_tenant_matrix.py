@@ -18,13 +18,13 @@ from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.webhooks.delivery import delivery_id_of, new_delivery
 from darkroom.operations.tenants.take_token import MAX_BLOCK
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
-from proof.fakes.audit import trail_of
-from proof.fakes.pictures import jpeg
 from repository.openapi import routes as described
 from tests.contract import gateway as gateways
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
 from tests.contract.gateway import MAKING, MOVE, PHOTO, Answer, Gateway, Route, announcement_of
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.pictures import jpeg
 
 UNKNOWN = "0" * 26
 UNKNOWN_WEBHOOK = "we_" + "0" * 16

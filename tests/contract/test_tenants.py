@@ -13,10 +13,10 @@ from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.ports.tenants import Tenants
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
-from proof.fakes.audit import trail_of
-from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws
 from tests.contract.stores import ACME, BOTH, STORED, tenants_table_of
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.tenants import FakeTenants
 
 
 def tenants_of(kind: str, aws: Aws) -> Tenants:

@@ -33,14 +33,14 @@ from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.usage import DayOfUsage
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
 from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, keys_of
-from proof.fakes import FakeImages
-from proof.fakes.events import FakeUsage
-from proof.fakes.load_shedding import FakeTokenBuckets
-from proof.fakes.tenants import FakeTenants
-from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, emitted, http_event, problem, received, written
 from tests.contract.stores import ACME, BOTH, STORED
+from tests.support.fakes import FakeImages
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.tenants import FakeTenants
+from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.images import CAUSE, NOW, awaiting, pending
 from tests.support.notifications import event
 from tests.support.webhooks import delivery, endpoint

@@ -24,13 +24,13 @@ from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import read_message
 from darkroom.ports.uploads import UploadQueue, Uploads
-from proof.fakes.damage import flipped
-from proof.fakes.messages import SIGNER
-from proof.fakes.pictures import jpeg
-from proof.fakes.stores import FakeUploadQueue, FakeUploads
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, http_event, problem, received
 from tests.contract.stores import BOTH
+from tests.support.fakes.damage import flipped
+from tests.support.fakes.messages import SIGNER
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.stores import FakeUploadQueue, FakeUploads
 from tests.support.images import awaiting
 from tests.support.notifications import TEST_EVENT, event
 

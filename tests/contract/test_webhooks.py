@@ -28,10 +28,10 @@ from darkroom.domain.webhooks.delivery import (
 from darkroom.domain.webhooks.endpoint import Endpoint, InFlight, RecoveryProgress, SigningSecret, runway_of
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
-from proof.fakes.messages import SIGNER
-from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH
+from tests.support.fakes.messages import SIGNER
+from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.webhooks import delivery, endpoint
 
 NOW = 1_795_251_600_000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from proof.fakes.pictures import encoded
+from tests.support.fakes.pictures import encoded
 
 type Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from PIL import Image
 from benchmarks.engine.worker import peak_megabytes
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.imaging import develop
-from proof.fakes.pictures import encoded
+from tests.support.fakes.pictures import encoded
 
 
 def main() -> None:

@@ -23,11 +23,11 @@ from darkroom.imaging.animation import require_little_work, timeline_of
 from darkroom.imaging.develop import FIRST_FRAME_ONLY
 from darkroom.imaging.headers.gif import IMAGE, colour_table_bytes, gif_blocks
 from darkroom.imaging.scaling.geometry import place
-from proof.fuzz.handmade import webp
 from tests.engine.golden import animations, gif_files, png_files, webp_files
 from tests.engine.golden.animations import BLUE, CLEAR, GOLD, GREEN, RED, SIZE, STEPS, Step, block, shown
 from tests.engine.golden.cases import SPACES
 from tests.engine.golden.colours import Array
+from tests.fuzz.handmade import webp
 
 STILLS = ("first", "poster")
 

@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Rendered, develop
 from darkroom.imaging.best import EQUAL_QUALITIES, HIGHEST_COMPARED, equal_qualities
-from proof.fakes.pictures import encoded
+from tests.support.fakes.pictures import encoded
 
 
 def noise(blur: float, mode: str = "RGB", side: int = 96) -> bytes:

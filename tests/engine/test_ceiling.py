@@ -8,7 +8,7 @@ from PIL import Image
 
 from darkroom.imaging.ceiling import LOWEST_QUALITY, encode_under
 from darkroom.imaging.encode import encode
-from proof.fakes.pictures import opened
+from tests.support.fakes.pictures import opened
 
 
 def noise(width: int = 160, height: int = 120, bands: int = 3) -> pyvips.Image:

@@ -27,9 +27,9 @@ from darkroom.imaging import Developed, develop, developing
 from darkroom.imaging.decode import Original, check_limits, open_original
 from darkroom.imaging.headers import ImageHeader
 from darkroom.imaging.memory import at_most
-from proof.fakes.pictures import encoded, jpeg, opened, picture
-from proof.fuzz.corpus import corpus
 from tests.engine.golden import isobmff_files
+from tests.fuzz.corpus import corpus
+from tests.support.fakes.pictures import encoded, jpeg, opened, picture
 
 CONTAINERS: frozenset[InputFormat] = frozenset({"avif", "heic"})
 ONE = Recipe(variants=(VariantSpec(name="one", width=100, height=100, format="png"),))

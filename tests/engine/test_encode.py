@@ -12,7 +12,7 @@ import pyvips
 from PIL import Image, ImageChops, ImageDraw, ImageStat
 
 from darkroom.imaging.encode import encode
-from proof.fuzz.handmade import png
+from tests.fuzz.handmade import png
 
 PHOTO = Path(__file__).parents[1] / "photos" / "seeding-16mp.jpg"
 

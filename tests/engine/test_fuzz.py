@@ -11,7 +11,7 @@ import pytest
 
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
-from proof.fuzz.attack import (
+from tests.fuzz.attack import (
     CRASH,
     Attack,
     Worker,
@@ -23,13 +23,13 @@ from proof.fuzz.attack import (
     photograph_attack,
     photograph_mutant_attack,
 )
-from proof.fuzz.corpus import corpus, picture, saved
-from proof.fuzz.handmade import icc, png
-from proof.fuzz.hostile import DEVELOPED, hostile_cases
-from proof.fuzz.mutants import mutant
-from proof.fuzz.photographs import photographs
-from proof.fuzz.verdict import OTHERWISE, problem_of
-from proof.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
+from tests.fuzz.corpus import corpus, picture, saved
+from tests.fuzz.handmade import icc, png
+from tests.fuzz.hostile import DEVELOPED, hostile_cases
+from tests.fuzz.mutants import mutant
+from tests.fuzz.photographs import photographs
+from tests.fuzz.verdict import OTHERWISE, problem_of
+from tests.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
 
 SEED = 20261121
 FORMATS = {"jpeg", "png", "webp", "gif", "avif", "heic"}
@@ -64,7 +64,7 @@ def test_an_undamaged_photograph_that_is_refused_is_a_problem() -> None:
 
 
 def test_a_mutant_is_the_same_in_another_process_and_order() -> None:
-    program = f"import zlib; from proof.fuzz.mutants import mutant as m; print(zlib.crc32(m(9, seed={SEED}).body))"
+    program = f"import zlib; from tests.fuzz.mutants import mutant as m; print(zlib.crc32(m(9, seed={SEED}).body))"
     path = os.pathsep.join(["layers/core", "."])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "1"}
     elsewhere = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from proof.fuzz.attack import attacks, hostile_attack
-from proof.fuzz.hostile import Case, hostile_cases
-from proof.fuzz.verdict import problem_of
+from tests.fuzz.attack import attacks, hostile_attack
+from tests.fuzz.hostile import Case, hostile_cases
+from tests.fuzz.verdict import problem_of
 
 # One of each kind that takes longer to make or to refuse; `make fuzz` takes them all.
 HEAVY = (

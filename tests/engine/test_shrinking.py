@@ -11,7 +11,7 @@ from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 from darkroom.imaging.headers import ImageHeader, read_header
 from darkroom.imaging.scaling.shrinking import quality_steps, shrink_of
-from proof.fakes.pictures import encoded, jpeg, opened
+from tests.support.fakes.pictures import encoded, jpeg, opened
 
 
 def header(width: int, height: int, file_format: str = "JPEG") -> ImageHeader:

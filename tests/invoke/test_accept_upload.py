@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_an_upload_that_has_come_becomes_an_original_and_its_work_begins(stack: DeployedStack, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
-from proof.fakes.audit import trail_of
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.audit import trail_of
 
 
 def test_a_key_opens_for_its_tenant_until_it_is_revoked(stack: DeployedStack, tmp_path: Path) -> None:

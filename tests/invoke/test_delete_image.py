@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_an_image_is_withdrawn(stack: DeployedStack, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_what_a_row_tells_is_published_to_its_consumers(stack: DeployedStack, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_an_accepted_image_is_told_by_its_status(stack: DeployedStack, tmp_path: Path) -> None:

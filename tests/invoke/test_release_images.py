@@ -5,8 +5,8 @@ from pathlib import Path
 
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.hold import Batch, HeldMessage, batch_key
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_what_still_waits_goes_to_its_lane_and_its_object_goes(stack: DeployedStack, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_a_scheduled_image_is_moved(stack: DeployedStack, tmp_path: Path) -> None:

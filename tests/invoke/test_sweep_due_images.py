@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg
 
 
 def test_an_image_whose_message_was_lost_is_sent_again_and_looked_at_later(

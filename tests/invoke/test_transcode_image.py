@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from proof.fakes.pictures import jpeg, opened
 from tests.invoke.deployed_stack import DeployedStack, sample_event
+from tests.support.fakes.pictures import jpeg, opened
 
 
 def test_a_delivered_image_is_done_with_its_four_variants(stack: DeployedStack, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Poison in every queue, row, record and batch, among kills, pauses and duplicates: its neighbours notice nothing.
 
-The short form of `python -m proof.chaos`.
+The short form of `python -m tests.chaos`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from proof.chaos.__main__ import Found, rehearse
-from proof.chaos.comparison import SWEEPS_APART_SECONDS
-from proof.running.stack import Stack
+from tests.chaos.__main__ import Found, rehearse
+from tests.chaos.comparison import SWEEPS_APART_SECONDS
 from tests.local.local_stack import LocalStack
+from tests.support.running.stack import Stack
 
 IMAGES = 36
 """Enough for one image of every kind to be struck."""

@@ -25,10 +25,10 @@ from darkroom_cli.drill.drills import DRILLS, Drill
 from darkroom_cli.drill.opened import OpenDrills
 from darkroom_cli.stack.operators import open_stack
 from darkroom_cli.tenants import erase
-from proof.fakes.pictures import jpeg
 from repository.report import ROOT
 from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, document_in, wait_until
+from tests.support.fakes.pictures import jpeg
 
 A_RUN = 4
 PATIENCE_SECONDS = 60

@@ -1,7 +1,7 @@
 """Real processes are killed, the wire is cut, stores fall silent, an engine has a bug: no accepted image suffers.
 
-The short form of `python -m proof.faults`. Minutes pass in seconds here, by settings that the deployed functions get
-from outside, so that a dead worker's message returns while the tests still run.
+The short form of `python -m tests.chaos.faults`. Minutes pass in seconds here, by settings that the deployed functions
+get from outside, so that a dead worker's message returns while the tests still run.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.images.image import Status, Variant
-from proof.fakes.rows import accepted_image
-from proof.faults.__main__ import Found, broken_of, run_all
-from proof.faults.outage import STORES
-from proof.faults.scenario import Plan, scenario_of
-from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
-from proof.running.load import TENANT, Answer, Photo
-from proof.running.outcome import Evidence, outcome_of
-from proof.running.stack import LANE, Stack
+from tests.chaos.faults.__main__ import Found, broken_of, run_all
+from tests.chaos.faults.outage import STORES
+from tests.chaos.faults.scenario import Plan, scenario_of
 from tests.local.local_stack import LocalStack
+from tests.support.fakes.rows import accepted_image
+from tests.support.running.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
+from tests.support.running.load import TENANT, Answer, Photo
+from tests.support.running.outcome import Evidence, outcome_of
+from tests.support.running.stack import LANE, Stack
 
 WORKERS = 4
 
 PLAN = Plan(
     uploads=40,
     clients=5,
-    # The proof kills acceptors too; the sweeper may take a minute to repair that, even at this pace.
+    # The long form kills acceptors too; the sweeper may take a minute to repair that, even at this pace.
     victims=frozenset(FUNCTIONS) - {ACCEPTOR},
     requests_a_kill=120,
     silence_seconds=6,

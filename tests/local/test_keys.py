@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from proof.fakes.pictures import jpeg
 from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, document_in, wait_until
+from tests.support.fakes.pictures import jpeg
 
 UNKNOWN = "0" * 26
 LARGE = jpeg(64, 48) + bytes(5 * 1024 * 1024)

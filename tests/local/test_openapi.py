@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from proof.fuzz_api.attack import attack
+from tests.fuzz.api.attack import attack
 from tests.local.local_stack import LocalStack
 
 

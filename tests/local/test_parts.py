@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, wait_until
+from tests.support.fakes.pictures import jpeg
 
 PARTS = ("Webhooks", "Usage", "Imports", "Page")
 STATE = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::SecretsManager::Secret")

@@ -29,10 +29,10 @@ from darkroom.ports.images import OriginalMissing
 from darkroom_cli.doctor.collect import ONE_OBJECT
 from local_aws.stacks.clients import isolated_clients, of_account, of_role
 from local_aws.tests.emulator_server import in_plain_http
-from proof.fakes.pictures import jpeg
 from repository.expand_template import resources
 from tests.erasure import marks_of, traces, unlike_any_other
 from tests.local.local_stack import LocalStack, wait_until
+from tests.support.fakes.pictures import jpeg
 from tests.support.template import DELETERS, FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, granted, name_of
 
 ROLES = [*(f"{name_of(folder)}FunctionRole" for folder in FUNCTION_FOLDERS), "HoldBatchStateMachineRole"]

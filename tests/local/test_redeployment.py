@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from proof.fakes.pictures import encoded, picture
 from tests.local.local_stack import PHOTO, LocalStack, copy_of_the_checkout
+from tests.support.fakes.pictures import encoded, picture
 
 _BROKEN_QUEUE = """
   BrokenQueue:

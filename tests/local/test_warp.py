@@ -1,6 +1,6 @@
 """Two days pass in seconds: a scheduled image begins when its time comes, however the clock got there.
 
-The short form of `python -m proof.time_travel`.
+The short form of `python -m tests.chaos.time_travel`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proof.running.stack import Stack
-from proof.time_travel import DEATHS, Found, travel
+from tests.chaos.time_travel import DEATHS, Found, travel
 from tests.local.local_stack import LocalStack
+from tests.support.running.stack import Stack
 
 IMAGES = 270
 """Enough for a separate batch, in whose release a process can die."""

@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, expect
 from browser import chromium, installed
 from browser.installed import NoChromium
 from browser.watch import TabWatch
-from proof.page.planted import Account, planted_account
 from tests.local.local_stack import LocalStack, shared_stack
 from tests.page.visitor import PATIENCE_SECONDS, Visitor
+from tests.support.planted import Account, planted_account
 
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 

@@ -15,8 +15,8 @@ from browser.tabs import NARROW, WIDE
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.listing import LISTED_STATUSES
 from darkroom.domain.webhooks.delivery import DeliveryStatus
-from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
 from tests.page.visitor import Visitor
+from tests.support.planted import clock, delivery, endpoint, image, plant, plant_webhook
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,8 @@ from darkroom.domain.recipes.recipes import Compass, Recipe, VariantSpec
 from darkroom.imaging.decode import open_original
 from darkroom.imaging.edits import edited
 from darkroom.imaging.scaling.geometry import place
-from proof.fakes.pictures import jpeg
 from tests.page.visitor import Visitor
+from tests.support.fakes.pictures import jpeg
 
 pytestmark = pytest.mark.long
 

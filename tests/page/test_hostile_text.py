@@ -15,12 +15,12 @@ from playwright.sync_api import FilePayload, Page, Response, Route, expect
 from browser.layout import settle
 from darkroom.domain.images.image import Failure, Status
 from darkroom.domain.webhooks.delivery import DeliveryAttempt
-from proof.fakes.pictures import jpeg
-from proof.page.planted import Account, clock, delivery, endpoint, image, plant, plant_webhook
 from tests.local.local_stack import LocalStack
 from tests.page.hostile import HOSTILE, MARKUP
 from tests.page.uploads import card, choose, photo, send
 from tests.page.visitor import Visitor
+from tests.support.fakes.pictures import jpeg
+from tests.support.planted import Account, clock, delivery, endpoint, image, plant, plant_webhook
 
 pytestmark = pytest.mark.long
 

@@ -14,9 +14,9 @@ from playwright.sync_api import Page, Route, expect
 
 from browser import axe
 from browser.layout import settle
-from proof.fakes.pictures import jpeg
 from tests.page.uploads import all_done, card, choose, drop, images_of, photo, send
 from tests.page.visitor import Visitor
+from tests.support.fakes.pictures import jpeg
 
 pytestmark = pytest.mark.long
 

@@ -19,11 +19,11 @@ from browser.tabs import NARROW, WIDE
 from darkroom.domain.images.image import DeadLetterState, Failure, Status
 from darkroom.domain.kernel.errors import INTERNAL
 from darkroom.domain.kernel.instants import rfc3339
-from proof.page.planted import clock, image, plant
 from tests.local.dead_letter_fixture import DeadLetterFixture
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.page.hostile import MARKUP
 from tests.page.visitor import LOOKS, Visitor
+from tests.support.planted import clock, image, plant
 
 pytestmark = pytest.mark.long
 

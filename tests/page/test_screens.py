@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 from browser import axe
 from browser.layout import settle, what_sticks_out
 from darkroom.domain.images.image import Status
-from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
 from tests.page.uploads import choose, photo
 from tests.page.visitor import LOOKS, Visitor
+from tests.support.planted import clock, delivery, endpoint, image, plant, plant_webhook
 
 pytestmark = pytest.mark.long
 

@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 
 from browser import axe
 from browser.layout import what_sticks_out
-from proof.fakes.pictures import jpeg
 from tests.page.uploads import all_done, drop, images_of, send
 from tests.page.visitor import Visitor
+from tests.support.fakes.pictures import jpeg
 
 
 def test_a_dropped_photo_is_sent_and_its_picture_appears(visitor: Visitor, tmp_path: Path) -> None:

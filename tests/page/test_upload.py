@@ -16,11 +16,11 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 from browser import axe
 from browser.layout import settle
 from darkroom.domain.kernel.instants import rfc3339
-from proof.fakes.pictures import encoded, jpeg, opened, picture
-from proof.page.planted import image as planted_image
-from proof.page.planted import plant, planted_account
 from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
+from tests.support.fakes.pictures import encoded, jpeg, opened, picture
+from tests.support.planted import image as planted_image
+from tests.support.planted import plant, planted_account
 from tests.unit.egress.servers import answering, serving
 
 pytestmark = pytest.mark.long

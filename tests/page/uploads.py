@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
-from proof.fakes.pictures import jpeg
 from tests.page.visitor import Visitor
+from tests.support.fakes.pictures import jpeg
 
 
 def photo(number: int = 0, name: str | None = None) -> FilePayload:

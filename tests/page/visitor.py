@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from browser.tabs import NARROW, WIDE, new_context, sign_in
 from browser.watch import TabWatch
-from proof.page.planted import Account
 from tests.local.local_stack import LocalStack
+from tests.support.planted import Account
 
 PATIENCE_SECONDS = 30
 """How long a tab may take for what a test waits for, on a busy machine."""

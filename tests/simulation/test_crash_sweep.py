@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.crashes.wire import Mode
+from tests.simulation.crashes.wire import Mode
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,7 @@ NOTHING_IS_READ = ("cancelled", "never uploaded", "uploaded when withdrawn", "ne
 
 def struck(history: str, *scale: str) -> None:
     """Strikes each call of the history with every fault."""
-    output = python(*("-m", "proof.crashes", "--faults", "1", "--history", history), "--jobs", "1", *scale)
+    output = python(*("-m", "tests.simulation.crashes", "--faults", "1", "--history", history), "--jobs", "1", *scale)
     print(output)
     row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) +[\d,]+ +100 ", output, re.MULTILINE)
     assert row is not None, "each point, by every fault"
@@ -66,8 +66,8 @@ def test_every_promise_holds_whatever_fault_strikes_any_one_call(history: str) -
 
 ONE_MORE_CALL = """
 import darkroom.operations.images.transcode_image as operation
-from proof.crashes.exploration import explore, prepare
-from proof.crashes.scale import Scale
+from tests.simulation.crashes.exploration import explore, prepare
+from tests.simulation.crashes.scale import Scale
 
 small = Scale(shards=1, attempts=2)
 prepare()
@@ -89,9 +89,9 @@ def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
 
 
 EVERY_MINUTE = """
-from proof.crashes.exploration import undisturbed
-from proof.crashes.histories import HISTORIES
-from proof.crashes.scale import Scale
+from tests.simulation.crashes.exploration import undisturbed
+from tests.simulation.crashes.histories import HISTORIES
+from tests.simulation.crashes.scale import Scale
 
 small = Scale(shards=1, attempts=2)
 for history in (HISTORIES["good"], HISTORIES["cancelled"], HISTORIES["deleted"]):

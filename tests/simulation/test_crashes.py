@@ -11,9 +11,9 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Retryable
-from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
-from proof.fakes.pictures import jpeg
-from proof.fakes.world import VISIBILITY_SECONDS
+from tests.support.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.world import VISIBILITY_SECONDS
 from tests.support.faults import Faults, Mode, ProcessDied, at
 
 PHOTO = jpeg(320, 240)

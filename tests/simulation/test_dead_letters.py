@@ -31,13 +31,13 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     replay_queue,
 )
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
-from proof.fakes.at_once import one_after_another
-from proof.fakes.audit import trail_of
-from proof.fakes.dead_letters import FakeRedrives
-from proof.fakes.rows import lease
-from proof.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
 from tests.support.dead_letters import given_up
+from tests.support.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from tests.support.fakes.at_once import one_after_another
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.dead_letters import FakeRedrives
+from tests.support.fakes.rows import lease
+from tests.support.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
 from tests.support.faults import Faults, Mode, ProcessDied, at
 from tests.support.images import NOW
 

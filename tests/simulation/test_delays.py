@@ -2,7 +2,7 @@
 
 import pytest
 
-from proof.delays import MUST_HAPPEN, Simulation
+from tests.simulation.delays import MUST_HAPPEN, Simulation
 
 
 @pytest.mark.guards("delay-no-early-start")
@@ -16,8 +16,8 @@ def test_every_delayed_image_comes_in_its_time() -> None:
 
 def test_without_the_check_of_the_time_the_simulation_sees_early_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the guard `delay-no-early-start` keeps from happening: the simulation can fail."""
-    monkeypatch.setattr("proof.delays.SKEW_MILLISECONDS", -1)
-    monkeypatch.setattr("proof.delays.ALLOWANCE_SECONDS", -60)
+    monkeypatch.setattr("tests.simulation.delays.SKEW_MILLISECONDS", -1)
+    monkeypatch.setattr("tests.simulation.delays.ALLOWANCE_SECONDS", -60)
     simulation = Simulation(seed=1, images=200)
     monkeypatch.setattr(simulation.chance, "randint", lambda low, high: 0)
     simulation.run()

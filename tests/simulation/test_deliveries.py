@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.domain.images.image import Status
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 
 PHOTOS = [jpeg(80 + number, 60) for number in range(3)]
 

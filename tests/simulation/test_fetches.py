@@ -15,8 +15,8 @@ from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS
 from darkroom.domain.imports.fetch import Unfetched
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
-from proof.fakes import FakeImages, World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import FakeImages, World
+from tests.support.fakes.pictures import jpeg
 from tests.support.faults import Faults, Mode, ProcessDied
 
 URL = "https://photos.example/harbour.jpg?token=s3cr3t"

@@ -24,14 +24,14 @@ from darkroom.operations.schedules.hold_images import HoldImagesPorts, hold_imag
 from darkroom.operations.usage.count_usage import CountUsagePorts, count_usage
 from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
 from darkroom.operations.webhooks.manage_webhooks import create_webhook, remove_webhook
-from proof.fakes import FakeDeadLetters, World
-from proof.fakes.events import FakeUsage
-from proof.fakes.messages import KEYS, SIGNER, keys_of, received
-from proof.fakes.pictures import jpeg
-from proof.fakes.secrets import LONG_AGO, FakeSecret
-from proof.fakes.stores import FakeHolds, FakeWakeUps
-from proof.fakes.webhooks import OK, FakeReceiver, Request
-from proof.fakes.webhooks_world import WebhooksWorld, event
+from tests.support.fakes import FakeDeadLetters, World
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.messages import KEYS, SIGNER, keys_of, received
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.secrets import LONG_AGO, FakeSecret
+from tests.support.fakes.stores import FakeHolds, FakeWakeUps
+from tests.support.fakes.webhooks import OK, FakeReceiver, Request
+from tests.support.fakes.webhooks_world import WebhooksWorld, event
 
 COUNT = 1000
 QUEUES = (*LANES, HOLD, UPLOAD)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status
-from proof.fakes.world import TIMEOUT_SECONDS
-from proof.model.processes import Call, Fault
-from proof.model.world import Counts, Model, pretended_engine
+from tests.simulation.model.processes import Call, Fault
+from tests.simulation.model.world import Counts, Model, pretended_engine
+from tests.support.fakes.world import TIMEOUT_SECONDS
 
 GOOD, _, REFUSED, POISON, KILLER = range(5)
 

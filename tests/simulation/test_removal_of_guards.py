@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from proof import fork_server
-from proof.fork_server import turned_red
-from proof.guards import CAUGHT, problem_of, read_guards, run_all
 from repository.report import ROOT
+from tests.guards import fork_server
+from tests.guards.__main__ import CAUGHT, problem_of, read_guards, run_all
+from tests.guards.fork_server import turned_red
 
 CODE = """\
 MOST = 8  # guard: constant
@@ -79,12 +79,12 @@ imported = ["2 * number", "3 * number"]
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "repository"
-    (root / "tests").mkdir(parents=True)
+    (root / "tests/guards").mkdir(parents=True)
     (root / "layers").mkdir()
     subprocess.run(["git", "init", "--quiet", root], check=True)
     (root / "layers/half.py").write_text(CODE)
     (root / "tests/test_half.py").write_text(TESTS)
-    (root / "tests/guards.toml").write_text(DATA)
+    (root / "tests/guards/guards.toml").write_text(DATA)
     pytest_options = (
         '[tool.pytest]\naddopts = ["--import-mode=importlib"]\npythonpath = ["layers"]\nmarkers = ["guards"]\n'
     )
@@ -166,7 +166,7 @@ def test_no_more_cases_run_once_each_named_test_is_red_and_what_they_share_is_cl
     ],
 )
 def test_a_guard_that_cannot_be_removed_is_a_failure(data: str, problem: str, repository: Path) -> None:
-    (repository / "tests/guards.toml").write_text(f"[replace]\n{data}\n")
+    (repository / "tests/guards/guards.toml").write_text(f"[replace]\n{data}\n")
     problems = {guard.name: problem_of(guard, repository) or "" for guard in read_guards(repository)}
     assert problems["no-name"].startswith(problem)
 

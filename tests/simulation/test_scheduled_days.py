@@ -22,9 +22,9 @@ from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
     RescheduleScheduledPorts,
     reschedule_scheduled,
 )
-from proof.fakes import World
-from proof.fakes.audit import audited_action_of
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import World
+from tests.support.fakes.audit import audited_action_of
+from tests.support.fakes.pictures import jpeg
 from tests.support.faults import Faults, Mode, ProcessDied, at
 
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proof.model.__main__ import never_happened, run, table
-from proof.model.histories import Histories, RealHistories
+from tests.simulation.model.__main__ import never_happened, run, table
+from tests.simulation.model.histories import Histories, RealHistories
 
 
 @pytest.mark.parametrize("histories", [100, pytest.param(400, marks=pytest.mark.long)])

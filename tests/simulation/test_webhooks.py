@@ -17,17 +17,17 @@ from darkroom.domain.webhooks.delivery import (
 )
 from darkroom.domain.webhooks.endpoint import FAILURES_TO_REST, FLIGHT_SECONDS, LAG_SECONDS, MAX_FLIGHTS
 from darkroom.operations.webhooks import change_endpoint, create_deliveries, sweep_due_endpoints
-from proof.crashes import deployment
-from proof.fakes.webhooks import OK
-from proof.fakes.webhooks_world import TENANT
-from proof.model.__main__ import play
-from proof.model.processes import MODES, Call, Fault, Process
-from proof.model.stores import Broken
-from proof.webhooks.__main__ import main, never_happened
-from proof.webhooks.generated import COUNTS, Histories
-from proof.webhooks.histories import HISTORIES, sample, strike
-from proof.webhooks.histories import play as play_struck
-from proof.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS, VISIBILITY_SECONDS, Model
+from tests.simulation.crashes import deployment
+from tests.simulation.model.__main__ import play
+from tests.simulation.model.processes import MODES, Call, Fault, Process
+from tests.simulation.model.stores import Broken
+from tests.simulation.webhooks.__main__ import main, never_happened
+from tests.simulation.webhooks.generated import COUNTS, Histories
+from tests.simulation.webhooks.histories import HISTORIES, sample, strike
+from tests.simulation.webhooks.histories import play as play_struck
+from tests.simulation.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS, VISIBILITY_SECONDS, Model
+from tests.support.fakes.webhooks import OK
+from tests.support.fakes.webhooks_world import TENANT
 
 POST = Call(store="receiver", number=0)
 

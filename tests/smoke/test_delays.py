@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack
+from tests.support.fakes.pictures import jpeg
 
 DAY = datetime.now(UTC).date() + timedelta(days=200)
 """Far from anything else that the tests of this stack schedule."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack
+from tests.support.fakes.pictures import jpeg
 from tests.unit.egress.servers import Server, serving
 
 PHOTO = jpeg(90, 60)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.domain.kernel.ids import image_id_for_key
-from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack
+from tests.support.fakes.pictures import jpeg
 
 
 def test_an_original_without_a_row_is_seen_and_one_with_a_row_is_not(stack: LocalStack, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from darkroom.aws.images.images_table import to_item
 from darkroom.domain.images.image import Source
-from proof.fakes.pictures import jpeg, opened
-from proof.fakes.rows import accepted_image
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
+from tests.support.fakes.pictures import jpeg, opened
+from tests.support.fakes.rows import accepted_image
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from darkroom.aws.images.images_table import to_item
 from darkroom.domain.images.image import Attempt, Cause, Image, Status
 from darkroom.domain.kernel.lanes import LANES
-from proof.fakes.rows import accepted_image
 from tests.local.local_stack import LocalStack
+from tests.support.fakes.rows import accepted_image
 
 HOUR = 3_600_000
 

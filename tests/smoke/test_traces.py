@@ -17,8 +17,8 @@ from darkroom_cli.operator.aws.log_groups import LogGroups
 from darkroom_cli.operator.domain.trace import LogLine, Trace
 from darkroom_cli.operator.operations.observation.trace_image import TraceImagePorts, trace_image
 from darkroom_cli.stack.operators import open_stack
-from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, document_in, wait_until
+from tests.support.fakes.pictures import jpeg
 from tests.unit.cli.fake_api import FakeApi
 
 OF_IMAGES = {

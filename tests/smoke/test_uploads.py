@@ -12,8 +12,8 @@ import httpx
 import pytest
 from PIL import Image as Picture
 
-from proof.fakes.pictures import encoded, jpeg, opened
 from tests.local.local_stack import LocalStack, document_in, wait_until
+from tests.support.fakes.pictures import encoded, jpeg, opened
 
 MEGABYTES = 1024 * 1024
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from darkroom.aws.events.followers import PREFIX
 from darkroom_client.signature import is_signed
-from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, interrupt, wait_until
+from tests.support.fakes.pictures import jpeg
 from tests.unit.cli.fake_api import FakeApi
 
 

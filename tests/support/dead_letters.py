@@ -41,9 +41,9 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     replay_queue,
 )
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
-from proof.fakes.audit import trail_of
-from proof.fakes.dead_letters import FakeArchive, FakeRedrives
+from tests.support.fakes import FakeDeadLetters, FakeImages, FakeLanes
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.dead_letters import FakeArchive, FakeRedrives
 from tests.support.images import NOW, processing
 
 DAY = 24 * 3600

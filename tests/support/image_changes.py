@@ -7,7 +7,7 @@ from typing import Any
 from darkroom.domain.images.claim import claim
 from darkroom.domain.images.image import Image, Source, Variant, message_for
 from darkroom.domain.images.transitions import complete
-from proof.fakes.rows import accepted_image, lease
+from tests.support.fakes.rows import accepted_image, lease
 
 NOW = 1_795_251_600_000
 VARIANT = Variant(name="thumb", width=256, height=192, format="jpeg", size_bytes=9_000, sha256="s", key="k")

@@ -13,9 +13,9 @@ from darkroom.domain.images.image import (
     Status,
 )
 from darkroom.domain.images.transitions import await_upload
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
-from proof.fakes.rows import accepted_image
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000
 LEASE_UNTIL = NOW + 90_000

@@ -15,10 +15,10 @@ from darkroom_cli.operator.operations.observation.observe_stack import (
     ObserveStackPorts,
     observe_stack,
 )
-from proof.fakes import World
-from proof.fakes.observation import FakeMeasurements, FakeQueueCounts, FakeRaisedAlarms, count, counts
-from proof.fakes.rows import accepted_image
 from tests.support.dead_letters import given_up
+from tests.support.fakes import World
+from tests.support.fakes.observation import FakeMeasurements, FakeQueueCounts, FakeRaisedAlarms, count, counts
+from tests.support.fakes.rows import accepted_image
 
 STACK = '  File "/opt/python/darkroom/operations/images/transcode_image.py", line 12, in _develop\n'
 

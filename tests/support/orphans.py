@@ -6,8 +6,8 @@ from typing import Any
 
 from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, Look, list_orphans
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from proof.fakes import FakeVersionedOriginals, World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import FakeVersionedOriginals, World
+from tests.support.fakes.pictures import jpeg
 
 PHOTO = jpeg(32, 24)
 DAY = 24 * 3600

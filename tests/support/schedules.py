@@ -7,8 +7,8 @@ from darkroom.domain.schedules.hold import HeldMessage
 from darkroom.http.kernel.timetables import read_timetable
 from darkroom_cli.operator.domain.periods import Period
 from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 
 NOW = 1_795_251_600_123
 DAY = 24 * 3600

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from proof.fakes import World
-from proof.fakes.audit import trail_of
-from proof.fakes.events import FakeTopic, FakeUsage
-from proof.fakes.tenants import FakeTenants
+from tests.support.fakes import World
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.events import FakeTopic, FakeUsage
+from tests.support.fakes.tenants import FakeTenants
 
 
 @dataclass

@@ -16,9 +16,9 @@ from darkroom.domain.webhooks.delivery import (
     new_delivery,
 )
 from darkroom.domain.webhooks.endpoint import Endpoint
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld
 from repository.report import ROOT
 from tests.conformity import assert_described
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld
 from tests.support.images import NOW
 
 

@@ -10,9 +10,9 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.images import StoredOriginal
-from proof.fakes import FakeImages, FakeOriginals, World
-from proof.fakes.damage import damage_once, flipped
-from proof.fakes.pictures import encoded, jpeg, picture
+from tests.support.fakes import FakeImages, FakeOriginals, World
+from tests.support.fakes.damage import damage_once, flipped
+from tests.support.fakes.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg()
 

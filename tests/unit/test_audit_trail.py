@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.operator.domain.audit import MOST_TARGETS, AuditEntry, Recorded, State, document, read_document, split
-from proof.fakes.audit import ACTOR, FakeAudit, trail_of
+from tests.support.fakes.audit import ACTOR, FakeAudit, trail_of
 
 NOW = 1_795_251_600_000
 

@@ -37,14 +37,14 @@ from darkroom_cli.operator.operations.tenants import rotate_key as rotating
 from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, forget_tenants
 from darkroom_cli.operator.operations.usage import recount_stored as recounting
 from darkroom_cli.operator.operations.webhooks import enable_webhook as mending
-from proof.fakes.audit import FakeAudit, trail_of
-from proof.fakes.dead_letters import FakeRedrives
-from proof.fakes.events import FakeTopic, FakeUsage
-from proof.fakes.load_shedding import FakeTokenBuckets
-from proof.fakes.originals import FakeVersionedOriginals
-from proof.fakes.stores import FakeReleases
-from proof.fakes.tenants import FakeTenants
 from repository.report import ROOT
+from tests.support.fakes.audit import FakeAudit, trail_of
+from tests.support.fakes.dead_letters import FakeRedrives
+from tests.support.fakes.events import FakeTopic, FakeUsage
+from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.originals import FakeVersionedOriginals
+from tests.support.fakes.stores import FakeReleases
+from tests.support.fakes.tenants import FakeTenants
 from tests.support.observed import Observed
 
 DAY = 24 * 3_600_000

@@ -16,8 +16,8 @@ from darkroom.domain.kernel.tenants import (
 )
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.operations.tenants.authorize_request import AuthorizeRequestPorts, Denied, authorize_request
-from proof.fakes.tenants import FakeTenants
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.tenants import FakeTenants
 
 KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
 KEY_ID = key_id_of(KEY) or ""

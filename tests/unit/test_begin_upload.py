@@ -12,8 +12,8 @@ from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.ports.kernel import Fenced
-from proof.fakes import FakeImages, World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import FakeImages, World
+from tests.support.fakes.pictures import jpeg
 
 PHOTO = jpeg()
 

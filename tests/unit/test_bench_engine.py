@@ -33,7 +33,7 @@ from benchmarks.engine.rows import variant_rows
 from benchmarks.engine.sources import Source, display_p3
 from benchmarks.engine.timing import Cell, NoSuchCell, Stage, Timed, cells_of, measure, plan_of
 from checks.node_packages import NoNode
-from proof.fakes.pictures import encoded, jpeg, picture
+from tests.support.fakes.pictures import encoded, jpeg, picture
 
 SOURCE = Source(
     name="native", short_title="12 MP JPEG", note="", path=Path("a.jpg"), width=4000, height=3000, jobs=(J3, J4)

@@ -12,7 +12,7 @@ from benchmarks.memory.around import summary
 from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of, table
 from benchmarks.memory.throttle import PERIOD_SECONDS, limited, share_of
 from darkroom.domain.kernel.lanes import LANES
-from proof.fakes.pictures import jpeg
+from tests.support.fakes.pictures import jpeg
 
 
 def point(megabytes: int, *milliseconds: float, lane: str = "slow", waiting: float = 0) -> Point:

@@ -12,7 +12,7 @@ from benchmarks.scale.saturation import measure
 from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.capacity.quotas import Quotas
-from proof.fakes.load_shedding import lanes_deployed_with
+from tests.support.fakes.load_shedding import lanes_deployed_with
 
 SAMPLE = Sample(
     uploads=[100.0],

@@ -16,7 +16,7 @@ from benchmarks.virtual.latencies import DAYS, Latency
 from benchmarks.virtual.processor import WHOLE_MEGABYTES, Processor
 from benchmarks.virtual.virtual_time import START, VirtualTime
 from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARD_NAMES
-from proof.fakes.stores import FakeImages
+from tests.support.fakes.stores import FakeImages
 
 
 def test_works_at_once_take_as_long_as_the_slowest_and_answer_in_their_order() -> None:

@@ -10,7 +10,7 @@ import pytest
 from darkroom.domain.images.image import Status
 from darkroom_cli.operator.operations.schedules.cancel_scheduled import CancelScheduledPorts, cancel_scheduled
 from darkroom_cli.operator.operations.schedules.list_scheduled import ScheduledSelection
-from proof.fakes import World
+from tests.support.fakes import World
 from tests.support.schedules import scheduled, soon
 
 

@@ -22,7 +22,7 @@ from darkroom.domain.kernel.message import Message, UnreadableMessage, read_mess
 from darkroom.domain.schedules.hold import HeldMessage, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.uploads.upload_notification import read_notification
 from darkroom.ports.kernel import UnreadableRow
-from proof.chaos.comparison import (
+from tests.chaos.comparison import (
     LEAD_SECONDS,
     SWEEP_SECONDS,
     WINDOW_SECONDS,
@@ -34,9 +34,9 @@ from proof.chaos.comparison import (
     problems_of_dead_letters,
     written_twice,
 )
-from proof.chaos.machinery import Strikes
-from proof.chaos.plan import INSTANTS_SECONDS, Strike, Way, plan_of
-from proof.chaos.poison import (
+from tests.chaos.machinery import Strikes
+from tests.chaos.plan import INSTANTS_SECONDS, Strike, Way, plan_of
+from tests.chaos.poison import (
     DEAD_LETTER,
     DEAD_LETTERS,
     FETCH_QUEUE,
@@ -51,8 +51,8 @@ from proof.chaos.poison import (
     poisons,
     upload_notification,
 )
-from proof.fakes.rows import accepted_image
-from proof.running.conditions import ACCEPTOR, FETCHER, HOLDER, INJECTED, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
+from tests.support.fakes.rows import accepted_image
+from tests.support.running.conditions import ACCEPTOR, FETCHER, HOLDER, INJECTED, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000
@@ -402,7 +402,7 @@ def test_a_process_dies_at_its_call_in_the_first_event_that_holds_its_token(
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={"PYTHONPATH": f"{INJECTED}:{tmp_path}", "PROOF_STRIKES": str(folder), "PROOF_FUNCTION": "F"},
+        env={"PYTHONPATH": f"{INJECTED}:{tmp_path}", "INJECTED_STRIKES": str(folder), "INJECTED_FUNCTION": "F"},
         capture_output=True,
         text=True,
         check=False,

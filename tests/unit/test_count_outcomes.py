@@ -14,8 +14,8 @@ from darkroom.operations.images.count_outcomes import (
     OutcomeCounter,
     report_outcomes,
 )
-from proof.fakes.load_shedding import FakeOutcomes
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.load_shedding import FakeOutcomes
 
 NOW = 1_795_251_600_000
 

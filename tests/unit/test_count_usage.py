@@ -28,8 +28,8 @@ from darkroom.domain.usage.usage import (
 )
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.operations.usage.count_usage import Counting, CountUsagePorts, count_usage
-from proof.fakes.events import FakeUsage
-from proof.fakes.rows import accepted_image
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.rows import accepted_image
 from tests.support.faults import failing
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z

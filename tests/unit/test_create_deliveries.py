@@ -14,10 +14,10 @@ from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import LOOK_SECONDS, matches
 from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook, ping_webhook
-from proof.fakes.rows import accepted_image
-from proof.fakes.webhooks import FakeDeliveries
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.rows import accepted_image
+from tests.support.fakes.webhooks import FakeDeliveries
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.support.faults import failing
 
 

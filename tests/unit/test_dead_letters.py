@@ -44,9 +44,9 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
 )
 from darkroom_cli.operator.operations.dead_letters.work_through import HANDFUL
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from proof.fakes import FakeDeadLetters
-from proof.fakes.dead_letters import FakeRedrives
 from tests.support.dead_letters import DAY, DONE, FAILED, REFUSED, DeadLetterWorld, given_up, rejected, replace_run
+from tests.support.fakes import FakeDeadLetters
+from tests.support.fakes.dead_letters import FakeRedrives
 from tests.support.images import NOW, awaiting, pending, processing
 from tests.support.notifications import event
 

@@ -10,9 +10,9 @@ from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Rejected, UnknownImage
 from darkroom.operations.images.read_image import ReadImagePorts, read_image
 from darkroom.operations.images.transcode_image import Finished
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
-from proof.fakes.rows import accepted_image, told_by
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.rows import accepted_image, told_by
 
 PHOTO = jpeg()
 

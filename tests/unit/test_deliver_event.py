@@ -55,9 +55,9 @@ from darkroom.operations.webhooks.manage_webhooks import (
 )
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import DueDelivery
-from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.support.faults import failing
 
 DOWN = Answer(milliseconds=9, status=500, body="no")

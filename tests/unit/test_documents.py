@@ -18,10 +18,10 @@ from darkroom.domain.images.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.doctor.priority import ROOM_FOR_THE_API
 from darkroom_cli.main import app
-from proof.__main__ import PARTS
-from proof.guards import read_guards
 from repository.expand_template import expanded_template, raw_template, resources
 from repository.report import ROOT
+from tests.guards.__main__ import read_guards
+from tests.prove import PARTS
 from tests.support.documents import DOCS, code
 from tests.support.template import unless_polled
 
@@ -157,7 +157,7 @@ def test_the_page_of_the_command_line_names_every_command() -> None:
     assert missing == []
 
 
-def test_the_page_of_the_tests_lists_every_tier_and_every_part_of_the_proof() -> None:
+def test_the_page_of_the_tests_lists_every_tier_and_every_part_of_prove() -> None:
     page = (DOCS / "testing.md").read_text()
     assert [f"| {tier.name} | `make test-{tier.name}` |" in page for tier in TIERS] == [True] * len(TIERS)
     for tier in TIERS:

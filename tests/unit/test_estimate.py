@@ -11,8 +11,8 @@ from darkroom.domain.images.estimates import Backlog, estimated_seconds
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.load_shedding import LOOK_SECONDS, Ramp, Work
 from darkroom.operations.images.estimate import Estimator
-from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.support.images import NOW, pending
 
 BUSY = Backlog(depth=110, drain=5.0, ramp=Ramp(now=10, most=10))  # each image takes two seconds

@@ -43,8 +43,8 @@ from darkroom.domain.images.transitions import (
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from local_aws.event_patterns import passes
-from proof.fakes import FakeImages
 from repository.expand_template import resources
+from tests.support.fakes import FakeImages
 from tests.support.image_changes import NOW, SOURCE, VARIANT, accepted, claimed, done
 from tests.support.images import CAUSE
 

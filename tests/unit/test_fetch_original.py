@@ -28,10 +28,10 @@ from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts,
 from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
-from proof.fakes import FakeImages, World
-from proof.fakes.damage import flipped
-from proof.fakes.pictures import jpeg
-from proof.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
+from tests.support.fakes import FakeImages, World
+from tests.support.fakes.damage import flipped
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
 from tests.support.faults import ProcessDied, failing
 
 URL = "https://photos.example/harbour.jpg?token=secret"

@@ -10,7 +10,7 @@ from darkroom.domain.tenants.api_keys import ApiKey, key_id_of
 from darkroom_cli.local.first_key import first_key
 from local_aws.failures import ApiSilent
 from local_aws.processes import Interrupts
-from proof.fakes.tenants import FakeTenants
+from tests.support.fakes.tenants import FakeTenants
 
 
 class Patient(Interrupts):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from proof.fork_server import exchanged_codes
-from proof.guards import Guard, mutant, problem_of, read_guards
-from proof.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
 from repository.report import ROOT
+from tests.guards.__main__ import Guard, mutant, problem_of, read_guards
+from tests.guards.fork_server import exchanged_codes
+from tests.guards.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
 
 CODE = Path("code.py")
 
@@ -116,11 +116,11 @@ def test_a_line_of_yaml_is_left_out_or_replaced() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "layers").mkdir()
-    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "guards").mkdir(parents=True)
     (tmp_path / "layers" / "code.py").write_text("if a:  # guard: one, two\n    b()\n")
     marks = '@pytest.mark.guards("one")\n@pytest.mark.guards("two", case="third")\ndef test_it(): ...\n'
     (tmp_path / "tests" / "test_code.py").write_text(marks)
-    (tmp_path / "tests" / "guards.toml").write_text('[always]\ntwo = "if"\n')
+    (tmp_path / "tests" / "guards" / "guards.toml").write_text('[always]\ntwo = "if"\n')
     return tmp_path
 
 
@@ -147,7 +147,7 @@ def test_a_guard_is_read_from_its_line_its_tests_and_the_data(project: Path) -> 
     [
         ("layers/other.py", "go()  # guard: one\n", "one guards a line of layers/code.py and one of layers/other.py"),
         ("tests/test_other.py", '@pytest.mark.guards("three")\ndef test_it(): ...\n', "three, which no line"),
-        ("tests/guards.toml", '[always]\nthree = "if"\n', "three, which no line"),
+        ("tests/guards/guards.toml", '[always]\nthree = "if"\n', "three, which no line"),
     ],
 )
 def test_a_name_stands_once_in_the_code_and_nowhere_else_for_nothing(

@@ -32,7 +32,7 @@ from darkroom.domain.schedules.hold import (
     unplaceable_because,
 )
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
-from proof.fakes.damage import damaged
+from tests.support.fakes.damage import damaged
 from tests.support.schedules import DAY, NOW, entry
 
 

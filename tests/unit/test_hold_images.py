@@ -21,8 +21,8 @@ from darkroom.domain.schedules.hold import (
 )
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.operations.schedules.hold_images import HoldImagesPorts, Holding, hold_images
-from proof.fakes.messages import KEYS, received, unsigned
-from proof.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
+from tests.support.fakes.messages import KEYS, received, unsigned
+from tests.support.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
 from tests.support.schedules import DAY, NOW, entry
 
 

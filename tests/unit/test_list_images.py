@@ -19,8 +19,8 @@ from darkroom.operations.images.list_images import (
 )
 from darkroom.ports.images import Listed
 from darkroom.ports.kernel import UnreadableRow
-from proof.fakes import FakeImages, World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import FakeImages, World
+from tests.support.fakes.pictures import jpeg
 from tests.support.images import NOW, pending
 
 

@@ -11,8 +11,8 @@ import pytest
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.operator.operations.images.list_late_images import ListLateImagesPorts, list_late_images
-from proof.fakes import World
-from proof.fakes.rows import accepted_image
+from tests.support.fakes import World
+from tests.support.fakes.rows import accepted_image
 
 
 def put(world: World, number: int, *, seconds_ago: float, lane: str = "fast", **changes: Any) -> str:

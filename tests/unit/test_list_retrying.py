@@ -15,8 +15,8 @@ from darkroom_cli.operator.operations.images.list_retrying import (
     latest_failure,
     list_retrying,
 )
-from proof.fakes import World
-from proof.fakes.rows import accepted_image
+from tests.support.fakes import World
+from tests.support.fakes.rows import accepted_image
 
 
 def failed(world: World, number: int, error_type: str = "KeyError", *, place: str = "_develop", **changes: Any) -> str:

@@ -20,7 +20,7 @@ from darkroom_cli.operator.operations.schedules.list_scheduled import (
     ids_in_order,
     list_scheduled,
 )
-from proof.fakes import FakeImages
+from tests.support.fakes import FakeImages
 from tests.support.images import NOW, pending, processing
 
 HOUR = 3_600_000

@@ -10,8 +10,8 @@ from darkroom.domain.kernel.errors import TurnedAway
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.ports.images import QueueDepth
-from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
 
 START = 1_795_251_600_000
 

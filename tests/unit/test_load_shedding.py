@@ -17,7 +17,7 @@ from darkroom.domain.images.load_shedding import (
 )
 from darkroom.domain.kernel.lanes import FAST, LANES, SLOW, lanes_with
 from darkroom.domain.kernel.tenants import Tier
-from proof.fakes.load_shedding import lanes_deployed_with
+from tests.support.fakes.load_shedding import lanes_deployed_with
 
 BUSY = 100
 """What all workers of any lane have taken."""

@@ -38,7 +38,7 @@ def test_whoever_needs_the_project_imports_what_gives_it() -> None:
     asking = {_module(file) for file in (ROOT / "local_aws").glob("*.py") if "given()" in file.read_text()}
     assert asking >= NEEDING_NOTHING.keys() | {"local_aws.build", "local_aws.environment", "local_aws.project"}
     needing = []
-    for folder in ("benchmarks", "cli", "proof", "scripts", "tests"):
+    for folder in ("benchmarks", "cli", "scripts", "tests"):
         for file in (ROOT / folder).rglob("*.py"):
             imported = _imported(file)
             uses = {module for module in asking if imported.get(module, set()) - NEEDING_NOTHING.get(module, set())}

@@ -33,9 +33,9 @@ from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import DeliveryPage
 from darkroom.wiring.webhooks import manage_webhooks
-from proof.fakes.load_shedding import FakeTokenBuckets
-from proof.fakes.webhooks import Request
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.webhooks import Request
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.support.webhooks import URL, Api
 
 UNKNOWN = "we_0000000000000000"

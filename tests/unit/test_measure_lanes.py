@@ -10,8 +10,8 @@ from darkroom.domain.images.service_level import MINUTE, SUCCEEDED, Outcomes, fa
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, Measures, measure_lanes
-from proof.fakes.rows import accepted_image
-from proof.fakes.world import World
+from tests.support.fakes.rows import accepted_image
+from tests.support.fakes.world import World
 
 
 def measured(world: World) -> Measures:

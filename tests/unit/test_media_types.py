@@ -10,7 +10,7 @@ from darkroom.domain.images.media_types import (
     name_of_unsupported,
     names_of,
 )
-from proof.fakes.pictures import encoded, picture
+from tests.support.fakes.pictures import encoded, picture
 
 
 def ftyp(major: bytes, *compatible: bytes, size: int | None = None, minor: bytes = b"\0\0\0\0") -> bytes:

@@ -12,9 +12,9 @@ from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.row_events import events_of
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
-from proof.fakes.webhooks import FakeEndpoints
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.webhooks import FakeEndpoints
 
 PHOTO = jpeg()
 ACME = Endpoint(

@@ -27,7 +27,7 @@ from darkroom_cli.operator.domain.observation import (
     upcoming,
     working,
 )
-from proof.fakes.rows import accepted_image
+from tests.support.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000
 SLA = FAST.sla_seconds * 1000

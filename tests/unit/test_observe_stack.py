@@ -24,7 +24,7 @@ from darkroom_cli.operator.operations.observation.observe_stack import (
     SAMPLE_SECONDS,
     SLOW_SECONDS,
 )
-from proof.fakes.observation import count
+from tests.support.fakes.observation import count
 from tests.support.observed import Observed
 
 ALARM = Alarm(name="ImagesLateAlarm", description="Late.", reason="", since=1, is_critical=False)

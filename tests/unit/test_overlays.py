@@ -16,8 +16,8 @@ from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_json
 from darkroom.operations.images.transcode_image import Finished, TryAgain
 from darkroom.ports.images import OriginalMissing
-from proof.fakes import World
-from proof.fakes.pictures import encoded, opened, picture
+from tests.support.fakes import World
+from tests.support.fakes.pictures import encoded, opened, picture
 
 PHOTO = encoded(picture(40, 30), "PNG")
 LOGO = encoded(picture(8, 8), "PNG")

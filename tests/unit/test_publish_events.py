@@ -11,8 +11,8 @@ from darkroom.domain.images.image import Image
 from darkroom.operations.events.publish_events import PublishEventsPorts, publish_events
 from darkroom.ports.events import RowChange
 from darkroom.ports.kernel import UnreadableRow
-from proof.fakes.events import FakeTopic, FakeUnpublished
-from proof.fakes.rows import accepted_image
+from tests.support.fakes.events import FakeTopic, FakeUnpublished
+from tests.support.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000
 

@@ -10,9 +10,9 @@ from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota
 from darkroom.operations.images.quota_keeper import KNOWN_MILLISECONDS, QuotaKeeper
-from proof.fakes import World
-from proof.fakes.events import FakeUsage
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import World
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.pictures import jpeg
 
 NOW = 1_795_251_600_000
 QUOTA = Quota(stored_bytes=1_000, images=10)

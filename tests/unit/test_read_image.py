@@ -12,8 +12,8 @@ from darkroom.operations.images.read_image import (
     read_image,
     variant_url,
 )
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 
 
 def read(world: World, image_id: str, tenant_id: str = "default") -> Image:

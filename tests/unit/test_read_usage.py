@@ -8,7 +8,7 @@ from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.stored import Stored
 from darkroom.domain.usage.usage import Usage
 from darkroom.operations.usage.read_usage import ReadUsagePorts, read_usage
-from proof.fakes.events import FakeUsage
+from tests.support.fakes.events import FakeUsage
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
 

@@ -15,8 +15,8 @@ from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.documents import status_document
 from darkroom.operations.images.read_image import ReadImagePorts, VariantMissing, VariantNotReady, variant_url
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
-from proof.fakes import World
 from tests.support.dead_letters import DONE, REFUSED, given_up
+from tests.support.fakes import World
 from tests.support.faults import ProcessDied
 from tests.support.images import NOW, developed, pending, processing
 

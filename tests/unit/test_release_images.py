@@ -25,9 +25,9 @@ from darkroom.operations.schedules.release_images import (
     ReleaseImagesPorts,
     release_images,
 )
-from proof.fakes.damage import damage_once, flipped
-from proof.fakes.load_shedding import lanes_deployed_with
-from proof.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations
+from tests.support.fakes.damage import damage_once, flipped
+from tests.support.fakes.load_shedding import lanes_deployed_with
+from tests.support.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations
 from tests.support.faults import ProcessDied
 from tests.support.images import pending
 from tests.support.schedules import DAY, NOW, entry

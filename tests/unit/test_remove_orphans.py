@@ -20,8 +20,8 @@ from darkroom_cli.operator.operations.images.remove_orphans import (
     table_seems_lost,
 )
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from proof.fakes import World
-from proof.fakes.audit import trail_of
+from tests.support.fakes import World
+from tests.support.fakes.audit import trail_of
 from tests.support.faults import Faults, Mode, ProcessDied, at
 from tests.support.orphans import DAY, PHOTO, a_world, look, orphaned
 

@@ -2,8 +2,8 @@
 
 from darkroom.domain.images.load_shedding import Work
 from darkroom.operations.images.report_throughput import ReportThroughputPorts, ThroughputCounter, report_throughput
-from proof.fakes.load_shedding import FakeThroughput
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.load_shedding import FakeThroughput
 
 NOW = 1_795_251_600_000
 

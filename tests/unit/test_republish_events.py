@@ -17,11 +17,11 @@ from darkroom_cli.operator.operations.events.republish_events import (
     republish_events,
 )
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from proof.fakes import World
-from proof.fakes.audit import trail_of
-from proof.fakes.events import FakeTopic
-from proof.fakes.pictures import jpeg
-from proof.fakes.webhooks import FakeEndpoints
+from tests.support.fakes import World
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.events import FakeTopic
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.webhooks import FakeEndpoints
 
 
 @dataclass

@@ -11,9 +11,9 @@ from darkroom.domain.kernel.tenants import Tier
 from darkroom.http.kernel.timetables import read_timetable
 from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
 from darkroom.ports.kernel import Fenced
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000

@@ -15,9 +15,9 @@ from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
     RescheduleScheduledPorts,
     reschedule_scheduled,
 )
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 from tests.support.schedules import scheduled, soon
 
 PHOTO = jpeg(32, 24)

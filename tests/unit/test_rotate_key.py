@@ -12,8 +12,8 @@ from darkroom.domain.tenants.api_keys import KeyState, key_id_of, matches_key
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.operator.operations.tenants.revoke_key import UnknownKey
 from darkroom_cli.operator.operations.tenants.rotate_key import KeyNotActive, rotate_key
-from proof.fakes.audit import trail_of
-from proof.fakes.tenants import FakeTenants
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.tenants import FakeTenants
 
 NOW = 1_795_251_600_000
 DAY = 24 * 3600

@@ -26,8 +26,8 @@ from darkroom.domain.webhooks.endpoint import (
     runway_of,
 )
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
-from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.support.faults import failing
 
 SLOW = Answer(milliseconds=QUICK_MILLISECONDS + 1, status=200, body="ok")

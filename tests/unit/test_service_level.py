@@ -25,7 +25,7 @@ from darkroom.domain.images.service_level import (
     needed_since,
 )
 from darkroom.domain.kernel.lanes import LANES
-from proof.fakes.rows import accepted_image
+from tests.support.fakes.rows import accepted_image
 
 NOW = 1_795_251_630_000
 """Half a minute past a full one."""

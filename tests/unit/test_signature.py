@@ -25,9 +25,9 @@ from darkroom.domain.kernel.signature import (
     sign,
 )
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
-from proof.fakes import FakeDeadLetters
-from proof.fakes.messages import KEYS, NOW, keys_of, received, signature_in, unsigned
-from proof.fakes.secrets import LONG_AGO, FakeSecret
+from tests.support.fakes import FakeDeadLetters
+from tests.support.fakes.messages import KEYS, NOW, keys_of, received, signature_in, unsigned
+from tests.support.fakes.secrets import LONG_AGO, FakeSecret
 from tests.support.images import pending
 
 MESSAGE = message_for(pending())

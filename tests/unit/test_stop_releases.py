@@ -12,8 +12,8 @@ from darkroom_cli.operator.operations.schedules.stop_releases import (
     StopReleasesPorts,
     stop_releases,
 )
-from proof.fakes.audit import FakeAudit, trail_of
-from proof.fakes.stores import FakeReleases
+from tests.support.fakes.audit import FakeAudit, trail_of
+from tests.support.fakes.stores import FakeReleases
 from tests.support.faults import Faults, failing
 
 

@@ -13,9 +13,9 @@ from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.recipes.recipes import Recipe
-from proof.fakes import World
-from proof.fakes.pictures import encoded, jpeg, picture
 from tests.failures import ANY_FAILURE
+from tests.support.fakes import World
+from tests.support.fakes.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg()
 RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"}]}'

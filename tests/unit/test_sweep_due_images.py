@@ -25,10 +25,10 @@ from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS, Swe
 from darkroom.ports.images import Due
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.terminal.at_once import at_once
-from proof.fakes import World
-from proof.fakes.damage import damage_once
-from proof.fakes.pictures import jpeg
 from tests.failures import ANY_FAILURE
+from tests.support.fakes import World
+from tests.support.fakes.damage import damage_once
+from tests.support.fakes.pictures import jpeg
 from tests.support.images import pending
 
 PHOTO = jpeg()

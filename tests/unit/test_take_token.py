@@ -8,8 +8,8 @@ import pytest
 from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
 from darkroom.domain.tenants.token_bucket import Take, tokens_left
 from darkroom.operations.tenants.take_token import HOLD_MILLISECONDS, MAX_BLOCK, TakeTokenPorts, take_token
-from proof.fakes.load_shedding import FakeTokenBuckets
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.load_shedding import FakeTokenBuckets
 
 NOW = 1_795_251_600_000
 ONCE = Allowance(requests_per_second=1, burst=1)

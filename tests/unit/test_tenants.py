@@ -29,8 +29,8 @@ from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, 
 from darkroom_cli.operator.operations.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.operator.operations.tenants.revoke_key import RevokeKeyPorts, UnknownKey, revoke_key
-from proof.fakes.audit import trail_of
-from proof.fakes.tenants import FakeTenants
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.tenants import FakeTenants
 
 ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
 

@@ -8,7 +8,7 @@ from repository.report import ROOT
 
 
 def test_no_module_imports_a_module_of_tests() -> None:
-    modules = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("proof/**/*.py"), *ROOT.glob("local_aws/tests/*.py")]
+    modules = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("local_aws/tests/*.py")]
     with_tests = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules if "test_" in path.stem[:5]
     }

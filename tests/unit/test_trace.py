@@ -22,9 +22,9 @@ from darkroom_cli.operator.operations.observation.trace_image import (
     TraceImagePorts,
     trace_image,
 )
-from proof.fakes import FakeImages
-from proof.fakes.logs import FakeLogLines
-from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.support.fakes import FakeImages
+from tests.support.fakes.logs import FakeLogLines
+from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.images import NOW, pending, processing
 from tests.support.traces import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
 from tests.support.webhooks import endpoint

@@ -24,9 +24,9 @@ from darkroom.imaging import Developing, developing
 from darkroom.operations.images.transcode_image import Early, Finished, Postponed, TryAgain
 from darkroom.ports.images import IdempotencyUnavailable, OriginalMissing
 from darkroom.wiring.kernel.runtime import at_once
-from proof.fakes import World
-from proof.fakes.damage import damage_once
-from proof.fakes.pictures import encoded, jpeg, opened, picture
+from tests.support.fakes import World
+from tests.support.fakes.damage import damage_once
+from tests.support.fakes.pictures import encoded, jpeg, opened, picture
 from tests.support.faults import ProcessDied
 
 PHOTO = jpeg(640, 480)

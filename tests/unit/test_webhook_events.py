@@ -28,8 +28,8 @@ from darkroom.domain.webhooks.endpoint import (
 )
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from local_aws.event_patterns import passes
-from proof.fakes.webhooks import FakeEndpoints
 from repository.expand_template import resources
+from tests.support.fakes.webhooks import FakeEndpoints
 
 NOW = 1_795_251_600_000
 ID = "we_3000000000000001"

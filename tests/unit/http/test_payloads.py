@@ -15,9 +15,9 @@ from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.operations.webhooks.manage_webhooks import ping_webhook
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld
 from repository.openapi.payloads import PAYLOADS
 from tests.conformity import described, misfits
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld
 from tests.support.image_changes import NOW, VARIANT, accepted, claimed, done
 
 

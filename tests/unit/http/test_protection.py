@@ -19,8 +19,8 @@ from darkroom.http.tenants import protection
 from darkroom.http.tenants.protection import Price, protected
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.settings import AccessSettings
-from proof.fakes.load_shedding import FakeTokenBuckets
 from repository.openapi.routes import ROUTES
+from tests.support.fakes.load_shedding import FakeTokenBuckets
 
 NOW = 1_795_251_600_000
 TWICE = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Allowance(requests_per_second=1, burst=2), key_id="k")

@@ -12,8 +12,8 @@ from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.entity_tags import entity_tag, page_tag
 from darkroom.http.images.responses import headers_of_accepted, image_response, page_response
 from darkroom.operations.images.list_images import ListImagesPorts, list_images
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 
 
 def answer(

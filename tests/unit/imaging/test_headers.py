@@ -16,7 +16,7 @@ from darkroom.domain.images.limits import Limits
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.decode import check_limits, open_original
 from darkroom.imaging.headers import MAX_PIECES, ImageHeader, read_header
-from proof.fakes.pictures import encoded, jpeg, opened, picture
+from tests.support.fakes.pictures import encoded, jpeg, opened, picture
 
 SECRET = b"SECRET-52.5200N"
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()

@@ -8,7 +8,7 @@ import pytest
 
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.imaging.headers import picture_alone
-from proof.fuzz.handmade.isobmff import Item, assembled, box, boxes, find, full_box
+from tests.fuzz.handmade.isobmff import Item, assembled, box, boxes, find, full_box
 
 SIZE, SMALLER = (full_box(b"ispe", struct.pack(">II", *size)) for size in ((64, 48), (32, 24)))
 ALPHA, GAIN_MAP = (

@@ -14,7 +14,7 @@ from darkroom.imaging.rights.iptc import iptc_with
 from darkroom.imaging.rights.read import SHORTENED, unreadable
 from darkroom.imaging.rights.rights import MAX_CHARACTERS, MAX_TOTAL_BYTES
 from darkroom.imaging.rights.xmp import MAX_XMP_BYTES, xmp_with
-from proof.fakes.pictures import encoded, jpeg, picture
+from tests.support.fakes.pictures import encoded, jpeg, picture
 
 JPEG, PNG = jpeg(16, 8), encoded(picture(16, 8), "PNG")
 

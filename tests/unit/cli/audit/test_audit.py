@@ -13,7 +13,7 @@ import pytest
 from darkroom_cli.audit import commands
 from darkroom_cli.audit.work import joined
 from darkroom_cli.operator.domain.audit import AuditEntry, Recorded, State
-from proof.fakes.audit import ACTOR, FakeAudit, trail_of
+from tests.support.fakes.audit import ACTOR, FakeAudit, trail_of
 from tests.unit.cli.conftest import Run
 
 NOW = 1_795_251_600_000

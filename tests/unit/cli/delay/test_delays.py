@@ -21,11 +21,11 @@ from darkroom_cli.operator.domain.observation import QueueCount
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
-from proof.fakes import World
-from proof.fakes.audit import trail_of
-from proof.fakes.observation import FakeQueueCounts
-from proof.fakes.pictures import jpeg
-from proof.fakes.stores import FakeReleases
+from tests.support.fakes import World
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.observation import FakeQueueCounts
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.stores import FakeReleases
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of, problem
 

@@ -20,10 +20,10 @@ from darkroom_cli.dlq import commands as dead_letters
 from darkroom_cli.dlq.commands import _VERDICTS
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_client.client import ApiError
-from proof.fakes.audit import trail_of
-from proof.fakes.dead_letters import FakeRedrives
-from proof.fakes.rows import accepted_image
 from tests.support.dead_letters import DAY, REFUSED, DeadLetterWorld, given_up, rejected
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.dead_letters import FakeRedrives
+from tests.support.fakes.rows import accepted_image
 from tests.support.images import NOW
 from tests.unit.cli.conftest import Run
 

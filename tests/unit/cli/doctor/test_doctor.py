@@ -22,9 +22,9 @@ from darkroom_cli.doctor.facts import CouldNotBeRead, Facts, Missing
 from darkroom_cli.doctor.work import CHECKLIST, CHECKS
 from darkroom_cli.terminal import display
 from darkroom_client.client import ApiError
-from proof.fakes import World
-from proof.fakes.pictures import jpeg
 from repository.report import ROOT
+from tests.support.fakes import World
+from tests.support.fakes.pictures import jpeg
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.doctor.sound import SOUND
 

@@ -19,10 +19,10 @@ from darkroom_cli.doctor.facts import Facts, Missing
 from darkroom_cli.drill.opened import OpenDrill
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.operators import explained
-from proof.fakes import World
-from proof.fakes.audit import FakeAudit, trail_of
 from repository.expand_template import resources
 from repository.report import ROOT
+from tests.support.fakes import World
+from tests.support.fakes.audit import FakeAudit, trail_of
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.doctor.sound import KEY, SOUND, VARIABLES, deployed
 

@@ -26,9 +26,9 @@ from darkroom_cli.drill.result import DrillResult
 from darkroom_cli.drill.scene import Scene
 from darkroom_cli.drill.switches import KINDS
 from darkroom_client.client import ApiError
-from proof.fakes.rows import accepted_image
 from repository.expand_template import deployed, expanded_template, resources
 from repository.report import ROOT
+from tests.support.fakes.rows import accepted_image
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi
 

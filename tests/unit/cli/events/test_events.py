@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darkroom_cli.events import commands
-from proof.fakes.pictures import jpeg
+from tests.support.fakes.pictures import jpeg
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 

@@ -13,7 +13,7 @@ from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.usage.usage import Usage
 from darkroom_cli.images import commands
-from proof.fakes.rows import accepted_image
+from tests.support.fakes.rows import accepted_image
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, problem

@@ -23,11 +23,11 @@ from darkroom_cli.operate.server import application
 from darkroom_cli.operate.shell import Shell
 from darkroom_cli.operate.work import server_of
 from darkroom_cli.stack.operators import explained
-from proof.fakes.audit import FakeAudit, trail_of
-from proof.fakes.dead_letters import FakeRedrives
-from proof.fakes.events import FakeUsage
-from proof.fakes.logs import FakeLogLines
-from proof.fakes.tenants import FakeTenants
+from tests.support.fakes.audit import FakeAudit, trail_of
+from tests.support.fakes.dead_letters import FakeRedrives
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.logs import FakeLogLines
+from tests.support.fakes.tenants import FakeTenants
 from tests.support.observed import Observed
 
 TOKEN = "the-token-of-this-run"

@@ -15,8 +15,8 @@ from darkroom_cli.operate.actions import MOST_IDS, Actions
 from darkroom_cli.operate.problems import OperateProblem
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_client.client import ApiError
-from proof.fakes.audit import trail_of
-from proof.fakes.pictures import jpeg
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.pictures import jpeg
 from tests.unit.cli.operate.conftest import FakeStack, Served, ended
 
 

@@ -16,7 +16,7 @@ from darkroom_cli.operator.domain.observation import History, LaneHistory
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.top import commands as top
 from darkroom_client.client import ApiError
-from proof.fakes.audit import trail_of
+from tests.support.fakes.audit import trail_of
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.operate.conftest import FakeStack, Served
 

@@ -16,8 +16,8 @@ from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.orphans import commands as orphans
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
-from proof.fakes import World
-from proof.fakes.audit import trail_of
+from tests.support.fakes import World
+from tests.support.fakes.audit import trail_of
 from tests.support.orphans import DAY, PHOTO, a_world, orphaned
 from tests.unit.cli.conftest import Run
 

@@ -16,9 +16,9 @@ from darkroom.domain.kernel.parts import PARTS
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.parts import commands, work
 from darkroom_cli.parts.remains import KEPT, SECRETS
-from proof.fakes.audit import FakeAudit, trail_of
 from repository.expand_template import deployed
 from repository.report import ROOT
+from tests.support.fakes.audit import FakeAudit, trail_of
 from tests.support.faults import ProcessDied
 from tests.unit.cli.conftest import Run
 

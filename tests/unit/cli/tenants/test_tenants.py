@@ -22,14 +22,14 @@ from darkroom_cli.operator.operations.schedules.cancel_scheduled import REMOVALS
 from darkroom_cli.tenants import commands as tenants
 from darkroom_cli.tenants import erase, keys
 from darkroom_cli.terminal.interrupts import Interrupts
-from proof.fakes import FakeImages
-from proof.fakes.audit import trail_of
-from proof.fakes.events import FakeUsage
-from proof.fakes.load_shedding import FakeTokenBuckets
-from proof.fakes.rows import accepted_image
-from proof.fakes.tenants import FakeTenants
-from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from repository.expand_template import resources
+from tests.support.fakes import FakeImages
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.events import FakeUsage
+from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.rows import accepted_image
+from tests.support.fakes.tenants import FakeTenants
+from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.webhooks import delivery, endpoint
 from tests.unit.cli.conftest import Run
 

@@ -29,10 +29,10 @@ from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_cli.top import commands, pages, work
 from darkroom_cli.top.document import document
-from proof.fakes.observation import count
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.support.dead_letters import given_up
+from tests.support.fakes.observation import count
 from tests.support.observed import Observed
 from tests.unit.cli.conftest import Run
 

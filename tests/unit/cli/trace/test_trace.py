@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from darkroom_cli.operator.domain.trace import LogLine, Step
 from darkroom_cli.trace import commands
 from darkroom_cli.trace.axis import LONGEST_PART, axis_for
-from proof.fakes import FakeImages
-from proof.fakes.logs import FakeLogLines
-from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.support.fakes import FakeImages
+from tests.support.fakes.logs import FakeLogLines
+from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.images import NOW, pending
 from tests.support.traces import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
 from tests.unit.cli.conftest import Run

@@ -15,8 +15,8 @@ from darkroom.domain.webhooks.endpoint import MAX_SECRETS, DisabledBy, Endpoint,
 from darkroom.egress import EgressPolicy, read_url
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.wiring.webhooks import manage_webhooks
-from proof.fakes.load_shedding import FakeTokenBuckets
-from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.support.faults import ProcessDied
 from tests.support.webhooks import Api
 from tests.unit.cli.conftest import Run
