@@ -132,5 +132,5 @@ def _replace(file: Path, content: bytes) -> None:
 def deployed_template(cloudformation: Any, stack_name: str) -> dict[str, Any]:
     """The template as `sam deploy` sent it: its layers refer to their archives in S3."""
     body = cloudformation.get_template(StackName=stack_name, TemplateStage="Original")["TemplateBody"]
-    document: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
+    document: dict[str, Any] = yaml.load(body, Loader=yaml.CSafeLoader) if isinstance(body, str) else body
     return document

@@ -104,7 +104,8 @@ def _write_project(scratch: Path, running: RunningStack, name: str, variables: M
     deployed = running.client("cloudformation").get_template(StackName=running.name, TemplateStage="Original")[
         "TemplateBody"
     ]
-    template = yaml.safe_load(str(deployed))  # SAM CLI deploys the long form of CloudFormation's functions: plain YAML
+    # SAM CLI deploys the long form of CloudFormation's functions: plain YAML.
+    template = yaml.load(str(deployed), yaml.CSafeLoader)
     for resource_id, resource in list(template["Resources"].items()):
         if resource_id.startswith("Fn::ForEach::"):  # SAM CLI expands it; it contains no function or layer
             continue
