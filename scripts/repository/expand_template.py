@@ -142,6 +142,10 @@ def _in_text(value: Any) -> str | None:
             return None
 
 
+_USUAL = ("prod", "iam", "None")
+"""The environment, access and snapshots of whoever asks for no others."""
+
+
 @functools.cache
 def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Template:
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
@@ -230,7 +234,7 @@ def resources(kind: str) -> dict[str, Template]:
     """The properties of all resources of one type, by logical id, in a stack that is observed and has all parts."""
     return {
         name: with_all_parts(resource.get("Properties", {}))
-        for name, resource in expanded_template()["Resources"].items()
+        for name, resource in _expanded(TEMPLATE, *_USUAL)["Resources"].items()
         if resource["Type"] == kind
     }
 
@@ -255,7 +259,7 @@ def _is_of_a_part(condition: str) -> bool:
 
 def http_api(access: str) -> Template:
     """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
-    body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
+    body = _expanded(TEMPLATE, "prod", access, "None")["Resources"]["Api"]["Properties"]["Body"]
     definition: Template = _filled_in(with_parameters(body, Access=access))
     return definition
 
@@ -281,7 +285,7 @@ def with_parameters(value: Any, **parameters: str) -> Any:
 
 def _conditions() -> Template:
     """All conditions, with those of what is in a stack in the stack under a condition of its own."""
-    conditions: Template = _expanded(TEMPLATE, "prod", "iam", "None")["Conditions"]
+    conditions: Template = _expanded(TEMPLATE, *_USUAL)["Conditions"]
     return conditions
 
 
@@ -290,7 +294,7 @@ def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
         case {"Condition": str(name)}:
             return _holds(_conditions()[name], parameters)
         case {"Fn::Equals": [{"Ref": str(name)} | {"Fn::Join": ["", {"Ref": str(name)}]}, value]}:  # or an empty list
-            chosen = parameters[name] if name in parameters else raw_template()["Parameters"][name]["Default"]
+            chosen = parameters[name] if name in parameters else _raw()["Parameters"][name]["Default"]
             return bool(chosen == value)
         case {"Fn::Not": [inner]}:
             return not _holds(inner, parameters)
@@ -306,7 +310,7 @@ def deployed(**parameters: str) -> dict[str, Template]:
     """The resources of a stack that has these parameters, by logical id, without what has no value there."""
     return {
         name: _without_nothing(with_parameters(resource, **parameters))
-        for name, resource in expanded_template()["Resources"].items()
+        for name, resource in _expanded(TEMPLATE, *_USUAL)["Resources"].items()
         if "Condition" not in resource or _holds({"Condition": resource["Condition"]}, parameters)
     }
 
