@@ -137,6 +137,8 @@ check: setup ## Format, lint, types, import contracts, templates
 
 check-types:
 	$(DEV)/mypy
+	@scripts/setup/environments.sh node
+	$(DEV)/python -m checks.page_types
 
 check-rest:
 	$(DEV)/ruff format --check .

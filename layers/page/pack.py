@@ -53,7 +53,9 @@ def pack(sources: Path, target: Path) -> None:
 
 
 def _files_of(sources: Path) -> list[Path]:
-    return sorted(path for path in sources.rglob("*") if path.is_file() and not path.name.startswith("."))
+    """All but what a browser has no use for: hidden files, and the declarations of types."""
+    files = (path for path in sources.rglob("*") if path.is_file())
+    return sorted(path for path in files if not path.name.startswith(".") and not path.name.endswith(".d.ts"))
 
 
 def _media_type_of(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,10 +16,12 @@ class NoNode(NoNodePackages):
     """This machine has no Node.js, or no npm."""
 
 
-def install(folder: Path, into: Path) -> None:
-    """Installs what the lock file in `folder` names, if `into` does not have it yet. Raises NoNodePackages."""
+def install(folder: Path, into: Path, *, path: str | None = None) -> None:
+    """Installs what the lock file in `folder` names, if `into` does not have it yet, with the Node.js on `path` (by
+    default this machine's own). Raises NoNodePackages."""
+    path = path or os.environ["PATH"]
     for program in ("node", "npm"):
-        if shutil.which(program) is None:
+        if shutil.which(program, path=path) is None:
             raise NoNode(f"there is no {program}: install Node.js 20 or later with npm")
     lock = (folder / "package-lock.json").read_bytes()
     stamp = into / ".stamp"
@@ -29,7 +32,9 @@ def install(folder: Path, into: Path) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(folder / name, into)
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = subprocess.run(command, cwd=into, check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=into, env={**os.environ, "PATH": path}, check=False, capture_output=True, text=True
+    )
     if done.returncode != 0:
         raise NoNodePackages(f"npm could not install what {folder.name} names: {done.stderr.strip()}")
     stamp.write_bytes(lock)  # the last step: an interrupted installation lacks it and is redone

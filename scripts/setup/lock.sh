@@ -25,3 +25,4 @@ compile runtime requirements/runtime.txt
 compile bench requirements/bench.txt -c requirements/dev.txt
 compile uv requirements/uv.txt
 compile audit requirements/audit.txt
+compile node requirements/node.txt

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.recipes.presets import PRESETS
-from darkroom.domain.recipes.written_recipes import recipe_from_data
+from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_data
 from darkroom.http.page.page import (
     content_security_policy,
     file_answer,
@@ -211,6 +211,27 @@ def test_it_is_told_every_preset_as_a_recipe_that_the_api_takes() -> None:
     assert {name: recipe_from_data(recipe) for name, recipe in presets.items()} == PRESETS
 
 
+def test_it_is_told_the_limits_of_a_recipe_as_the_api_has_them() -> None:
+    limits = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)["limits"]
+    usual = {"name": "a", "format": "jpeg", "width": limits["side_pixels"], "height": 1}
+
+    def refused(*variants: dict[str, Any]) -> bool:
+        try:
+            recipe_from_data({"variants": [{**usual, **variant} for variant in variants]})
+        except InvalidRecipe:
+            return True
+        return False
+
+    many = [{"name": f"a{number}", "width": 1} for number in range(limits["variants"] + 1)]
+    assert (refused(*many[1:]), refused(*many)) == (False, True)
+    assert (refused({}), refused({"width": limits["side_pixels"] + 1})) == (False, True)
+    for name, cost in limits["work_of_format"].items():
+        height = int(limits["work_pixels"] / cost / limits["side_pixels"])
+        if height < limits["side_pixels"]:
+            tall = {"format": name, "height": height, **({"animation": "keep"} if name == "gif" else {})}
+            assert (refused(tall), refused({**tall, "height": height + 1})) == (False, True), name
+
+
 @pytest.mark.guards("operate-settings-escaped")
 def test_settings_are_text_in_an_attribute_whatever_they_say() -> None:
     settings = {"issuer": "\"><script>alert('1')</script>&quot;"}
@@ -234,7 +255,11 @@ def packer() -> ModuleType:
 def test_every_file_of_the_page_is_packed_and_read_again(packer: ModuleType, tmp_path: Path) -> None:
     packer.pack(WEB, tmp_path)
     tree, files = wiring.read_files([str(tmp_path / "elsewhere"), str(tmp_path)])
-    assert files.keys() == {path.relative_to(WEB).as_posix() for path in WEB.rglob("*") if path.is_file()}
+    assert files.keys() == {
+        path.relative_to(WEB).as_posix()
+        for path in WEB.rglob("*")
+        if path.is_file() and not path.name.endswith(".d.ts")
+    }
     for name, packed in files.items():
         content = (WEB / name).read_bytes().replace(b"{tree}", tree.encode() if name == "index.html" else b"{tree}")
         assert gzip.decompress(packed.compressed) == content

@@ -9,12 +9,21 @@
  * @property {string|null} client_id  of this page at the issuer, with access "jwt"
  * @property {number} max_upload_bytes  the largest file
  * @property {number} direct_bytes  the largest file in one request; larger ones are sent to S3 by a form
- * @property {Object<string, object>} presets  the recipe of each preset, by its name
+ * @property {{variants: number, side_pixels: number, work_pixels: number, work_of_format: Record<string, number>,
+ *            recipe_bytes: number, delay_seconds: number}} limits  of a recipe and of a delay
+ * @property {Record<string, Json>} presets  the recipe of each preset, by its name
+ * @property {string} [audience]  for which tokens are, with access "jwt": one or several with commas
+ * @property {string} [sign_in_origin]  where the issuer's sign-in page is, if that is another host
  * @property {string[]} parts  the optional parts that the stack has: "webhooks", "usage", "imports"
+ * @property {string} [stack]  its name, on the operators' page, as all that follows
+ * @property {string} [region]
+ * @property {boolean} [local]  whether it runs on this machine
+ * @property {boolean} [production]
+ * @property {boolean} [write]  whether the operator may act
  */
 
 /** @type {Settings} */
-export const settings = JSON.parse(document.querySelector("meta[name=darkroom]").content);
+export const settings = JSON.parse(/** @type {HTMLMetaElement} */ (document.querySelector("meta[name=darkroom]")).content);
 
 /** Whether the stack has that optional part. */
 export const has = (part) => settings.parts.includes(part);
@@ -128,7 +137,7 @@ export function rememberName(id, name) {
 
 function names() {
     const kept = ofBrowser.read(NAMES_PLACE, []);
-    return new Map(Array.isArray(kept) ? kept.filter(Array.isArray) : []);
+    return new Map(/** @type {[string, string][]} */ (Array.isArray(kept) ? kept.filter(Array.isArray) : []));
 }
 
 // ── Files: how many of them are lost if the page is left.
@@ -158,7 +167,15 @@ function forgetPictures() {
 export class Problem extends Error {
     constructor({ status, code, title, detail, errors = [], correlationId = null, retryAfter = null, says = [] }) {
         super(detail || title);
-        Object.assign(this, { name: "Problem", status, code, title, detail, errors, correlationId, retryAfter, says });
+        this.name = "Problem";
+        this.status = status;
+        this.code = code;
+        this.title = title;
+        this.detail = detail;
+        this.errors = errors;
+        this.correlationId = correlationId;
+        this.retryAfter = retryAfter;
+        this.says = says;
     }
 }
 
@@ -178,8 +195,8 @@ export class NoAnswer extends Error {
  *
  * @param {string} method
  * @param {string} path  relative to the API's root, with "/" first
- * @param {{query?: object, json?: any, body?: Blob, headers?: object, etag?: string|null, signal?: AbortSignal,
- *         send?: typeof fetch}} options  `send` is what sends it, if that is not fetch
+ * @param {{query?: Json, json?: any, body?: Blob, headers?: Json, etag?: string|null, signal?: AbortSignal,
+ *         send?: (address: string, request: any) => Promise<Response>}} options  `send` is what sends it, if that is not fetch
  * @returns {Promise<Answer>}
  */
 export async function call(method, path, options = {}) {
@@ -241,7 +258,11 @@ function refusal(response, document, used) {
 const BLOCKED = "blocked";
 const isToken = settings.access === "jwt";
 
-/** What is said of what says nothing, or little, by itself: no answer, and the statuses of API Gateway. */
+/**
+ * What is said of what says nothing, or little, by itself: no answer, and the statuses of API Gateway.
+ *
+ * @type {{noAnswer: string, gateways: Record<string|number, string>}}
+ */
 export const words = {
     noAnswer: "No answer came. Check the connection; nothing that was accepted is lost.",
     gateways: {
@@ -273,7 +294,7 @@ function seconds(text) {
 const PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 60;
 
-/** Resolves after `seconds`. Throws AbortError if `signal` ends first. */
+/** Resolves after `seconds`. Throws AbortError if `signal` ends first. @returns {Promise<void>} */
 export function pause(seconds, signal) {
     return new Promise((resolve, reject) => {
         const end = () => reject(new DOMException("ended", "AbortError"));
@@ -290,7 +311,7 @@ export function pause(seconds, signal) {
     });
 }
 
-/** Resolves when the page is visible. */
+/** Resolves when the page is visible. @returns {Promise<void>} */
 export function whileVisible(signal) {
     if (!document.hidden) return Promise.resolve();
     return new Promise((resolve, reject) => {
@@ -313,6 +334,9 @@ export function whileVisible(signal) {
  * Calls `look()`, which returns the seconds until the next look, or null at the end. It waits while the page is hidden,
  * and asks less and less often while no answer comes or the API is overloaded; `trouble(error | null)` is told of that.
  * Throws what cannot pass by waiting.
+ *
+ * @param {() => Promise<number|null>} look
+ * @param {{signal?: AbortSignal, trouble?: (error: any) => void}} options
  */
 export async function poll(look, { signal, trouble = () => {} } = {}) {
     let failures = 0;

@@ -15,7 +15,7 @@ export function useIsNarrow() {
 
 // ── Trouble: what went wrong, and what the reader can do.
 
-/** @param {{error: Error, again?: () => void, word?: string}} properties  `again` offers to try again, by this word */
+/** @param {{error: any, again?: () => void, word?: string}} properties  `again` offers to try again, by this word */
 export function Trouble({ error, again, word = "Try again" }) {
     const fields = error.errors ?? [];
     return html`<div class="trouble" role="alert">
@@ -44,12 +44,12 @@ export const NotLoaded = ({ then = "" }) =>
 export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
     const dialog = useRef(null);
     useEffect(() => {
-        const before = document.activeElement;
+        const before = /** @type {HTMLElement|null} */ (document.activeElement);
         const shown = dialog.current;
         shown.showModal();
         return () => {
             shown.close(); // while it is open, nothing behind it takes the focus
-            before?.focus?.();
+            before?.focus();
         };
     }, []);
     // It is also closed when it goes away, and nobody has said no then.
@@ -196,7 +196,7 @@ export function KeyForm({ reason }) {
  * Shows the page. Each of `screens` has its place in the address, its name in the menu (`at`; none: it is reached from
  * another, `parent`), and its module.
  *
- * @param {{screens: object[], gate: (reason: string|null) => any, leave?: () => any, follow?: () => void}} options
+ * @param {{screens: Json[], gate: (reason: string|null) => any, leave?: () => any, follow?: () => void}} options
  *     `gate` returns what is shown instead of any screen, or null; `leave` what ends the session; `follow` is called
  *     before each address is read
  */

@@ -48,7 +48,10 @@ function Filter({ statuses }) {
     </details>`;
 }
 
-/** @param {{isBack: boolean}} properties  whether the reader comes back from one of the images, to where they were */
+/**
+ * @param {{statuses: string, isBack: boolean, onBeside: (beside: any) => void}} properties  `isBack` if the reader comes
+ *        back from one of the images, to where they were
+ */
 function Images({ statuses, isBack, onBeside }) {
     const list = useMemo(() => {
         const list = listOf(statuses);

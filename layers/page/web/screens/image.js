@@ -339,7 +339,11 @@ function written(instant) {
     return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** @param {{isAsked: boolean}} properties  whether the reader came here to change the time */
+/**
+ * @param {{image: Json, isAsked: boolean, acting: any, setActing: (acting: any) => void, outcome: any,
+ *          tell: (outcome: any) => void, onChange: (image: Json) => void}} properties  `isAsked` if the reader came here to change
+ *        the time
+ */
 function Reschedule({ image, isAsked, acting, setActing, outcome, tell, onChange }) {
     const time = useRef(null);
     useEffect(() => {

@@ -47,7 +47,7 @@ every format and effort; noise under a noisy alpha, the worst possible picture, 
 (WebP, and GIF, whose pixels are cheap but of which there may be twice as many).
 """
 
-_WORK_OF_FORMAT: dict[str, float] = {
+WORK_OF_FORMAT: dict[str, float] = {
     "jpeg": 0.25,
     "auto": 0.5,
     "png": 0.5,
@@ -329,7 +329,7 @@ class VariantSpec(_Model):
 
     def work_of(self, width: int, height: int) -> int:
         """The same of the variant as a still of that size."""
-        work = width * height * _WORK_OF_FORMAT[self.format]
+        work = width * height * WORK_OF_FORMAT[self.format]
         if self.effort == "small":
             work *= _WORK_OF_SMALL
         if self.max_bytes is not None:

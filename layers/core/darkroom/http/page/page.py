@@ -15,6 +15,9 @@ from typing import Any, TypedDict
 from darkroom.domain.images.limits import MAX_BODY_BYTES
 from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.recipes.presets import PRESETS
+from darkroom.domain.recipes.recipes import MAX_SIDE_PIXELS, MAX_VARIANTS, MAX_WORK_PIXELS, WORK_OF_FORMAT
+from darkroom.domain.recipes.written_recipes import MAX_RECIPE_BYTES
+from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.http.images.entity_tags import matches_entity_tag
 from darkroom.http.kernel.headers import NO_SNIFFING
 from darkroom.http.kernel.problems import Problem, problem_document
@@ -38,6 +41,7 @@ class PageSettings(TypedDict):
     sign_in_origin: str | None
     max_upload_bytes: int
     direct_bytes: int
+    limits: dict[str, Any]
     presets: dict[str, dict[str, Any]]
     parts: list[str]
 
@@ -67,6 +71,14 @@ def page_settings(
         "sign_in_origin": if_by_token(sign_in_origin),
         "max_upload_bytes": max_upload_bytes,
         "direct_bytes": MAX_BODY_BYTES,
+        "limits": {
+            "variants": MAX_VARIANTS,
+            "side_pixels": MAX_SIDE_PIXELS,
+            "work_pixels": MAX_WORK_PIXELS,
+            "work_of_format": WORK_OF_FORMAT,
+            "recipe_bytes": MAX_RECIPE_BYTES,
+            "delay_seconds": MAX_DELAY_SECONDS,
+        },
         "presets": {
             name: preset.model_dump(mode="json", exclude_unset=True, exclude_none=True)
             for name, preset in PRESETS.items()

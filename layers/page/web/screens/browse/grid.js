@@ -46,7 +46,7 @@ function followView(act) {
 function useView(place, { images, scroll, onScroll, onView }) {
     const [measures, setMeasures] = useState(null);
     const [span, setSpan] = useState([0, 0]); // the first row in the document, and the one after the last
-    const current = useRef({});
+    const current = useRef(/** @type {{measures?: any, images?: Json[]}} */ ({}));
     current.current = { measures, images };
 
     const look = () => {
@@ -102,7 +102,7 @@ function useFocus(place, { images, opened }) {
     }, []);
     useLayoutEffect(() => {
         isDrawing.current = false;
-        const { activeElement } = document;
+        const activeElement = /** @type {HTMLElement} */ (document.activeElement);
         const isOther = place.current.contains(activeElement) && Number(activeElement.dataset.index) !== focused;
         if (focused === null || (activeElement !== document.body && !isOther)) return;
         place.current.querySelector(`a[data-index="${focused}"]`)?.focus({ preventScroll: true });
@@ -137,7 +137,7 @@ const targetOf = (key, from, columns, total) => ({
 
 /** Scrolls as far as is needed to see the row of an index. */
 function reveal(place, index, { columns, row }) {
-    const bar = document.querySelector(".browse-bar")?.offsetHeight ?? 0; // it covers what is beneath it
+    const bar = /** @type {HTMLElement|null} */ (document.querySelector(".browse-bar"))?.offsetHeight ?? 0; // it covers what is beneath it
     const top = place.getBoundingClientRect().top + Math.floor(index / columns) * row;
     const isAbove = top < bar;
     if (isAbove || top + row > innerHeight) scrollBy(0, isAbove ? top - bar - GAP : top + row - innerHeight);
@@ -156,7 +156,7 @@ function indicesOf(measures, span, focused, total) {
 }
 
 /**
- * @param {{images: object[], now: number, scroll: number, opened: string|null, onScroll: (scroll: number) => void,
+ * @param {{images: Json[], now: number, scroll: number, opened: string|null, onScroll: (scroll: number) => void,
  *          chosen: Set<string>|null, onChoose: (id: string) => void,
  *          onView: (images: object[]) => void, onBroken: (image: object) => void,
  *          onOpen: (id: string) => void}} properties

@@ -31,11 +31,20 @@ const isNewer = (a, b) => a.created_at > b.created_at;
 export class ImageList {
     /**
      * @param {string} statuses  comma-separated; empty for all
-     * @param {object[]} old  images with these statuses that are known already
+     * @param {Json[]} old  images with these statuses that are known already
      */
     constructor(statuses, old = []) {
-        Object.assign(this, { old, statuses, images: [], fresh: [], hasGap: false, next: null, isStarted: false });
-        Object.assign(this, { scroll: 0, opened: null, isHeld: false, readAt: 0 });
+        this.old = old;
+        this.statuses = statuses;
+        this.images = [];
+        this.fresh = [];
+        this.hasGap = false;
+        this.next = null;
+        this.isStarted = false;
+        this.scroll = 0;
+        this.opened = null;
+        this.isHeld = false;
+        this.readAt = 0;
         this.pages = [];
         this.round = []; // the pages that are to be looked at again, one at each look
         this.pageOf = new Map();

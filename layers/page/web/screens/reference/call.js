@@ -15,7 +15,7 @@ export const Method = ({ method }) => {
 
 const PROBLEM = "application/problem+json";
 
-/** @param {{route: object, description: object, isAsked: boolean}} properties  `route` as callsOf made it */
+/** @param {{route: Json, description: Json, isAsked: boolean}} properties  `route` as callsOf made it */
 export function Call({ route, description, isAsked }) {
     return html`<${Frame} route=${route} isAsked=${isAsked} method=${route.method}>
         <${Prose} text=${route.operation.description} />

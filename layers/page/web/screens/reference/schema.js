@@ -101,7 +101,7 @@ function nested(node, description) {
         40).map((choice) => [nameOf(choice) ?? "object", choice]) : [];
 }
 
-/** A schema's fields. @param {{node: object, description: object}} properties */
+/** A schema's fields. @param {{node: Json, description: Json}} properties */
 export function Schema({ node, description }) {
     const parts = nested(node, description);
     if (parts.length === 0) return html`<p><${Type} node=${node} description=${description} /> <${Bounds} node=${node}

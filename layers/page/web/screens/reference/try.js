@@ -69,7 +69,7 @@ function faultOf(parameters, values, { isJson, json, isFileNeeded, file }) {
     return isFileNeeded && !file ? "Choose a file." : null;
 }
 
-/** @param {{route: object, description: object}} properties */
+/** @param {{route: any, description: Json}} properties  `route` as callsOf made it */
 export function Try({ route, description }) {
     const { operation, method, path } = route;
     const taken = takenBy(route, description);

@@ -58,7 +58,7 @@ const STEPS = ["hash", "send", "wait", "process", "done"];
 
 const classOfStep = (at, step) => (at < step ? "is-past" : at === step ? "is-now" : "");
 
-/** @returns {{words: any, step: number, state: string}}  `step` is how many steps are past */
+/** @returns {{words: any, step: number, state: string, clause?: any}}  `step` is how many steps are past */
 function stageOf(item) {
     if (item.stage === "ready") {
         return { words: item.sha256 ? "Ready to upload" : "Ready to upload, reading…", step: -1, state: "ready" };
@@ -152,7 +152,7 @@ function whenOf(instant) {
         hour: "numeric",
         minute: "2-digit",
     });
-    return time > Date.now() ? `${written} (${relative(instant)})` : written;
+    return time.getTime() > Date.now() ? `${written} (${relative(instant)})` : written;
 }
 
 // ── Why it failed, and what to do.

@@ -17,7 +17,8 @@ const NOW = { kind: "now", amount: "1", unit: "H", at: "" };
 /**
  * The settings, kept across reloads, so that the same files dropped again are the same uploads.
  *
- * @returns {{choice: import("./order.js").Choice, change: (fields: object) => void, problems: string[],
+ * @returns {{choice: import("./order.js").Choice, own: Json[], ownEdits: Json, shown: Json[],
+ *           change: (fields: Json) => void, resetTime: () => void, problems: string[], timeProblem: string|null,
  *           problem: string|null}}  `problem` is what keeps the files from being sent
  */
 export function useChoice() {
@@ -36,7 +37,9 @@ export function useChoice() {
     useEffect(() => ofBrowser.write(RECIPE_PLACE, { preset, variants: own, ...ownEdits }), [preset, own, ownEdits]);
     useEffect(() => ofTab.write(TIME_PLACE, when), [when]);
     const { variants, edits } = useMemo(() => {
-        const { variants, ...edits } = preset === null ? { variants: own, ...ownEdits } : PRESETS[preset];
+        /** @type {Json} */
+        const recipe = preset === null ? { variants: own, ...ownEdits } : PRESETS[preset];
+        const { variants, ...edits } = recipe;
         return { variants, edits };
     }, [preset, own, ownEdits]);
     const choice = useMemo(() => ({ preset, variants, edits, when }), [preset, variants, edits, when]);

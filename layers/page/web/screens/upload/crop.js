@@ -56,7 +56,7 @@ function Neighbours({ item, onMove }) {
 /**
  * Nothing is changed before "Done": Escape and "Cancel" leave every photo as it was when the dialog was opened.
  *
- * @param {{item: object, variants: object[], edits: import("./turn.js").Edits, onMove: (item: object) => void,
+ * @param {{item: Json, variants: Json[], edits: import("./turn.js").Edits, onMove: (item: Json) => void,
  *          onClose: () => void}} properties  a photo's own point is one of the picture before it is turned
  */
 export default function Crop({ item, variants, edits, onMove, onClose }) {

@@ -4,7 +4,7 @@
  * Files with their paths, how many others in folders were left out because they are no pictures, and how many files and
  * folders could not be read.
  *
- * @typedef {{files: {file: File, path: string}[], leftOut: number, unreadable: number}} Found
+ * @typedef {{files: {file: File, path: string, url?: string}[], leftOut: number, unreadable: number}} Found
  */
 
 const PICTURE = /\.(jpe?g|jfif|png|webp|gif|avif|heic|heif)$/i;
@@ -21,7 +21,7 @@ const isPicture = (file) =>
 export async function filesOfDrop(sources) {
     const result = { files: [], leftOut: 0, unreadable: 0 };
     for (const source of sources) {
-        if (source?.isDirectory) {
+        if (source !== null && "isDirectory" in source && source.isDirectory) {
             await walk(source, result);
             continue;
         }

@@ -23,7 +23,7 @@ const ANNOUNCED_EVERY_MILLISECONDS = 5000;
 const ROWS_A_FRAME = 24; // so that a folder of two hundred does not stop the page
 
 /**
- * @param {{choice: object, variants: object[], edits: object, problem: string|null, onSent: () => void}} properties
+ * @param {{choice: Json, variants: Json[], edits: Json, problem: string|null, onSent: () => void}} properties
  *        the settings for what is ready, the variants and edits of its previews, what is wrong with the settings, and
  *        what follows when it is sent
  */

@@ -1,12 +1,12 @@
 // What to make of a file and when: as the API takes it, in one canonical form, and as the key that repeats it.
-import { count } from "../../core.js";
+import { count, settings } from "../../core.js";
 import { ATTENTION, pointOf } from "./placement.js";
 
 /**
  * What the reader chose: a preset, or variants of their own (`preset` is null), and when. `variants` are those of
  * either, and `edits` what the recipe says of the whole picture.
  *
- * @typedef {{preset: string|null, variants: object[], edits: object, when: {kind: "now"|"delay"|"at", amount: string,
+ * @typedef {{preset: string|null, variants: Json[], edits: Json, when: {kind: "now"|"delay"|"at", amount: string,
  *          unit: string, at: string}}} Choice
  */
 
@@ -93,15 +93,11 @@ export async function keyOf(sha256, parameters, generation) {
 /** A variant to begin with. */
 export const FIRST = { name: "card", width: 600, height: 400, fit: "cover", gravity: "centre", format: "auto" };
 
-// ── What the API would refuse, found before anything is sent (the limits are those of domain/recipes/recipes.py).
+// ── What the API would refuse, found before anything is sent.
 
-const MAX_VARIANTS = 16;
-const MAX_RECIPE_BYTES = 4096;
-const MAX_WORK_PIXELS = 4096 * 4096;
-const LONGEST_SIDE = 8192;
-const WORK_OF_FORMAT = { jpeg: 0.25, auto: 0.5, png: 0.5, gif: 0.5, webp: 1, avif: 2, best: 3.25 };
+const LIMITS = settings.limits;
+const LONGEST_SIDE = LIMITS.side_pixels;
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
-const MAX_DELAY_SECONDS = 364 * 86400;
 export const UNITS = { M: ["minute", 60], H: ["hour", 3600], D: ["day", 86400] };
 
 /** What is wrong with a recipe, in sentences that name the variant; empty if the API takes it. `edits` are its fields
@@ -110,7 +106,7 @@ export function problemsOfRecipe(variants, edits = {}) {
     const problems = [];
     const names = new Set();
     if (variants.length === 0) problems.push("A recipe needs at least one variant.");
-    if (variants.length > MAX_VARIANTS) problems.push(`A recipe has at most ${MAX_VARIANTS} variants.`);
+    if (variants.length > LIMITS.variants) problems.push(`A recipe has at most ${LIMITS.variants} variants.`);
     variants.forEach((variant, index) => {
         const called = variant.name ? `“${variant.name}”` : `Variant ${index + 1}`;
         if (!NAME.test(variant.name)) {
@@ -132,18 +128,18 @@ export function problemsOfRecipe(variants, edits = {}) {
     });
     if (problems.length > 0) return problems;
     const work = variants.reduce((sum, { width, height, format }) => {
-        return sum + (width ?? LONGEST_SIDE) * (height ?? LONGEST_SIDE) * WORK_OF_FORMAT[format ?? "auto"];
+        return sum + (width ?? LONGEST_SIDE) * (height ?? LONGEST_SIDE) * LIMITS.work_of_format[format ?? "auto"];
     }, 0);
-    if (work > MAX_WORK_PIXELS) {
+    if (work > LIMITS.work_pixels) {
         problems.push(
             `Together the variants are ${(work / 1e6).toFixed(1)} megapixels of work, and ` +
-                `${(MAX_WORK_PIXELS / 1e6).toFixed(1)} are allowed: give both sides, or make them smaller or fewer.`,
+                `${(LIMITS.work_pixels / 1e6).toFixed(1)} are allowed: give both sides, or make them smaller or fewer.`,
         );
     }
     const recipe = JSON.stringify({ ...edits, variants: variants.map(plain) });
-    if (new TextEncoder().encode(recipe).length > MAX_RECIPE_BYTES) {
+    if (new TextEncoder().encode(recipe).length > LIMITS.recipe_bytes) {
         problems.push(
-            `The recipe is longer than ${MAX_RECIPE_BYTES} bytes: shorten the names, or leave some variants out.`,
+            `The recipe is longer than ${LIMITS.recipe_bytes} bytes: shorten the names, or leave some variants out.`,
         );
     }
     return problems;
@@ -154,13 +150,13 @@ export function problemOfTime(when, now = Date.now()) {
     if (when.kind === "delay") {
         const amount = Number(when.amount);
         if (!Number.isInteger(amount) || amount < 1) return "Give a whole number, 1 or more.";
-        if (amount * UNITS[when.unit][1] > MAX_DELAY_SECONDS) return "A delay is at most 364 days.";
+        if (amount * UNITS[when.unit][1] > LIMITS.delay_seconds) return `A delay is at most ${LIMITS.delay_seconds / 86400} days.`;
     }
     if (when.kind === "at") {
         const instant = Date.parse(when.at);
         if (Number.isNaN(instant)) return "Give a date and a time.";
         if (instant < now) return "That time has passed. Choose a later one.";
-        if (instant > now + MAX_DELAY_SECONDS * 1000) return "The latest time is 364 days from now.";
+        if (instant > now + LIMITS.delay_seconds * 1000) return `The latest time is ${LIMITS.delay_seconds / 86400} days from now.`;
     }
     return null;
 }

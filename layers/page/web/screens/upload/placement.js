@@ -1,6 +1,8 @@
 // Calculates what each variant shows of a picture, to the pixel as the engine does (darkroom/imaging/scaling/geometry.py).
 
-const LONGEST_SIDE = 8192;
+import { settings } from "../../core.js";
+
+const LONGEST_SIDE = settings.limits.side_pixels;
 
 /** The point that each compass point keeps, in fractions of the width and the height from the top left corner. */
 export const COMPASS = {
@@ -23,7 +25,7 @@ export const ATTENTION = "attention";
  * to `scaled`, the variant is `size`, and `left` and `top` are the variant's corner in the scaled picture, negative
  * where the variant is larger than the picture.
  *
- * @returns {{scaled: [number, number], size: [number, number], left: number, top: number}}
+ * @returns {{scaled: number[], size: number[], left: number, top: number}}  `scaled` and `size` are width and height
  */
 export function place(spec, width, height) {
     const asked = [spec.width ?? LONGEST_SIDE, spec.height ?? LONGEST_SIDE];

@@ -48,7 +48,7 @@ const MAX_NOTIFIED_PER_FRAME = 24; // of the files that have changed: two hundre
  * @property {"waiting"|"there"|"part"|"none"} previewState  `part` if the browser cannot decode the whole file
  * @property {number|null} progress  0 to 1 while it is sent
  * @property {{until: number|null, reason: string}|null} pause  why it waits, and until when
- * @property {object|null} image  its latest status document, with `thumb` if it came in a list
+ * @property {Json|null} image  its latest status document, with `thumb` if it came in a list
  * @property {boolean} wasHere  an earlier upload made the image
  * @property {boolean} mayHaveArrived  a request of this one got no answer: a replay is its own
  * @property {(() => void)|null} hurry  sends it again before its pause is over
@@ -58,12 +58,15 @@ const MAX_NOTIFIED_PER_FRAME = 24; // of the files that have changed: two hundre
  * @property {number|null} againAt  when a scheduled image is to be read again, in milliseconds since 1970
  * @property {Error|null} error  the refusal
  * @property {Item|null} twin  the same file with the same settings
+ * @property {import("./order.js").Choice|null} choice  the settings with which it is sent; null before
+ * @property {boolean} [isRunning]  whether it is being hashed or sent
+ * @property {Promise<any>} [hashed]  its hash, once it is known
  * @property {number} batch  files that were added together have the same one, and later ones a higher one
  */
 
 // ── The list, and who looks at it.
 
-/** @type {Item[]} */
+/** The files, never changed in place: a change of the list is another list. @type {readonly Item[]} */
 export let items = [];
 const listeners = new Set();
 const changed = new Set();
@@ -90,10 +93,11 @@ function tellNextFrame() {
     // A hidden page paints no frames, and nobody looks at it.
     requestAnimationFrame(() => {
         isTelling = false;
-        const notified = [new Set(Array.from(changed).slice(0, MAX_NOTIFIED_PER_FRAME)), hasListChanged];
-        notified[0].forEach((item) => changed.delete(item));
+        const notified = new Set(Array.from(changed).slice(0, MAX_NOTIFIED_PER_FRAME));
+        const isOther = hasListChanged;
+        notified.forEach((item) => changed.delete(item));
         hasListChanged = false;
-        listeners.forEach((look) => look(...notified));
+        listeners.forEach((look) => look(notified, isOther));
         if (changed.size > 0) tellNextFrame();
     });
 }
@@ -120,6 +124,7 @@ const NO_IMAGE = {
 export function add(files) {
     const batch = (items.at(-1)?.batch ?? 0) + 1;
     for (const { file, path, url = null } of files) {
+        /** @type {any} */
         const item = {
             id: ++last,
             file,

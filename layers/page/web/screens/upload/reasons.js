@@ -81,6 +81,7 @@ export const toldOf = (code, message) => (FOR_PROGRAMS.has(code) ? "" : sentence
 
 /** @returns {Remedy}  of a problem with this code; `isRetryable` is what the API says, for codes that are new here */
 export function remedyOf(code, isRetryable = false) {
+    /** @type {[string, Remedy["button"]]} */
     const [advice, button] = Object.hasOwn(REMEDIES, code) ? REMEDIES[code] : ["", isRetryable ? "again" : null];
     return { advice, button };
 }

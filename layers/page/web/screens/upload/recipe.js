@@ -1,16 +1,16 @@
 // A small editor of a recipe: the variants, and for each its box, how the picture fits it, and its format; and whether
 // the variants say whose picture it is.
 import { html } from "../../vendor/preact.js";
+import { settings } from "../../core.js";
 import { ANIMATIONS, FIRST, FITS, formatsOf, withAnimation } from "./order.js";
 import { ATTENTION, COMPASS } from "./placement.js";
 import { withFlip, withRights, withTurn } from "./turn.js";
 
-const MAX_VARIANTS = 16;
 const FIT_OPTIONS = Object.entries(FITS).map(([value, { long }]) => [value, long]);
 
 /**
- * @param {{variants: object[], edits: import("./turn.js").Edits, problems: string[],
- *          onChange: (variants: object[]) => void, onEdit: (edits: object) => void}} properties
+ * @param {{variants: Json[], edits: import("./turn.js").Edits, problems: string[],
+ *          onChange: (variants: Json[]) => void, onEdit: (edits: Json) => void}} properties
  */
 export default function RecipeEditor({ variants, edits, problems, onChange, onEdit }) {
     const change = (index, fields) =>
@@ -62,7 +62,7 @@ export default function RecipeEditor({ variants, edits, problems, onChange, onEd
             problems.length > 0 &&
             html`<div class="recipe-problems" role="alert"><ul>${problems.map((problem) => html`<li>${problem}</li>`)}</ul></div>`
         }
-        <button type="button" class="small" disabled=${variants.length >= MAX_VARIANTS} onClick=${addVariant}>
+        <button type="button" class="small" disabled=${variants.length >= settings.limits.variants} onClick=${addVariant}>
             Add a variant</button>
     </div>`;
 }

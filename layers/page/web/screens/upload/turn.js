@@ -53,7 +53,12 @@ export function withTurn({ rotate = 0, flip = null, ...others }, step) {
 export const withFlip = ({ rotate = 0, flip = null, ...others }) =>
     plain({ rotate, flip: flip === null ? "horizontal" : null, ...others });
 
-/** The edits with the variants saying whose picture it is, or not. */
+/**
+ * The edits with the variants saying whose picture it is, or not.
+ *
+ * @param {Edits} edits
+ * @param {boolean} isKept
+ */
 export const withRights = ({ metadata, ...others }, isKept) =>
     isKept ? { ...others, metadata: "copyright" } : others;
 

@@ -106,10 +106,9 @@ function groupsOf(due) {
 /** Asks for each image's status. Returns after how many seconds to ask again. */
 async function lookAtEach(groups) {
     const results = await Promise.allSettled(Array.from(groups, ([id, group]) => lookAtOne(id, group)));
-    const failed = results.find(({ status, reason }) => status === "rejected" && mayPass(reason));
-    const lost = results.find(({ status }) => status === "rejected");
-    if (failed ?? lost) throw (failed ?? lost).reason;
-    const waits = results.map(({ value }) => value).filter((seconds) => seconds !== null);
+    const reasons = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+    if (reasons.length > 0) throw reasons.find(mayPass) ?? reasons[0];
+    const waits = results.flatMap((result) => (result.status === "fulfilled" && result.value !== null ? [result.value] : []));
     return waits.length > 0 ? Math.min(...waits) : null;
 }
 

@@ -32,7 +32,7 @@ function stateOf(webhook) {
 const when = (instant) => (instant ? html`<time datetime=${instant} title=${local(instant)}>${relative(instant)}</time>`
     : "never");
 
-/** How a webhook does. @param {{webhook: object,
+/** How a webhook does. @param {{webhook: Json,
     isWhole?: boolean}} properties  `isWhole` also shows what never changes */
 export function Condition({ webhook, isWhole = false }) {
     const { why } = stateOf(webhook);
@@ -137,7 +137,7 @@ const Buttons = ({ webhook, isBusy, doings, onChange, onAsk }) => html`<div clas
 /**
  * What can be done with a webhook.
  *
- * @param {{webhook: object, onChange: (webhook: object) => void, onDelete: () => void, onSent?: () => void}} properties
+ * @param {{webhook: Json, onChange: (webhook: Json) => void, onDelete: () => void, onSent?: () => void}} properties
  *     `onSent` is called when a delivery was begun
  */
 export function Actions({ webhook, onChange, onDelete, onSent = () => {} }) {

@@ -21,7 +21,7 @@ const covers = (chosen,
     event) => chosen.has("*") || (event !== "*" && !event.endsWith(".*") && chosen.has(`${event.split(".")[0]}.*`));
 
 /**
- * @param {{webhook: object|null, onSend: (json: object) => Promise<void>, onCancel: () => void}} properties
+ * @param {{webhook: Json|null, onSend: (json: Json) => Promise<void>, onCancel: () => void}} properties
  *     `webhook` is null for a new one; `onSend` throws what the API refused
  */
 export function WebhookForm({ webhook, onSend, onCancel }) {

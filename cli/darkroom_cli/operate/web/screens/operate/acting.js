@@ -18,8 +18,8 @@ export const REPLAY_ONE = `The image gets a new run with all its attempts, and i
  * A button that does one thing. It asks the server for a dry run, shows exactly what would happen, asks, does it, and
  * shows the result.
  *
- * @param {{action: string, body: object, label: string, title: string, what: string, yes: string, isGrave?: boolean,
- *          isSmall?: boolean, about?: string|null, disabled?: boolean, onDone?: () => void}} properties
+ * @param {{action: string, body: Json, label: string, title: string, what: string, yes: string, isGrave?: boolean,
+ *          isSmall?: boolean, isMain?: boolean, about?: string|null, disabled?: boolean, onDone?: () => void}} properties
  *     `what` says in a sentence what it does; `about` completes the button's name for screen readers
  */
 export function Act({ label, about = null, isSmall = true, isMain = false, disabled = false, ...asked }) {
@@ -64,7 +64,7 @@ const MOST_UNANSWERED = 10;
 /**
  * Follows an action that is under way until it has ended; `onRun` gets the document of its run now and then.
  *
- * @returns {Promise<object>} its answer; throws what it has ended with
+ * @returns {Promise<Json>} its answer; throws what it has ended with
  */
 async function followed(run, { signal, onRun }) {
     let latest = run;
@@ -95,7 +95,7 @@ const Outcome = ({ state, isUnderWay }) => html`<div>
 
 /** The focus goes into an open dialog, and back to where it was. */
 function openModal(dialog) {
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement|null} */ (document.activeElement);
     dialog.showModal();
     return () => {
         dialog.close(); // while it is open, nothing else takes the focus

@@ -39,13 +39,17 @@ export function pieces(values) {
     return stretches;
 }
 
-/** The width of an element in pixels, so that a chart's words are as large as those around it. */
+/**
+ * The width of an element in pixels, so that a chart's words are as large as those around it.
+ *
+ * @returns {[{current: any}, number]}
+ */
 function useWidth() {
     const element = useRef(null);
     const [width, setWidth] = useState(USUAL_WIDTH);
     useLayoutEffect(() => {
-        const measure = ([{ contentRect }]) => setWidth(Math.max(160, Math.round(contentRect.width)));
-        const observer = new ResizeObserver(measure);
+        const observer = new ResizeObserver(([{ contentRect }]) =>
+            setWidth(Math.max(160, Math.round(contentRect.width))));
         observer.observe(element.current);
         return () => observer.disconnect();
     }, []);

@@ -193,6 +193,7 @@ function GroupActions({ group, filters, onDone }) {
     const about = first.fingerprint ?? first.cause ?? verdict;
     // All that fails alike, also what has failed since: by the defect, if there is one; otherwise by the images.
     const words = Object.fromEntries(Object.entries(filters).filter(([, value]) => value));
+    /** @type {Json} */
     const alike = { ...words, lane: first.queue };
     if (first.fingerprint) alike.fingerprint = first.fingerprint;
     else if (first.cause) alike.cause = first.cause;

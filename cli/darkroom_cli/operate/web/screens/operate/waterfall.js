@@ -51,7 +51,7 @@ export function axisOf(steps, now) {
     return { across, isCut: lengths.some((length) => length > most) };
 }
 
-/** @param {{trace: object}} properties  the document of `darkroom trace ID --json` */
+/** @param {{trace: Json}} properties  the document of `darkroom trace ID --json` */
 export function Waterfall({ trace }) {
     const now = stackNow();
     const began = Date.parse(trace.accepted_at);
