@@ -21,13 +21,15 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, NoCredentialsError
 
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
-from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RedriveStatus, explanation_of
+from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, explanation_of
 from darkroom.domain.images.image import message_for
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.message import Message, read_message
-from darkroom.ports.dead_letters import Archive, DeadLetters, Redrives
+from darkroom.ports.dead_letters import Archive, DeadLetters
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.redrives import DeadLetterRedrives
+from darkroom_cli.operator.domain.redrives import RedriveStatus
+from darkroom_cli.operator.ports import Redrives
 from darkroom_cli.stack import operators as stacks
 from darkroom_client.client import ApiError
 from tests.contract.conftest import REGION, Aws
@@ -444,7 +446,7 @@ def test_commands_go_by_the_local_stacks_clock_wherever_it_was_moved(tmp_path: P
             region="us-east-1",
             is_local=True,
             options="",
-            client=cast(Any, boto3.client),
+            client=cast("Any", boto3.client),
             clock_file=clock_file,
         ).clock()
 

@@ -32,12 +32,12 @@ from darkroom.domain.images.image import (
     message_for,
     run_key,
 )
-from darkroom.domain.images.transitions import redo
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
+from darkroom_cli.operator.domain.next_run import redo
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.stack.operators import Stack
@@ -241,7 +241,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
-    erasing.erase(cast(Stack, stack), ["acme-73f1"], as_json=False)
+    erasing.erase(cast("Stack", stack), ["acme-73f1"], as_json=False)
     sweep = functions.sweep_due_images
     if is_core:  # its functions know no table of a part but that of deliveries
         left = {name: it for name, it in aws.environment.items() if name not in ("ENDPOINTS_TABLE", "USAGE_TABLE")}

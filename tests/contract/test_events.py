@@ -18,7 +18,7 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.usage.usage_table import PARTS, UsageTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.events.event import body_of
-from darkroom.domain.images.transitions import complete, delete, redo
+from darkroom.domain.images.transitions import complete, delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.signature import read_signature
 from darkroom.domain.kernel.stored import NOTHING, Stored
@@ -29,6 +29,7 @@ from darkroom.ports.events import Unpublishable
 from darkroom.ports.images import Images
 from darkroom.ports.usage import DayOfUsage, UsageCounts
 from darkroom.wiring.events.publish_events import read_changes
+from darkroom_cli.operator.domain.next_run import redo
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load, written
 from tests.contract.stores import BOTH, numbered_event

@@ -14,13 +14,13 @@ import time_machine
 from botocore.exceptions import ClientError
 
 from darkroom.domain.images.image import DUE_PARTITIONS
-from darkroom.domain.images.service_level import Budget
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.capacity.prices import cost
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.measurements import CloudWatchMeasurements
 from darkroom_cli.operator.aws.queue_counts import SqsQueueCounts
+from darkroom_cli.operator.domain.budgets import Budget
 from darkroom_cli.operator.domain.observation import HISTORY_MINUTES, Flow, Measured
 from darkroom_cli.operator.operations.dead_letters.list_given_up import KINDS
 from darkroom_cli.operator.operations.observation.observe_stack import (

@@ -15,11 +15,12 @@ from botocore.exceptions import ClientError
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.images import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
+from darkroom.ports.images import Images, Originals, StoredOriginal
 from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
 from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, list_orphans
 from darkroom_cli.operator.operations.images.remove_orphans import RemoveOrphansPorts, remove_orphans
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.ports import OriginalVersions, StoredVersion
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, spy
 from tests.support.fakes import FakeImages, FakeVersionedOriginals

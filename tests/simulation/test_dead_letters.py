@@ -15,13 +15,10 @@ from darkroom.domain.images.image import DeadLetterState, Image, Status
 from darkroom.domain.images.transitions import complete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.operations.dead_letters.list_dead_letters import (
-    DeadLetterSelection,
-    ListDeadLettersPorts,
-    list_dead_letters,
-)
+from darkroom.operations.dead_letters.cases import CasePorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
 from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterSelection, list_dead_letters
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
@@ -190,7 +187,7 @@ def assert_each_once(night: Night) -> None:
     assert [(row.status, row.run) for row in rows] == [(Status.DONE, 2)] * 3 + [(Status.DONE, 1)]
     assert [row.due_at for row in rows] == [None] * 4
     listing = list_dead_letters(
-        ListDeadLettersPorts(dead_letters=night.dead_letters, images=night.images, clock=lambda: night.now),
+        CasePorts(dead_letters=night.dead_letters, images=night.images, clock=lambda: night.now),
         ("slow",),
         limit=100,
     )

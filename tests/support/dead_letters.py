@@ -7,10 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from darkroom.domain.dead_letters.dead_letter import (
-    Redrive,
-    explanation_of,
-)
+from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.dead_letters.rejection import explanation_of_rejection, rejected_message
 from darkroom.domain.images.image import (
     Cause,
@@ -26,14 +23,15 @@ from darkroom.operations.dead_letters.archive_dead_letters import (
     Archiving,
     archive_dead_letters,
 )
-from darkroom.operations.dead_letters.list_dead_letters import (
+from darkroom.operations.dead_letters.cases import CasePorts
+from darkroom.ports.dead_letters import DeadLetter
+from darkroom_cli.operator.domain.redrives import Redrive
+from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import (
     DeadLetterListing,
     DeadLetterSelection,
-    ListDeadLettersPorts,
     list_dead_letters,
 )
-from darkroom.ports.dead_letters import DeadLetter
-from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     QueuePorts,
@@ -101,7 +99,7 @@ class DeadLetterWorld:
 
     def ls(self, selection: DeadLetterSelection | None = None, limit: int = 100) -> DeadLetterListing:
         return list_dead_letters(
-            ListDeadLettersPorts(dead_letters=self.dead_letters, images=self.images, clock=self.clock),
+            CasePorts(dead_letters=self.dead_letters, images=self.images, clock=self.clock),
             self.dead_letters.queues,
             selection or DeadLetterSelection(),
             limit=limit,

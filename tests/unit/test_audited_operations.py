@@ -14,11 +14,10 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
-from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
-from darkroom.ports.images import StoredVersion
 from darkroom_cli.operator.domain.periods import Period
 from darkroom_cli.operator.operations.dead_letters import drop_dead_letters as dropping
 from darkroom_cli.operator.operations.dead_letters import replay_dead_letters as replaying
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import EVERYTHING
 from darkroom_cli.operator.operations.events import republish_events as republishing
 from darkroom_cli.operator.operations.images import redo_image as redoing
 from darkroom_cli.operator.operations.images import remove_orphans as removing
@@ -37,6 +36,7 @@ from darkroom_cli.operator.operations.tenants import rotate_key as rotating
 from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, forget_tenants
 from darkroom_cli.operator.operations.usage import recount_stored as recounting
 from darkroom_cli.operator.operations.webhooks import enable_webhook as mending
+from darkroom_cli.operator.ports import StoredVersion
 from repository.report import ROOT
 from tests.support.fakes.audit import FakeAudit, trail_of
 from tests.support.fakes.dead_letters import FakeRedrives
@@ -245,6 +245,7 @@ EACH = pytest.mark.parametrize("name", OPERATIONS)
 READING = {
     "archive_dead_letters",  # copies what a function of the stack copies too, and changes nothing
     "audit_trail",
+    "cases",
     "delete_image",  # a tenant's own; erasing a tenant uses it as a part of an action
     *("list_dead_letters", "list_given_up", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
     *("list_unreadable_rows", "observe_stack", "rate_limiter", "retry_transient", "trace_image"),

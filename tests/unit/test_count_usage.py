@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
 from darkroom.domain.images.stored_by import stored_by
-from darkroom.domain.images.transitions import arrive, await_upload, complete, delete, redo, reject, replay
+from darkroom.domain.images.transitions import arrive, await_upload, complete, delete, reject
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.stored import Stored
 from darkroom.domain.usage.usage import (
@@ -28,6 +28,7 @@ from darkroom.domain.usage.usage import (
 )
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.operations.usage.count_usage import Counting, CountUsagePorts, count_usage
+from darkroom_cli.operator.domain.next_run import redo, replay
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.rows import accepted_image
 from tests.support.faults import failing

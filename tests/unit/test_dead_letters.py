@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letters.dead_letter import (
-    RedriveStatus,
-    Verdict,
-    explanation_in,
-    explanation_of,
-    verdict_of,
-)
+from darkroom.domain.dead_letters.dead_letter import Verdict, explanation_in, explanation_of, verdict_of
 from darkroom.domain.images.image import (
     Attempt,
     Cause,
@@ -29,12 +23,10 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.operations.dead_letters.list_dead_letters import (
-    Case,
-    DeadLetterListing,
-    DeadLetterSelection,
-)
+from darkroom.operations.dead_letters.cases import Case
 from darkroom.ports.dead_letters import DeadLetter, Taken
+from darkroom_cli.operator.domain.redrives import RedriveStatus
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterListing, DeadLetterSelection
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,

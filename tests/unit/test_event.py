@@ -25,7 +25,6 @@ from darkroom.domain.events.event import (
 from darkroom.domain.events.event import read_event as read
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import (
-    REMEMBERED_ENDS,
     TransitionRefused,
     arrive,
     await_upload,
@@ -35,13 +34,12 @@ from darkroom.domain.images.transitions import (
     expire,
     give_up,
     put_back,
-    redo,
     reject,
-    replay,
     reschedule,
 )
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom_cli.operator.domain.next_run import REMEMBERED_ENDS, redo, replay
 from local_aws.event_patterns import passes
 from repository.expand_template import resources
 from tests.support.fakes import FakeImages

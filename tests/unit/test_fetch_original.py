@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letters.dead_letter import Verdict, verdict_of, why_not_replayable
+from darkroom.domain.dead_letters.dead_letter import Verdict, verdict_of
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import Image, Provenance, Status, message_for
 from darkroom.domain.images.limits import Limits
@@ -27,6 +27,7 @@ from darkroom.operations.imports.fetch_original import Fetching
 from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
 from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Fenced
+from darkroom_cli.operator.domain.dead_letters import why_not_replayable
 from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
 from tests.support.fakes import FakeImages, World
 from tests.support.fakes.damage import flipped

@@ -33,12 +33,11 @@ from darkroom.domain.images.transitions import (
     expire_upload,
     give_up,
     put_back,
-    redo,
     reject,
     renew_upload,
-    replay,
 )
 from darkroom.domain.kernel.message import Message
+from darkroom_cli.operator.domain.next_run import redo, replay
 from tests.support.images import CAUSE, DUE_AT, LEASE_UNTIL, NOT_BEFORE, NOW, awaiting, pending, processing
 
 

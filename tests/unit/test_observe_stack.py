@@ -9,11 +9,12 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.images.load_shedding import Work
-from darkroom.domain.images.service_level import MINUTE, Budget, Outcomes
+from darkroom.domain.images.service_level import MINUTE, Outcomes
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
+from darkroom_cli.operator.domain.budgets import Budget
 from darkroom_cli.operator.domain.observation import Alarm, Condition, Counted, Flow, Measured, Recent
 from darkroom_cli.operator.operations.observation.observe_stack import (
     BUDGET_SECONDS,

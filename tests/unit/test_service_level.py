@@ -15,7 +15,6 @@ from darkroom.domain.images.service_level import (
     NO_OUTCOMES,
     SLOW_MINUTES,
     SUCCEEDED,
-    Budget,
     Outcomes,
     burn,
     end_of,
@@ -25,6 +24,7 @@ from darkroom.domain.images.service_level import (
     needed_since,
 )
 from darkroom.domain.kernel.lanes import LANES
+from darkroom_cli.operator.domain.budgets import Budget
 from tests.support.fakes.rows import accepted_image
 
 NOW = 1_795_251_630_000

@@ -9,11 +9,12 @@ import pytest
 
 from darkroom.domain.images.image import Image, Variant
 from darkroom.domain.images.stored_by import stored_by
-from darkroom.domain.images.transitions import await_upload, complete, delete, expire, expire_upload, redo, reject
+from darkroom.domain.images.transitions import await_upload, complete, delete, expire, expire_upload, reject
 from darkroom.domain.imports.fetch import await_fetch
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
 from darkroom.domain.kernel.tenants import UNLIMITED, Quota
 from darkroom.domain.webhooks.row_events import event_of, events_of
+from darkroom_cli.operator.domain.next_run import redo
 from tests.support.image_changes import NOW, SOURCE, accepted, claimed, done
 
 VARIANTS = tuple(

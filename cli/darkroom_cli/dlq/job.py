@@ -10,7 +10,7 @@ from typing import Self
 import typer
 from rich.console import Console
 
-from darkroom.domain.dead_letters.dead_letter import Redrive
+from darkroom_cli.operator.domain.redrives import Redrive
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import Counts, QueuePorts
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display

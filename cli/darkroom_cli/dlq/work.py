@@ -8,28 +8,29 @@ from typing import Any
 
 import typer
 
-from darkroom.domain.dead_letters.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
+from darkroom.domain.dead_letters.dead_letter import Verdict
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.fingerprint import is_defect
 from darkroom.domain.kernel.lanes import FETCH, LANES
 from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.operations.dead_letters.archive_dead_letters import ArchiveDeadLettersPorts, archive_dead_letters
-from darkroom.operations.dead_letters.list_dead_letters import (
-    EVERYTHING,
-    Case,
-    DeadLetterListing,
-    DeadLetterSelection,
-    ListDeadLettersPorts,
-    list_dead_letters,
-)
+from darkroom.operations.dead_letters.cases import Case, CasePorts
 from darkroom_cli.dlq import pages
 from darkroom_cli.dlq.filters import DeadLetterFilters
 from darkroom_cli.dlq.job import Job
 from darkroom_cli.dlq.pages import Words
+from darkroom_cli.operator.domain.dead_letters import why_not_replayable
+from darkroom_cli.operator.domain.redrives import Redrive, RedriveStatus
 from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import (
     DropDeadLettersPorts,
     drop_dead_letters,
     is_droppable,
+)
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import (
+    EVERYTHING,
+    DeadLetterListing,
+    DeadLetterSelection,
+    list_dead_letters,
 )
 from darkroom_cli.operator.operations.dead_letters.list_given_up import (
     GivenUp,
@@ -490,7 +491,7 @@ def archive(stack: Stack, filters: DeadLetterFilters) -> None:
 def _listed(stack: Stack, lane: str | None, selection: DeadLetterSelection, *, limit: int) -> DeadLetterListing:
     with stack.explained(), display.ProgressReport(display.errors()) as report:
         return list_dead_letters(
-            ListDeadLettersPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock),
+            CasePorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock),
             stack.chosen(lane),
             selection,
             limit=limit,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from darkroom.domain.images.service_level import Budget
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom_cli.operator.domain.audit import AuditEntry, Recorded
+    from darkroom_cli.operator.domain.budgets import Budget
     from darkroom_cli.operator.domain.observation import Alarm, History, Measured, QueueCount
+    from darkroom_cli.operator.domain.redrives import Redrive
     from darkroom_cli.operator.domain.trace import LogLine
 
 
@@ -72,3 +74,71 @@ class LogLines(Protocol):
     def containing(self, source: str, text: str, *, since: Milliseconds, until: Milliseconds) -> Iterator[LogLine]:
         """The lines of a source in which `text` is, in that time, read as the caller iterates. A line may take seconds
         until it can be found; those that are no JSON objects are left out."""
+
+
+class Redrives(Protocol):
+    """Redrives of whole dead-letter queues to their lanes, made by SQS. Every method raises Retryable if SQS cannot
+    answer."""
+
+    def latest(self, queue: str) -> Redrive | None:
+        """The redrive that was started last, or None."""
+
+    def start(self, queue: str, per_second: int) -> None:
+        """Starts to move all dead letters of the queue at that rate; a redrive that is already running continues."""
+
+    def cancel(self, move: Redrive) -> None:
+        """Stops a running redrive; what it has moved stays moved. One that has ended is no error."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredVersion:
+    """One version of an object in the originals' bucket, or a delete marker on it (`is_marker`), which has no bytes.
+
+    `image_id` is None if `key` is not an original's. `is_latest` is whether a read that names no version gets this one.
+    """
+
+    key: str
+    image_id: str | None
+    version_id: str
+    stored_at: Milliseconds
+    size_bytes: int
+    is_marker: bool
+    is_latest: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionPage:
+    """Some versions, in the order of their keys; the list continues after `next`, None at its end. The versions of one
+    object may be on both sides of it."""
+
+    versions: tuple[StoredVersion, ...]
+    next: tuple[str, str] | None
+
+
+class OriginalVersions(Protocol):
+    """The raw contents of the originals' bucket. Every method raises Retryable if the store cannot answer."""
+
+    def page(self, after: tuple[str, str] | None) -> VersionPage:
+        """Up to 1,000 versions and delete markers of everything there, from the first or from after `after` on."""
+
+    def hide(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        """Puts a delete marker on each image's original, and returns the markers' version ids by image. From then on
+        `Originals.put_if_absent` does not find it; a reader that knows its version can read it. At most 1,000 images; a
+        repetition puts markers on markers."""
+
+    def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
+        """As `Originals.remove`: these versions permanently, and no others."""
+
+
+class Releases(Protocol):
+    """The batches that wait for their release. Every method raises Retryable if AWS cannot answer."""
+
+    def hold_no_more(self) -> None:
+        """Stops the consumer that makes batches; what it has received it may still finish. A stack that has no such
+        consumer any more is not an error."""
+
+    def waiting(self) -> Iterator[str]:
+        """The batches that wait or are being released, read as the caller iterates; seconds out of date."""
+
+    def stop(self, name: str) -> None:
+        """Keeps that batch from being released; one that has ended is not an error."""

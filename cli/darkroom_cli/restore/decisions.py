@@ -11,11 +11,12 @@ from darkroom.aws.images.images_table import from_item, to_item
 from darkroom.aws.kernel.attributes import to_attributes
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Image, Provenance, Source, Status
-from darkroom.domain.images.transitions import arrive, delete, due_now, redo
+from darkroom.domain.images.transitions import arrive, delete, due_now
 from darkroom.domain.imports.fetch import fetched
 from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.operator.domain.next_run import redo
 from darkroom_cli.restore.since import Since
 
 type RestoredItem = Mapping[str, Any]

@@ -13,21 +13,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from darkroom.domain.images.load_shedding import high_water_mark
-from darkroom.domain.images.service_level import (
-    BUDGET_DAYS,
-    FAST_BURN,
-    FAST_MINUTES,
-    LEAST_BAD,
-    OBJECTIVE,
-    SLOW_BURN,
-    SLOW_MINUTES,
-    Budget,
-)
+from darkroom.domain.images.service_level import FAST_BURN, FAST_MINUTES, LEAST_BAD, OBJECTIVE, SLOW_BURN, SLOW_MINUTES
 from darkroom.domain.kernel.fingerprint import WORKER, StackFrame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 from darkroom.domain.sweeping.due import BEHIND_SECONDS
+from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, Budget
 from darkroom_cli.operator.domain.observation import (
     ERROR_MINUTES,
     Alarm,

@@ -25,7 +25,7 @@ from darkroom.domain.kernel.tenants import Caller, Tier
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.uploads.upload_notification import read_dead_letter
 from darkroom.domain.webhooks.row_events import events_of
-from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import EVERYTHING
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     ReplayDeadLettersPorts,

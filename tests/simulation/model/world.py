@@ -13,7 +13,6 @@ from itertools import count
 from typing import Any, Literal, cast
 from unittest.mock import patch
 
-from darkroom.domain.dead_letters.dead_letter import RedriveStatus
 from darkroom.domain.dead_letters.rejection import read_rejected_message
 from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.images.limits import Limits
@@ -24,13 +23,14 @@ from darkroom.domain.kernel.retry import RetryPolicy
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
-from darkroom.operations.dead_letters.list_dead_letters import EVERYTHING
 from darkroom.operations.images.list_images import ListImagesPorts, list_images
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
 from darkroom.ports.dead_letters import DeadLetter
+from darkroom_cli.operator.domain.redrives import RedriveStatus
 from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import EVERYTHING
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import Counts as ReplayCounts
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     NotReplayable,
@@ -695,7 +695,7 @@ class Model:
 
         keys, lanes = struck("message_keys", KEYS), struck("lanes", self.lanes)
         dead_letters = struck("dead_letters", self.dead_letters)
-        self._checking = CheckPorts(message_keys=cast(Any, keys), rejected_messages=cast(Any, dead_letters))
+        self._checking = CheckPorts(message_keys=cast("Any", keys), rejected_messages=cast("Any", dead_letters))
         return World(
             images=struck("images", self.images),
             originals=struck("originals", self.originals),

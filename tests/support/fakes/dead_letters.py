@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from darkroom.domain.dead_letters.dead_letter import Redrive, RedriveStatus
 from darkroom.domain.kernel.message import read_message
 from darkroom.domain.schedules.hold import read_batch_dead_letter
+from darkroom_cli.operator.domain.redrives import Redrive, RedriveStatus
 from tests.support.fakes.stores import FakeDeadLetters, FakeLanes
 
 

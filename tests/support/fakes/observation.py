@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darkroom.domain.images.service_level import Budget
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import DELIVERY, FETCH, HOLD, LANES, UPLOAD
+from darkroom_cli.operator.domain.budgets import Budget
 from darkroom_cli.operator.domain.observation import Alarm, History, Measured, QueueCount
 
 EMPTY = QueueCount(waiting=0, in_flight=0, delayed=0)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.ports.images import StoredOriginal, StoredVersion, VersionPage
+from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Clock
+from darkroom_cli.operator.ports import StoredVersion, VersionPage
 
 
 @dataclass

@@ -10,11 +10,12 @@ import pytest
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
 from darkroom.domain.images.image import Image
-from darkroom.domain.images.transitions import complete, delete, expire, redo, reject
+from darkroom.domain.images.transitions import complete, delete, expire, reject
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.operations.webhooks.manage_webhooks import ping_webhook
+from darkroom_cli.operator.domain.next_run import redo
 from repository.openapi.payloads import PAYLOADS
 from tests.conformity import described, misfits
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld

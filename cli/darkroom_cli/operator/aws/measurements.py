@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.kernel.errors import pages_of, retryable
-from darkroom.domain.images.service_level import BUDGET_DAYS, Budget
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, Budget
 from darkroom_cli.operator.domain.observation import (
     DAY,
     ERROR_MINUTES,

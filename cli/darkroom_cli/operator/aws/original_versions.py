@@ -9,7 +9,7 @@ from darkroom.aws.images.objects import original_key, remove_versions
 from darkroom.aws.kernel.errors import retryable
 from darkroom.aws.kernel.removal import failure_of
 from darkroom.domain.kernel.ids import is_image_id
-from darkroom.ports.images import StoredVersion, VersionPage
+from darkroom_cli.operator.ports import StoredVersion, VersionPage
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

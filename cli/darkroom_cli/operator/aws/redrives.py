@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from darkroom.aws.kernel.errors import code_of, retryable
-from darkroom.domain.dead_letters.dead_letter import Redrive, RedriveStatus
+from darkroom_cli.operator.domain.redrives import Redrive, RedriveStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from darkroom.domain.dead_letters.dead_letter import Redrive
     from darkroom.domain.dead_letters.rejection import RejectedMessage
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.kernel.message import Message
@@ -77,20 +76,6 @@ class RejectedMessages(Protocol):
 
     def put_rejected(self, queue: str, message: RejectedMessage, explanation: dict[str, Any]) -> None:
         """Puts it there. Tried once, like `DeadLetters.put`. Raises Retryable if that may not have succeeded."""
-
-
-class Redrives(Protocol):
-    """Redrives of whole dead-letter queues to their lanes, made by SQS. Every method raises Retryable if SQS cannot
-    answer."""
-
-    def latest(self, queue: str) -> Redrive | None:
-        """The redrive that was started last, or None."""
-
-    def start(self, queue: str, per_second: int) -> None:
-        """Starts to move all dead letters of the queue at that rate; a redrive that is already running continues."""
-
-    def cancel(self, move: Redrive) -> None:
-        """Stops a running redrive; what it has moved stays moved. One that has ended is no error."""
 
 
 class Archive(Protocol):

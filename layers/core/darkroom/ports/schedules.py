@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -49,17 +48,3 @@ class WakeUps(Protocol):
     def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
         """Makes sure that the batch under `key` is released at `wake_at`: under `name`, or under another name if that
         one was used up without success. Raises Retryable if that cannot be promised now."""
-
-
-class Releases(Protocol):
-    """The batches that wait for their release, for operators. Every method raises Retryable if AWS cannot answer."""
-
-    def hold_no_more(self) -> None:
-        """Stops the consumer that makes batches; what it has received it may still finish. A stack that has no such
-        consumer any more is not an error."""
-
-    def waiting(self) -> Iterator[str]:
-        """The batches that wait or are being released, read as the caller iterates; seconds out of date."""
-
-    def stop(self, name: str) -> None:
-        """Keeps that batch from being released; one that has ended is not an error."""

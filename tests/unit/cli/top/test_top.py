@@ -16,12 +16,13 @@ from rich.console import Console
 
 from darkroom.domain.images.image import Attempt, DeadLetterState, Status
 from darkroom.domain.images.load_shedding import Work
-from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, Budget, Outcomes
+from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, Outcomes
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
+from darkroom_cli.operator.domain.budgets import Budget
 from darkroom_cli.operator.domain.observation import Alarm, Flow, Measured
 from darkroom_cli.operator.operations.observation.observe_stack import PANELS, observe_stack
 from darkroom_cli.stack.operators import explained

@@ -6,18 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darkroom.domain.dead_letters.dead_letter import Verdict
-from darkroom.operations.dead_letters.list_dead_letters import (
-    Case,
-    DeadLetterSelection,
-    ListDeadLettersPorts,
-)
+from darkroom.operations.dead_letters.cases import Case, CasePorts
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterSelection
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import Counts
 from darkroom_cli.operator.operations.dead_letters.work_through import work_through
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 
 
 @dataclass(frozen=True, kw_only=True)
-class DropDeadLettersPorts(ListDeadLettersPorts):
+class DropDeadLettersPorts(CasePorts):
     """What dropping needs besides the ports of reading dead letters."""
 
     audit: Trail

@@ -10,7 +10,7 @@ from itertools import batched, islice
 from darkroom.domain.dead_letters.dead_letter import explanation_of, verdict_of
 from darkroom.domain.images.image import DUE_PARTITIONS, DeadLetterState, DutyKind, Image, message_for
 from darkroom.domain.imports.fetch import is_given_up_fetch
-from darkroom.operations.dead_letters.list_dead_letters import Case
+from darkroom.operations.dead_letters.cases import Case
 from darkroom.ports.images import Due, Images
 from darkroom.ports.kernel import AtOnce, Clock
 

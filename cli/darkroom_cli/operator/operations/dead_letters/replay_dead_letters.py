@@ -10,30 +10,22 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from darkroom.domain.dead_letters.dead_letter import (
-    Redrive,
-    RedriveStatus,
-    Verdict,
-    reopened,
-    verdict_of,
-    why_not_replayable,
-)
+from darkroom.domain.dead_letters.dead_letter import Verdict, verdict_of
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import UPLOAD
-from darkroom.operations.dead_letters.list_dead_letters import (
-    Case,
-    DeadLetterSelection,
-    ListDeadLettersPorts,
-    list_dead_letters,
-)
+from darkroom.operations.dead_letters.cases import Case, CasePorts
 from darkroom.operations.images.enqueue import EnqueuePorts
-from darkroom.ports.dead_letters import Redrives
+from darkroom_cli.operator.domain.dead_letters import why_not_replayable
+from darkroom_cli.operator.domain.next_run import reopened
+from darkroom_cli.operator.domain.redrives import Redrive, RedriveStatus
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterSelection, list_dead_letters
 from darkroom_cli.operator.operations.dead_letters.work_through import work_through
 from darkroom_cli.operator.operations.images.reopen_run import reopen_run, send_first_message
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction, Trail
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
+from darkroom_cli.operator.ports import Redrives
 
 REDRIVE_LIMIT = 30_000
 """The most dead letters in a queue for a redrive as a whole: about as many as can be read while they stay hidden."""
@@ -51,7 +43,7 @@ class NotReplayable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayDeadLettersPorts(ListDeadLettersPorts, EnqueuePorts):
+class ReplayDeadLettersPorts(CasePorts, EnqueuePorts):
     """What a replay needs besides the ports of reading dead letters and sending messages."""
 
     audit: Trail

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.operations.dead_letters.list_dead_letters import Case, Group, ListDeadLettersPorts, grouped, look_up
+from darkroom.operations.dead_letters.cases import Case, CasePorts, Group, grouped, look_up
 from darkroom.ports.dead_letters import DeadLetter
 from darkroom.ports.kernel import Clock
 
@@ -19,7 +19,7 @@ HANDFUL = 200
 
 
 def work_through(
-    ports: ListDeadLettersPorts,
+    ports: CasePorts,
     queue: str,
     act: Callable[[Case], bool],
     *,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Status
-from darkroom.domain.images.transitions import redo
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.operations.images.enqueue import EnqueuePorts
+from darkroom_cli.operator.domain.next_run import redo
 from darkroom_cli.operator.operations.images.reopen_run import reopen_run, send_first_message
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARD_NAMES, DutyKind, Image
 from darkroom.domain.images.load_shedding import drain_per_second
-from darkroom.domain.images.service_level import FAST_MINUTES, SLOW_MINUTES, Budget, burn, failing_percent, needed_since
+from darkroom.domain.images.service_level import FAST_MINUTES, SLOW_MINUTES, burn, failing_percent, needed_since
 from darkroom.domain.kernel.fingerprint import StackFrame, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
@@ -24,11 +24,12 @@ from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.sweeping.due import ENDPOINTS
 from darkroom.domain.webhooks.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.webhooks.endpoint import Endpoint, as_seen, at_one_host
-from darkroom.operations.dead_letters.list_dead_letters import Case, ListDeadLettersPorts, grouped, look_up
+from darkroom.operations.dead_letters.cases import Case, CasePorts, grouped, look_up
 from darkroom.ports.dead_letters import DeadLetters
 from darkroom.ports.images import Images, OutcomeCounts, Throughput, Waiting
 from darkroom.ports.kernel import AtOnce, Clock
 from darkroom.ports.webhooks import Deliveries, Endpoints
+from darkroom_cli.operator.domain.budgets import Budget
 from darkroom_cli.operator.domain.observation import (
     Alarm,
     Condition,
@@ -361,7 +362,7 @@ def _dead_letters(ports: ObserveStackPorts, before: DeadLetterCounts | None, now
 
 def _sample(ports: ObserveStackPorts, queue: str) -> Sequence[DeadLetterCause]:
     """The causes of some of a queue's dead letters. They stay where they are, and visible."""
-    needed = ListDeadLettersPorts(dead_letters=ports.dead_letters, images=ports.images, clock=ports.clock)
+    needed = CasePorts(dead_letters=ports.dead_letters, images=ports.images, clock=ports.clock)
     groups = grouped(ports.dead_letters.sample(queue))
     cases = ports.at_once([partial(look_up, needed, group) for group in groups])
     numbers: Counter[tuple[str, str | None]] = Counter()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darkroom.ports.schedules import Releases
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.ports import Releases
 
 SETTLE_SECONDS = 120
 """How long a batch may still come: twice the timeout of the function that makes batches."""

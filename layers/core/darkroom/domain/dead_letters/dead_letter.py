@@ -1,19 +1,15 @@
-"""Dead letters: what each says about itself, what its image's row says about it, and how a given-up image starts
-again."""
+"""Dead letters: what each says about itself, and what its image's row says about it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from darkroom.domain.images.image import Attempt, Image, Status
-from darkroom.domain.images.transitions import replay
 from darkroom.domain.kernel.errors import WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.message import Message
 
 RETENTION_SECONDS = 14 * 24 * 3600
@@ -64,44 +60,6 @@ def is_refused(image: Image) -> bool:
     # guard: dead-letters-missing-original
     is_final = image.error is not None and not (image.error.retryable and image.has_original)
     return is_final and image.dead_letter is None  # guard: original-loss-not-refusal
-
-
-def why_settled(message: Message, image: Image) -> str:
-    """Why a dead letter with the verdict `settled` is no longer needed."""
-    if image.is_deleted:
-        return "its image was deleted"
-    if message.run < image.run:
-        return f"its image has started again since: run {image.run} is {image.status}"
-    if image.status is Status.FAILED and image.error is not None:
-        return f"its image was refused ({image.error.code})"
-    return f"its image is {image.status}"
-
-
-def why_not_replayable(image: Image | None) -> str | None:
-    """Why an image cannot be replayed, or None if it can."""
-    if image is None:
-        return "There is no image with this id."
-    if image.is_deleted:
-        return "Its client has deleted it: there is nothing left to develop."
-    if image.status is not Status.FAILED:
-        return f"It is {image.status}, in run {image.run}: only a failed image can be replayed."
-    if image.error is not None and not image.has_original:
-        return f"Its bytes never came ({image.error.code}: {image.error.message})"
-    if image.error is not None and is_refused(image):
-        return (
-            f"It was refused ({image.error.code}: {image.error.message}) Its bytes would be refused again: "
-            "its client must send another file."
-        )
-    return None
-
-
-def reopened(image: Image, *, now: Milliseconds, message_at: Milliseconds) -> Image:
-    """The given-up image, reopened; its message reaches its lane at `message_at`, and the sweeper waits until then."""
-    return replace(
-        replay(image, now=now),
-        enqueued_at=message_at,
-        due_at=LANES[image.lane].first_look_at(message_at),
-    )
 
 
 def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
@@ -181,34 +139,3 @@ def _told(attempt: Attempt) -> dict[str, Any]:
         "message": None if cause is None else cause.message,
         "stack": None if cause is None else cause.stack,
     }
-
-
-class RedriveStatus(StrEnum):
-    """The state of a redrive of a whole dead-letter queue."""
-
-    RUNNING = "RUNNING"
-    CANCELLING = "CANCELLING"
-    CANCELLED = "CANCELLED"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has stopped moving messages."""
-        return self not in (RedriveStatus.RUNNING, RedriveStatus.CANCELLING)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Redrive:
-    """A redrive of all dead letters of a queue to their lane, which continues without the process that started it.
-
-    `handle` is needed to cancel it, and known only while it runs; `to_move` is None until SQS has counted.
-    """
-
-    queue: str
-    status: RedriveStatus
-    started_at: Milliseconds
-    moved: int
-    to_move: int | None = None
-    handle: str | None = None
-    failure: str | None = None

@@ -16,8 +16,6 @@ from darkroom.domain.kernel.lanes import Lane
 
 OBJECTIVE = 0.999
 
-BUDGET_DAYS = 28
-"""Over so many days the objective holds, and its error budget is spent."""
 
 MINUTE = 60_000
 """The counts of a lane are kept by the minute, in milliseconds."""
@@ -70,22 +68,6 @@ class Outcomes:
     def bad(self) -> int:
         """The images that missed the objective."""
         return self.late + self.given_up
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """What a lane has spent its error budget on: the images that counted in the last `BUDGET_DAYS`, and those of them
-    that were bad."""
-
-    ended: int
-    bad: int
-
-    @property
-    def left_percent(self) -> float | None:
-        """What is left of it, in percent: 0 if exactly as many images were bad as may be, below 0 if more were. None if
-        nothing ended, so that there is no budget."""
-        # guard: top-empty-budget-unknown
-        return None if self.ended == 0 else 100 * (1 - self.bad / self.ended / (1 - OBJECTIVE))
 
 
 NO_OUTCOMES = Outcomes()

@@ -1,4 +1,5 @@
-"""The one table of allowed transitions, and every decision to change an image's row by it, except a worker's claim."""
+"""The one table of allowed transitions, and every decision to change an image's row by it, except a worker's claim and
+the next run that an operator asks for."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from darkroom.domain.images.image import (
     Failure,
     Image,
     Leftovers,
-    RunEnd,
     Source,
     Status,
     Variant,
@@ -43,8 +43,6 @@ LEFTOVERS_SECONDS = 600
 """How long after its end an image that was being fetched is looked at for what a worker has left: longer than one
 runs, plus clocks that are minutes apart."""
 
-REMEMBERED_ENDS = 20
-"""How many earlier runs a row describes by their ends: their events can be published again."""
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was deleted, was refused, or never came.
@@ -356,50 +354,6 @@ def put_back(
             comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0), image.expires_at
         ),
     )
-
-
-def replay(image: Image, *, now: Milliseconds) -> Image:
-    """The failed image reopened with its first attempt ahead: only an operator asks for that.
-
-    The replay sends its message; if that fails, the sweeper sends it.
-    """
-    return _next_run(image, Status.FAILED, now=now)
-
-
-def redo(image: Image, *, now: Milliseconds) -> Image:
-    """The done image reopened, as `replay` does with a failed one: only an operator asks for that.
-
-    Its variants, with their placeholder, attention and notices, stay until a run has made others. Its `expires_at` is
-    cleared: it was developed in time.
-    """
-    return replace(_next_run(image, Status.DONE, now=now), expires_at=None)  # guard: redo-clears-expiry
-
-
-def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
-    if image.status is not after:  # guard: replay-and-redo-source-status
-        raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from {after}")
-    return transition(
-        image,
-        Status.PENDING,
-        run=image.run + 1,
-        attempt=0,
-        error=None,
-        completed_at=None,
-        completed_version=None,
-        earlier_ends=_with_its_end(image),
-        dead_letter=None,
-        waiting_since=now,
-        enqueued_at=now,
-        rescues=0,
-        due_at=LANES[image.lane].first_look_at(now),
-    )
-
-
-def _with_its_end(image: Image) -> tuple[RunEnd, ...]:
-    if image.completed_at is None or image.completed_version is None:  # written before there were events
-        return image.earlier_ends
-    end = RunEnd(run=image.run, status=image.status, ended_at=image.completed_at, version=image.completed_version)
-    return (*image.earlier_ends, end)[-REMEMBERED_ENDS:]
 
 
 def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> Image:

@@ -11,7 +11,7 @@ from typing import Any
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, without_texts
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom.operations.dead_letters.list_dead_letters import Case, ListDeadLettersPorts, grouped, look_up
+from darkroom.operations.dead_letters.cases import Case, CasePorts, grouped, look_up
 from darkroom.ports.dead_letters import Archive, DeadLetter
 
 ARCHIVE_LIMIT = 10_000
@@ -30,7 +30,7 @@ class Archiving:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArchiveDeadLettersPorts(ListDeadLettersPorts):
+class ArchiveDeadLettersPorts(CasePorts):
     """What archiving needs besides the ports of reading dead letters."""
 
     archive: Archive

@@ -1,15 +1,15 @@
-"""Lists dead letters, grouped by failure, with what their rows say now."""
+"""Groups dead letters by failure, each with what its row says now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from darkroom.domain.dead_letters.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, with_texts
 from darkroom.domain.dead_letters.rejection import RejectedMessage, read_rejected_message
 from darkroom.domain.images.image import Image
-from darkroom.domain.kernel.fingerprint import fingerprint, is_defect
+from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message, UnreadableMessage
 from darkroom.domain.schedules.hold import BatchDeadLetter, read_batch_dead_letter
@@ -63,11 +63,6 @@ class Case:
         error = self.last_error
         return None if error is None else fingerprint(str(error["error_type"]), str(error.get("stack") or ""))
 
-    def is_defect(self, wanted: str) -> bool:
-        """Whether it is the defect with that fingerprint, as this version or an earlier one names it."""
-        error = self.last_error
-        return error is not None and is_defect(wanted, str(error["error_type"]), str(error.get("stack") or ""))
-
     @property
     def cause(self) -> str | None:
         """Its cause as operators name it: the exception's type; `worker_lost` if the workers died."""
@@ -78,97 +73,12 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeadLetterSelection:
-    """Which cases are selected: those that match every field that is set."""
-
-    image_id: str | None = None
-    tenant_id: str | None = None
-    cause: str | None = None
-    fingerprint: str | None = None
-    verdict: Verdict | None = None
-    older_than_seconds: float | None = None
-    newer_than_seconds: float | None = None
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """The fields that are set, as the audit log has them."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-    def covers(self, case: Case, now: Milliseconds) -> bool:
-        """Whether the case is selected."""
-        age_seconds = (now - case.sent_at) / 1000
-        message = case.message
-        return (
-            (self.image_id is None or (message is not None and message.image_id == self.image_id))
-            and (self.tenant_id is None or (message is not None and message.tenant_id == self.tenant_id))
-            and (self.cause is None or self.cause.casefold() in _names_of_cause(case))
-            and (self.fingerprint is None or case.is_defect(self.fingerprint))
-            and (self.verdict is None or case.verdict is self.verdict)
-            and (self.older_than_seconds is None or age_seconds > self.older_than_seconds)
-            and (self.newer_than_seconds is None or age_seconds < self.newer_than_seconds)
-        )
-
-
-EVERYTHING = DeadLetterSelection()
-
-
-def _names_of_cause(case: Case) -> set[str]:
-    error = case.last_error
-    names = (case.error_code, case.cause, None if error is None else error["error_type"])
-    return {str(name).casefold() for name in names if name is not None}
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeadLetterListing:
-    """What the queues hold: the selected cases, each queue's depth, how many dead letters were read, and which queues
-    hold more than that."""
-
-    cases: tuple[Case, ...]
-    depths: dict[str, int]
-    dead_letters: int
-    incomplete: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListDeadLettersPorts:
+class CasePorts:
     """What reading dead letters needs."""
 
     dead_letters: DeadLetters
     images: Images
     clock: Clock
-
-
-def list_dead_letters(
-    ports: ListDeadLettersPorts,
-    queues: Iterable[str],
-    selection: DeadLetterSelection = EVERYTHING,
-    *,
-    limit: int,
-    on_case: Callable[[int, int], None] = lambda done, total: None,
-) -> DeadLetterListing:
-    """Reads up to `limit` dead letters of each queue and gives them back; oldest first within a queue.
-
-    `on_case` is called with how many cases have been looked up, of how many. Raises Retryable if a queue or the table
-    cannot answer.
-    """
-    depths, incomplete, groups, dead_letters = {}, [], [], 0
-    for queue in queues:
-        depths[queue] = ports.dead_letters.depth(queue)
-        taken = ports.dead_letters.take(queue, limit)
-        ports.dead_letters.give_back(taken.dead_letters)
-        dead_letters += len(taken.dead_letters)
-        if not taken.complete:
-            incomplete.append(queue)
-        groups += grouped(taken.dead_letters)
-    cases = []
-    for number, group in enumerate(groups):
-        on_case(number, len(groups))
-        case = look_up(ports, group)
-        if selection.covers(case, ports.clock()):
-            cases.append(case)
-    order = {queue: number for number, queue in enumerate(depths)}
-    cases.sort(key=lambda case: (order[case.queue], case.sent_at))
-    return DeadLetterListing(cases=tuple(cases), depths=depths, dead_letters=dead_letters, incomplete=tuple(incomplete))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +121,7 @@ def grouped(dead_letters: Iterable[DeadLetter]) -> list[Group]:
     return list(groups.values())
 
 
-def look_up(ports: ListDeadLettersPorts, group: Group) -> Case:
+def look_up(ports: CasePorts, group: Group) -> Case:
     """The group as a case, with its image's current row. An unreadable row makes it a case that no command acts on, and
     does not hold up the others."""
     message, problem = group.message, group.problem
