@@ -19,9 +19,9 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, SQSBackend
 
 from darkroom import telemetry
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from repository.expand_template import is_optional, raw_template
 from tests.contract.drilled import stack
@@ -211,7 +211,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 @pytest.fixture
 def bearer(aws: Aws) -> dict[str, str]:
     """The credential of a paying tenant."""
-    tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    tenants = TenantRegistryTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     key, _ = create_key(
         CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes),

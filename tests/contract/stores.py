@@ -11,12 +11,13 @@ import pytest
 from botocore.client import BaseClient
 
 from darkroom.aws.images.images_table import ImagesTable
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.domain.webhooks.row_events import event_of
-from darkroom.ports.images import Images
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
+from darkroom_cli.operator.ports import ImageRegistry
 from tests.contract.conftest import Aws
 from tests.support.fakes import FakeImages
 from tests.support.images import pending
@@ -54,8 +55,8 @@ def numbered_event(number: int = 1, **stated: Any) -> PublishedEvent:
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
-def images_of(kind: str, aws: Aws) -> Images:
-    return FakeImages() if kind == "fake" else ImagesTable(boto3.client("dynamodb"), aws.images_table)
+def images_of(kind: str, aws: Aws) -> ImageRegistry:
+    return FakeImages() if kind == "fake" else ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)
 
 
 ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
@@ -63,8 +64,8 @@ KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
 STORED = ApiKey(key_id=key_id_of(KEY) or "", tenant_id="acme", digest=digest_of(KEY), created_at=2, label="ci")
 
 
-def tenants_table_of(aws: Aws) -> TenantsTable:
-    return TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+def tenants_table_of(aws: Aws) -> TenantRegistryTable:
+    return TenantRegistryTable(boto3.client("dynamodb"), aws.tenants_table)
 
 
 def lose_first_answer(client: BaseClient, operation: str) -> None:

@@ -16,7 +16,6 @@ import boto3
 import pytest
 
 from darkroom.aws.images.images_table import ImagesTable
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
@@ -37,6 +36,7 @@ from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.domain.next_run import redo
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
@@ -270,8 +270,8 @@ class OperatedStack:
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
-    def tenants(self) -> TenantsTable:
-        return TenantsTable(boto3.client("dynamodb"), self.aws.tenants_table)
+    def tenants(self) -> TenantRegistryTable:
+        return TenantRegistryTable(boto3.client("dynamodb"), self.aws.tenants_table)
 
     @property
     def endpoints(self) -> EndpointsTable:

@@ -12,15 +12,15 @@ import pytest
 import time_machine
 from botocore.exceptions import ClientError
 
-from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.images import Images, Originals, StoredOriginal
+from darkroom.ports.images import Originals, StoredOriginal
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
 from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, list_orphans
 from darkroom_cli.operator.operations.images.remove_orphans import RemoveOrphansPorts, remove_orphans
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from darkroom_cli.operator.ports import OriginalVersions, StoredVersion
+from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions, StoredVersion
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, spy
 from tests.support.fakes import FakeImages, FakeVersionedOriginals
@@ -48,7 +48,7 @@ class Bucket:
         self._clock = clock
         self.originals: Originals
         self.versions: OriginalVersions
-        self.images: Images
+        self.images: ImageRegistry
         if kind == "fake":
             self.originals = self.versions = FakeVersionedOriginals(clock=now)
             self.images = FakeImages()
@@ -56,7 +56,7 @@ class Bucket:
             client = boto3.client("s3")
             self.originals = OriginalsBucket(client, aws.originals_bucket)
             self.versions = OriginalVersionsBucket(client, aws.originals_bucket)
-            self.images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+            self.images = ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)
 
     def put(self, image_id: str, body: bytes = b"photo") -> StoredOriginal:
         self._clock.shift(1)
@@ -155,7 +155,7 @@ def test_a_row_that_cannot_be_read_is_there_all_the_same(aws: Aws) -> None:
     client = boto3.client("dynamodb")
     client.put_item(TableName=aws.images_table, Item={"image_id": {"S": FIRST}, "status": {"S": "invented later"}})
     asked = spy(client, "BatchGetItem", lambda arguments, call: call(arguments))
-    assert ImagesTable(client, aws.images_table).known([FIRST]) == {FIRST}
+    assert ImageRegistryTable(client, aws.images_table).known([FIRST]) == {FIRST}
     assert asked[0]["RequestItems"][aws.images_table]["ConsistentRead"]
 
 
@@ -163,7 +163,7 @@ def test_a_row_that_a_batch_leaves_out_is_not_taken_for_missing(aws: Aws) -> Non
     client = boto3.client("dynamodb")
     spy(client, "BatchGetItem", lambda asked, _: {"Responses": {}, "UnprocessedKeys": asked["RequestItems"]})
     with pytest.raises(Retryable):
-        ImagesTable(client, aws.images_table).known([FIRST])
+        ImageRegistryTable(client, aws.images_table).known([FIRST])
 
 
 def test_pages_end_anywhere(aws: Aws, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:

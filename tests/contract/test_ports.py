@@ -61,6 +61,7 @@ from darkroom.ports.images import (
     Waiting,
 )
 from darkroom.ports.kernel import Fenced
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, images_of, spy
 from tests.support.fakes import FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
@@ -344,7 +345,7 @@ def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(kind: str,
     assert walk(images, "default", 2) == ([1, 0], 1)
 
 
-def with_the_former_index(aws: Aws) -> ImagesTable:
+def with_the_former_index(aws: Aws) -> ImageRegistryTable:
     """The table of a stack that is older than the index `listed`, and keeps the one it had before."""
     boto3.client("dynamodb").update_table(
         TableName=aws.images_table,
@@ -365,7 +366,7 @@ def with_the_former_index(aws: Aws) -> ImagesTable:
             }
         ],
     )
-    return ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    return ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)
 
 
 def accepted_before(aws: Aws, *numbers: int) -> None:
@@ -400,7 +401,7 @@ def test_images_of_before_the_index_stay_listed_while_the_former_one_is_kept_and
     boto3.client("dynamodb").update_table(
         TableName=aws.images_table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": images_table.NEWEST_INDEX}}]
     )
-    for images in (kept, ImagesTable(boto3.client("dynamodb"), aws.images_table)):
+    for images in (kept, ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)):
         assert walk(images, "default", 2)[0] == [5, 3, 1]
     for image_id, tenant_id in list(kept.unlisted()):
         kept.enlist(image_id, tenant_id)
@@ -411,7 +412,7 @@ def test_images_of_before_the_index_stay_listed_while_the_former_one_is_kept_and
 
 @pytest.mark.guards("doctor-row-pages-bound", "list-enlist-not-deleted")
 def test_an_image_of_before_that_is_deleted_or_changed_is_listed_no_more_and_no_less(aws: Aws) -> None:
-    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    images = ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)
     accepted_before(aws, 1, 2, 3)
     rows = [images.get(f"{number:026d}") for number in (1, 2, 3)]
     gone, changed, _ = [row for row in rows if row is not None]
@@ -479,7 +480,7 @@ def test_a_page_of_the_list_is_one_query_of_each_partition_and_ends_with_the_fir
 
 
 def test_what_the_waiting_index_has_not_heard_of_yet_is_passed_over(aws: Aws) -> None:
-    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    images = ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)
     same_shard = [name for name in (f"{n:026d}" for n in range(99)) if due_shard_of(name) == "07"]
     first, second = (
         images.create(pending(image_id=image_id, waiting_since=NOW + n)) for n, image_id in enumerate(same_shard[:2])

@@ -16,9 +16,8 @@ import typer
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from darkroom.aws.images.images_table import ImagesTable, to_item
+from darkroom.aws.images.images_table import to_item
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.images.image import Image, Source, Status, Variant, list_shard_of
 from darkroom.domain.images.transitions import await_upload, delete
@@ -32,6 +31,8 @@ from darkroom.domain.webhooks.row_events import event_of
 from darkroom.wiring.events.publish_events import read_changes
 from darkroom_cli.drill.switches import KINDS
 from darkroom_cli.main import app
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.domain.audit import State
 from darkroom_cli.operator.domain.trace import LogLine
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
@@ -99,7 +100,7 @@ class Scene:
 
     stack: Operated
     aws: Aws
-    images: ImagesTable
+    images: ImageRegistryTable
     originals: OriginalsBucket
     outputs: OutputsBucket
 
@@ -201,7 +202,7 @@ def scene(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     yield Scene(
         stack=stack,
         aws=aws,
-        images=ImagesTable(boto3.client("dynamodb"), aws.images_table),
+        images=ImageRegistryTable(boto3.client("dynamodb"), aws.images_table),
         originals=OriginalsBucket(boto3.client("s3"), aws.originals_bucket),
         outputs=OutputsBucket(boto3.client("s3"), aws.outputs_bucket),
     )
@@ -597,7 +598,7 @@ class Told:
 
 @pytest.mark.guards("restore-revoked-keys", "restore-suspended-tenant")
 def test_tenants_and_keys_come_back_without_what_was_erased_revoked_or_changed_since(scene: Scene) -> None:
-    tenants = TenantsTable(boto3.client("dynamodb"), scene.aws.tenants_table)
+    tenants = TenantRegistryTable(boto3.client("dynamodb"), scene.aws.tenants_table)
     for name in ("acme", "umbra", "late"):
         tenants.add_tenant(Tenant(tenant_id=name, tier=Tier.PAID, created_at=now() - HOUR))
     keys = {name: f"{name:0>8}" for name in ("kept", "revoked", "rotated", "umbras")}

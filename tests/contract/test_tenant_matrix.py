@@ -11,12 +11,12 @@ import boto3
 import pytest
 import time_machine
 
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.webhooks.delivery import delivery_id_of, new_delivery
 from darkroom.operations.tenants.take_token import MAX_BLOCK
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from repository.openapi import routes as described
 from tests.contract import gateway as gateways
@@ -95,7 +95,7 @@ class City:
 
 @pytest.fixture
 def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
-    tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    tenants = TenantRegistryTable(boto3.client("dynamodb"), aws.tenants_table)
     numbers = iter(range(1, 99))
     keys: list[str] = []
 

@@ -8,18 +8,18 @@ from dataclasses import replace
 import boto3
 import pytest
 
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.tenants.api_keys import ApiKey
-from darkroom.ports.tenants import Tenants
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.operator.ports import TenantRegistry
 from tests.contract.conftest import Aws
 from tests.contract.stores import ACME, BOTH, STORED, tenants_table_of
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.tenants import FakeTenants
 
 
-def tenants_of(kind: str, aws: Aws) -> Tenants:
+def tenants_of(kind: str, aws: Aws) -> TenantRegistry:
     return FakeTenants() if kind == "fake" else tenants_table_of(aws)
 
 
@@ -129,7 +129,7 @@ def test_tenants_and_keys_are_listed_in_order_and_apart(kind: str, aws: Aws) -> 
 
 def test_a_listing_reads_every_page(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     client = boto3.client("dynamodb")
-    tenants = TenantsTable(client, aws.tenants_table)
+    tenants = TenantRegistryTable(client, aws.tenants_table)
     for number in range(5):
         tenants.add_key(replace(STORED, key_id=f"0000000{number}"))
     client.meta.events.register("provide-client-params.dynamodb.Scan", lambda params, **_: params | {"Limit": 2})

@@ -13,9 +13,8 @@ import pytest
 from botocore.stub import Stubber
 
 from darkroom.aws.images import images_table
-from darkroom.aws.images.images_table import ImagesTable, from_item, to_item
+from darkroom.aws.images.images_table import from_item, to_item
 from darkroom.aws.images.throughput_table import ThroughputTable
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
@@ -28,11 +27,14 @@ from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.tenants import Allowance
 from darkroom.domain.webhooks.delivery import Delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
-from darkroom.ports.images import Due, Images, Waiting
+from darkroom.ports.images import Due, Waiting
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.usage import DayOfUsage
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, keys_of
+from darkroom_cli.operator.ports import ImageRegistry
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, emitted, http_event, problem, received, written
 from tests.contract.stores import ACME, BOTH, STORED
@@ -107,12 +109,12 @@ def item_of(aws: Aws, image_id: str) -> dict[str, Any]:
     return dict(boto3.client("dynamodb").get_item(TableName=aws.images_table, Key=key)["Item"])
 
 
-def images_with(kind: str, aws: Aws, *unreadable: Image) -> Images:
+def images_with(kind: str, aws: Aws, *unreadable: Image) -> ImageRegistry:
     if kind == "fake":
         return FakeImages(unreadable={image.image_id: image for image in unreadable})
     for image in unreadable:
         plant(aws, image)
-    return ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    return ImageRegistryTable(boto3.client("dynamodb"), aws.images_table)
 
 
 # ── The form ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,7 +247,7 @@ def image_of(functions: Functions, **changes: Any) -> Image:
 def due_image_of(functions: Functions) -> str:
     """An accepted image that was never sent, and is due."""
     row = functions.row(document(functions.post())["id"])
-    table = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
+    table = ImageRegistryTable(boto3.client("dynamodb"), functions.aws.images_table)
     table.change(row, replace(row, due_at=2, enqueued_at=None))
     return row.image_id
 
@@ -357,7 +359,7 @@ def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_let
 def test_a_notification_of_several_uploads_accepts_those_with_readable_rows(functions: Functions) -> None:
     bad, good = awaiting(image_id="0" * 26), awaiting(image_id="1" * 26)
     plant(functions.aws, bad)
-    images = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
+    images = ImageRegistryTable(boto3.client("dynamodb"), functions.aws.images_table)
     images.create(good)
     sqs = boto3.client("sqs")
     sqs.send_message(
@@ -511,7 +513,7 @@ def test_the_functions_of_webhooks_go_on_around_unreadable_rows_and_report_them(
 @BOTH
 def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws: Aws) -> None:
     fake = FakeTenants(unreadable_tenants={"next"}, unreadable_keys={"00000009"})
-    table = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    table = TenantRegistryTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants = fake if kind == "fake" else table
     items: tuple[dict[str, Any], ...] = (
         {"id": {"S": "tenant#next"}, "tenant_id": {"S": "next"}, "tier": {"S": "platinum"}, "state": {"S": "active"}},

@@ -10,7 +10,6 @@ import boto3
 import pytest
 
 from darkroom.aws.tenants.suspensions import Suspensions
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
@@ -28,6 +27,7 @@ from darkroom.domain.webhooks.delivery import (
 from darkroom.domain.webhooks.endpoint import Endpoint, InFlight, RecoveryProgress, SigningSecret, runway_of
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH
 from tests.support.fakes.messages import SIGNER
@@ -294,7 +294,7 @@ def test_a_message_is_a_reference_in_its_endpoints_group(aws: Aws) -> None:
 
 
 def test_a_suspension_is_heard_of_within_a_minute(aws: Aws) -> None:
-    tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    tenants = TenantRegistryTable(boto3.client("dynamodb"), aws.tenants_table)
     tenant = tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     now = [NOW]
     is_suspended = Suspensions(tenants, lambda: now[0])

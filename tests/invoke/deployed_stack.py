@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 from boto3.dynamodb.types import TypeDeserializer
 
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 EVENTS = REPOSITORY / "events"
@@ -123,9 +123,9 @@ class DeployedStack:
         return DeliveriesTable(self._rows, self.outputs["DeliveriesTableName"])
 
     @property
-    def tenants(self) -> TenantsTable:
+    def tenants(self) -> TenantRegistryTable:
         """The tenants and their keys."""
-        return TenantsTable(self._rows, self.outputs["TenantsTableName"])
+        return TenantRegistryTable(self._rows, self.outputs["TenantsTableName"])
 
     def lose_message(self, image_id: str) -> None:
         """Leave the image as if its message was never sent: nothing in a lane, and overdue for a look."""

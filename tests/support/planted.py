@@ -16,7 +16,6 @@ from PIL import Image as Picture
 
 from darkroom.aws.images.images_table import to_item
 from darkroom.aws.images.objects import CACHE_CONTROL
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.images.image import Failure, Image, Source, Status, Variant
@@ -26,6 +25,7 @@ from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, delivery_id_of
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, add_tenant
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from local_aws.stacks.running import LocalStack
@@ -61,7 +61,7 @@ class Account:
 def planted_account(stack: LocalStack, *, requests_per_second: int = 1000, burst: int = 5000) -> Account:
     """A new tenant, which usually may do as much as it likes, and its key."""
     tenant_id = f"visitor-{secrets.token_hex(6)}"
-    tenants = TenantsTable(stack.client("dynamodb"), stack.physical_id("TenantsTable"))
+    tenants = TenantRegistryTable(stack.client("dynamodb"), stack.physical_id("TenantsTable"))
     add_tenant(
         AddTenantPorts(tenants=tenants, clock=clock, audit=trail_of()),
         tenant_id,

@@ -8,11 +8,11 @@ import time
 import boto3
 from botocore.config import Config
 
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import DEFAULT_TENANT, Tenant, Tier
-from darkroom.ports.tenants import Tenants
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.create_key import MakePorts, make_key
+from darkroom_cli.operator.ports import TenantRegistry
 from local_aws.failures import ApiSilent
 from local_aws.processes import Interrupts
 
@@ -27,10 +27,10 @@ def make_first_key(table_name: str, interrupts: Interrupts) -> str:
 
     Raises ApiSilent if the table does not answer, and Interrupted.
     """
-    return first_key(TenantsTable(boto3.client("dynamodb", config=_CLIENT), table_name), interrupts)
+    return first_key(TenantRegistryTable(boto3.client("dynamodb", config=_CLIENT), table_name), interrupts)
 
 
-def first_key(tenants: Tenants, interrupts: Interrupts) -> str:
+def first_key(tenants: TenantRegistry, interrupts: Interrupts) -> str:
     """The same, for these tenants. A try whose answer is lost leaves a key that nobody knows."""
     trouble = ""
     for _ in range(_TRIES):
@@ -42,7 +42,7 @@ def first_key(tenants: Tenants, interrupts: Interrupts) -> str:
     raise ApiSilent(f"The API asks for keys, and none could be made for this stack's own commands: {trouble}")
 
 
-def _made(tenants: Tenants) -> str:
+def _made(tenants: TenantRegistry) -> str:
     tenants.add_tenant(Tenant(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, created_at=_clock()))
     ports = MakePorts(tenants=tenants, clock=_clock, randomness=secrets.token_bytes)
     key, _ = make_key(ports, DEFAULT_TENANT, label="the local stack's own", scopes=None, lives_seconds=None)

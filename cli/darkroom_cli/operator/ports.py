@@ -6,8 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from darkroom.ports.images import Images
+from darkroom.ports.tenants import Tenants
+
 if TYPE_CHECKING:
+    from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
+    from darkroom.domain.kernel.tenants import Tenant
+    from darkroom.domain.tenants.api_keys import ApiKey
+    from darkroom.ports.kernel import UnreadableRow
     from darkroom_cli.operator.domain.audit import AuditEntry, Recorded
     from darkroom_cli.operator.domain.budgets import Budget
     from darkroom_cli.operator.domain.observation import Alarm, History, Measured, QueueCount
@@ -142,3 +149,51 @@ class Releases(Protocol):
 
     def stop(self, name: str) -> None:
         """Keeps that batch from being released; one that has ended is not an error."""
+
+
+class TenantRegistry(Tenants, Protocol):
+    """The tenants and their API keys, to list and to change. Raises what `Tenants` raises."""
+
+    def all_tenants(self) -> Sequence[Tenant | UnreadableRow]:
+        """All of them, by id, the unreadable ones last. It reads the whole table."""
+
+    def all_keys(self) -> Sequence[ApiKey | UnreadableRow]:
+        """All of them, by tenant and time of creation; read like `all_tenants`."""
+
+    def add_tenant(self, tenant: Tenant) -> Tenant:
+        """Puts the tenant unless its id has one; returns the id's tenant: this one or the earlier one."""
+
+    def add_key(self, key: ApiKey) -> ApiKey:
+        """Puts the key unless its id has one; returns the id's key: this one or the earlier one."""
+
+    def change_tenant(self, before: Tenant, after: Tenant) -> Tenant | None:
+        """Writes what differs between `before` and `after`, whatever else was changed meanwhile; returns the tenant as
+        written, or None if there is none."""
+
+    def revoke_key(self, key_id: str, now: Milliseconds) -> ApiKey | None:
+        """Marks the key as revoked at `now`, unless it already was; returns the key as written, or None if there is
+        none."""
+
+    def expire_key(self, key_id: str, at: Milliseconds) -> ApiKey | None:
+        """Lets the key expire at that instant, unless it does so earlier; returns the key as written, or None if there
+        is none."""
+
+    def remove_key(self, key_id: str) -> None:
+        """Removes the key's row; one that is not there is no error."""
+
+    def remove_tenant(self, tenant_id: str) -> None:
+        """Removes the tenant's row; one that is not there is no error."""
+
+
+class ImageRegistry(Images, Protocol):
+    """The image rows, to read all of them and to list them. Raises what `Images` raises."""
+
+    def everything(self) -> Iterator[Image | UnreadableRow]:
+        """Every row of the table, read as the caller iterates."""
+
+    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
+        """Which of the ids have a row now (a consistent read), whatever it says; at most 100 ids."""
+
+    def enlist(self, image_id: str, tenant_id: str) -> None:
+        """Lists such an image, unless it was deleted meanwhile. Nothing else of its row is read or written, not even
+        `version`: it may be unreadable."""

@@ -21,14 +21,12 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.events.events_topic import SnsTopic
-from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.outcomes_table import OutcomesTable
 from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel.clients import watch
 from darkroom.aws.kernel.secrets import StoredSecret
 from darkroom.aws.kernel.signing import MessageSigner
-from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
@@ -40,11 +38,13 @@ from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog
 from darkroom_cli.operator.aws.hold_releases import HoldReleases
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from darkroom_cli.operator.aws.log_groups import LogGroups
 from darkroom_cli.operator.aws.measurements import CloudWatchMeasurements
 from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
 from darkroom_cli.operator.aws.queue_counts import SqsQueueCounts
 from darkroom_cli.operator.aws.redrives import DeadLetterRedrives
+from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.local import local_stack
 from darkroom_cli.terminal import display
@@ -174,9 +174,9 @@ class Stack(RunningStack):
         )
 
     @property
-    def tenants(self) -> TenantsTable:
+    def tenants(self) -> TenantRegistryTable:
         """The tenants and their keys."""
-        return TenantsTable(self.client("dynamodb"), self._resource("TenantsTable"))
+        return TenantRegistryTable(self.client("dynamodb"), self._resource("TenantsTable"))
 
     @property
     def access(self) -> str:
@@ -197,9 +197,9 @@ class Stack(RunningStack):
         return _parts_with(parameters)
 
     @property
-    def images(self) -> ImagesTable:
+    def images(self) -> ImageRegistryTable:
         """The images' rows."""
-        return ImagesTable(self.client("dynamodb"), self._resource("ImagesTable"))
+        return ImageRegistryTable(self.client("dynamodb"), self._resource("ImagesTable"))
 
     @property
     def events_topic(self) -> str:

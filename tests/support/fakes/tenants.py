@@ -13,7 +13,7 @@ from darkroom.ports.kernel import UnreadableRow
 
 @dataclass
 class FakeTenants:
-    """The `Tenants` port over two dictionaries, and the ids of unreadable rows."""
+    """The `TenantRegistry` port over two dictionaries, and the ids of unreadable rows."""
 
     tenants: dict[str, Tenant] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)

@@ -90,12 +90,6 @@ class Images(Protocol):
     def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
         """The current rows of the existing ids, by id; at most 100 ids."""
 
-    def everything(self) -> Iterator[Image | UnreadableRow]:
-        """Every row of the table, read as the caller iterates: for operators, not for requests."""
-
-    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
-        """Which of the ids have a row now (a consistent read), whatever it says; at most 100 ids."""
-
     def create(self, image: Image) -> Image:
         """Puts the row unless its id has one; returns the id's row: this one or the earlier one."""
 
@@ -140,10 +134,6 @@ class Images(Protocol):
         """The ids and tenants of images that `newest` lacks in a stack without the index of earlier versions, because
         such a version accepted them; read as the caller iterates: for operators. `pages` is how many pages of rows are
         read, instead of all."""
-
-    def enlist(self, image_id: str, tenant_id: str) -> None:
-        """Lists such an image, unless it was deleted meanwhile. Nothing else of its row is read or written, not even
-        `version`: it may be unreadable."""
 
 
 class Originals(Protocol):

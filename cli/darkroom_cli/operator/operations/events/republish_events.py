@@ -12,11 +12,11 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.ports.events import Topic
-from darkroom.ports.images import Images
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import Endpoints
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
+from darkroom_cli.operator.ports import ImageRegistry
 
 AT_ONCE = 100
 """How many events are published before the next pause: a pace counts these hundreds."""
@@ -26,7 +26,7 @@ AT_ONCE = 100
 class RepublishEventsPorts:
     """What publishing again needs."""
 
-    images: Images
+    images: ImageRegistry
     endpoints: Endpoints
     topic: Topic
     audit: Trail

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from itertools import batched, groupby
 
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.ports.images import Images
 from darkroom.ports.kernel import Clock
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from darkroom_cli.operator.ports import OriginalVersions, StoredVersion
+from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions, StoredVersion
 
 LEAST_AGE_SECONDS = 3600
 """The age from which the row of an original is no longer to be expected. The request that stored it writes the row
@@ -84,7 +83,7 @@ class Look:
 class ListOrphansPorts:
     """What looking for orphans needs."""
 
-    images: Images
+    images: ImageRegistry
     originals: OriginalVersions
     clock: Clock
     patience: TransientRetry

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import batched, chain
 
 from darkroom.domain.images.image import DUE_PARTITIONS, Image
-from darkroom.ports.images import Images
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import Endpoints
+from darkroom_cli.operator.ports import ImageRegistry
 
 ROWS_AT_ONCE = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
@@ -31,7 +31,7 @@ class Survey:
 class ListUnreadableRowsPorts:
     """What the survey needs."""
 
-    images: Images
+    images: ImageRegistry
     endpoints: Endpoints
 
 

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from itertools import batched
 
 from darkroom.domain.kernel.errors import demand_none
-from darkroom.ports.images import Images
 from darkroom_cli.operator.operations.images.list_orphans import ROWS_AT_ONCE, Look, Orphan
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction, Trail
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from darkroom_cli.operator.ports import OriginalVersions
+from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions
 
 HIDDEN_SECONDS = 120
 """How long orphans are hidden before they are checked again: twice the timeout of any function that stores originals,
@@ -63,7 +62,7 @@ def table_seems_lost(look: Look) -> bool:
 class RemoveOrphansPorts:
     """What removing orphans needs."""
 
-    images: Images
+    images: ImageRegistry
     originals: OriginalVersions
     patience: TransientRetry
     audit: Trail

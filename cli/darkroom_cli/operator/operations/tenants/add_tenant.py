@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from darkroom.domain.kernel.tenants import TENANT_ID_PATTERN, Tenant, Tier, is_tenant_id
 from darkroom.ports.kernel import Clock
-from darkroom.ports.tenants import Tenants
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_cli.operator.ports import TenantRegistry
 
 
 class TenantExists(Exception):
@@ -22,7 +22,7 @@ class TenantExists(Exception):
 class AddTenantPorts:
     """What adding a tenant needs."""
 
-    tenants: Tenants
+    tenants: TenantRegistry
     clock: Clock
     audit: Trail
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.domain.kernel.tenants import Tenant
-from darkroom.ports.tenants import Tenants
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_cli.operator.ports import TenantRegistry
 
 
 class UnknownTenant(LookupError):
@@ -19,7 +19,7 @@ class UnknownTenant(LookupError):
 class ChangeTenantPorts:
     """What changing a tenant needs."""
 
-    tenants: Tenants
+    tenants: TenantRegistry
     audit: Trail
 
 

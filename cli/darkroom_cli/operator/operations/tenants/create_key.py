@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.ports.kernel import Clock, Randomness
-from darkroom.ports.tenants import Tenants
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.tenants.change_tenant import UnknownTenant
+from darkroom_cli.operator.ports import TenantRegistry
 
 _TRIES = 3
 """With a million keys, one in a million new ones gets an id that is taken."""
@@ -18,7 +18,7 @@ _TRIES = 3
 class MakePorts:
     """What making a key needs."""
 
-    tenants: Tenants
+    tenants: TenantRegistry
     clock: Clock
     randomness: Randomness
 

@@ -18,17 +18,18 @@ from darkroom.domain.images.listing import MAX_PAGE_IMAGES, Cursor
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.ports.images import Images
 from darkroom.ports.kernel import UnreadableRow
-from darkroom.ports.tenants import Tenants, TokenBuckets
+from darkroom.ports.tenants import TokenBuckets
 from darkroom.ports.usage import UsageCounts
 from darkroom.ports.webhooks import Deliveries, Endpoints
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction
+from darkroom_cli.operator.ports import TenantRegistry
 
 
 @dataclass(frozen=True, kw_only=True)
 class EraseTenantPorts:
     """What erasing tenants needs."""
 
-    tenants: Tenants
+    tenants: TenantRegistry
     images: Images
     endpoints: Endpoints
     deliveries: Deliveries

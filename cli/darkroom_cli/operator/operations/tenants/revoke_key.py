@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from darkroom.domain.tenants.api_keys import ApiKey, is_key_id
 from darkroom.ports.kernel import Clock
-from darkroom.ports.tenants import Tenants
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_cli.operator.ports import TenantRegistry
 
 
 class UnknownKey(LookupError):
@@ -18,7 +18,7 @@ class UnknownKey(LookupError):
 class RevokeKeyPorts:
     """What revoking a key needs."""
 
-    tenants: Tenants
+    tenants: TenantRegistry
     clock: Clock
     audit: Trail
 

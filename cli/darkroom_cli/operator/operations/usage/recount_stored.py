@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.kernel.stored import NOTHING, Stored
-from darkroom.ports.images import Images
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.usage import UsageCounts
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
+from darkroom_cli.operator.ports import ImageRegistry
 
 _TRIES = 5
 """An event may be counted between reading a sum and correcting it; not five times in a row."""
@@ -21,7 +21,7 @@ _TRIES = 5
 class RecountStoredPorts:
     """What a recount needs."""
 
-    images: Images
+    images: ImageRegistry
     usage: UsageCounts
     audit: Trail
 

@@ -19,7 +19,6 @@ from darkroom.domain.images.image import (
     Image,
     Status,
     due_shard_of,
-    list_shard_of,
     list_shards_of,
     waiting_shard_of,
 )
@@ -101,7 +100,8 @@ def from_item(item: Item) -> Image:
     return image
 
 
-def _readable(item: Item) -> Image | UnreadableRow:
+def readable(item: Item) -> Image | UnreadableRow:
+    """The row that an item holds, or the error that says why it cannot be read."""
     try:
         return from_item(item)
     except UnreadableRow as error:
@@ -134,17 +134,7 @@ class ImagesTable:
         return None if item is None else from_item(item)
 
     def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
-        return {item["image_id"]["S"]: _readable(item) for item in self._batch(image_ids)}
-
-    def everything(self) -> Iterator[Image | UnreadableRow]:
-        pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
-        for page in pages_of(pages, "reading the table"):
-            yield from map(_readable, page["Items"])
-
-    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
-        # Nothing but the id: a row that a newer version wrote may be unreadable here, and exists all the same.
-        # guard: orphans-consistent-look
-        return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
+        return {item["image_id"]["S"]: readable(item) for item in self._batch(image_ids)}
 
     def tenants_of(self, image_ids: Sequence[str]) -> Mapping[str, str]:
         if len(self._tenants) > _REMEMBERED_TENANTS:
@@ -387,21 +377,6 @@ class ImagesTable:
         )
         for page in islice(pages_of(answers, "reading the table"), pages):  # guard: doctor-row-pages-bound
             yield from ((item["image_id"]["S"], item["tenant_id"]["S"]) for item in page["Items"])
-
-    def enlist(self, image_id: str, tenant_id: str) -> None:
-        try:
-            with retryable("listing an image"):
-                self._client.update_item(
-                    TableName=self._table_name,
-                    Key={"image_id": {"S": image_id}},
-                    UpdateExpression="SET list_shard = :shard",
-                    # guard: list-enlist-not-deleted
-                    ConditionExpression="attribute_exists(image_id) AND attribute_not_exists(deleted_at)",
-                    ExpressionAttributeValues={":shard": {"S": list_shard_of(tenant_id, image_id)}},
-                )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise  # otherwise it was deleted meanwhile
 
     def oldest_waiting(self, lane: str, shard: str) -> Milliseconds | None:
         waiting_shard = waiting_shard_of(lane, shard)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.kernel.attributes import from_attributes, to_attributes
+from darkroom.aws.kernel.attributes import from_attributes
 from darkroom.aws.kernel.errors import code_of, retryable
-from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.tenants import Tenant, TenantState, tier_named
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.ports.kernel import UnreadableRow
@@ -22,7 +20,8 @@ if TYPE_CHECKING:
 
 type Item = dict[str, Any]
 
-_TENANT, _KEY = "tenant#", "key#"
+TENANT, KEY = "tenant#", "key#"
+"""With which the ids of items begin."""
 
 
 class TenantsTable:
@@ -33,141 +32,32 @@ class TenantsTable:
         self._table_name = table_name
 
     def tenant(self, tenant_id: str) -> Tenant | None:
-        item = self._item(_TENANT + tenant_id)
-        return None if item is None else _tenant_of(item)
+        item = self._item(TENANT + tenant_id)
+        return None if item is None else tenant_of(item)
 
     def key(self, key_id: str) -> ApiKey | None:
-        item = self._item(_KEY + key_id)
-        return None if item is None else _key_of(item)
-
-    def all_tenants(self) -> Sequence[Tenant | UnreadableRow]:
-        tenants, unreadable = _read(self._items(_TENANT), _tenant_of)
-        return [*sorted(tenants, key=lambda tenant: tenant.tenant_id), *unreadable]
-
-    def all_keys(self) -> Sequence[ApiKey | UnreadableRow]:
-        keys, unreadable = _read(self._items(_KEY), _key_of)
-        return [*sorted(keys, key=lambda key: (key.tenant_id, key.created_at, key.key_id)), *unreadable]
-
-    def add_tenant(self, tenant: Tenant) -> Tenant:
-        return _tenant_of(self._put(_TENANT + tenant.tenant_id, _to_item(tenant)))
-
-    def add_key(self, key: ApiKey) -> ApiKey:
-        return _key_of(self._put(_KEY + key.key_id, _to_item(key)))
-
-    def change_tenant(self, before: Tenant, after: Tenant) -> Tenant | None:
-        old, new = _to_item(before), _to_item(after)
-        changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-        if not changed:
-            return self.tenant(before.tenant_id)
-        sets = [f"#{name} = :{name}" for name in sorted(changed & new.keys())]
-        removes = [f"#{name}" for name in sorted(changed - new.keys())]
-        item = self._update(
-            _TENANT + before.tenant_id,
-            " ".join(f"{verb} {', '.join(parts)}" for verb, parts in (("SET", sets), ("REMOVE", removes)) if parts),
-            names={f"#{name}": name for name in changed},  # `state` is a reserved word
-            values={f":{name}": new[name] for name in changed & new.keys()},
-        )
-        return None if item is None else _tenant_of(item)
-
-    def revoke_key(self, key_id: str, now: Milliseconds) -> ApiKey | None:
-        item = self._update(
-            _KEY + key_id,
-            "SET #revoked_at = if_not_exists(#revoked_at, :now)",
-            names={"#revoked_at": "revoked_at"},
-            values={":now": {"N": str(now)}},
-        )
-        return None if item is None else _key_of(item)
-
-    def expire_key(self, key_id: str, at: Milliseconds) -> ApiKey | None:
-        item = self._update(
-            _KEY + key_id,
-            "SET #expires_at = :at",
-            names={"#expires_at": "expires_at"},
-            values={":at": {"N": str(at)}},
-            # guard: key-rotation-never-prolongs
-            condition="(attribute_not_exists(#expires_at) OR #expires_at > :at)",
-        )
-        # It expires earlier by itself, or there is none.
-        return self.key(key_id) if item is None else _key_of(item)
+        item = self._item(KEY + key_id)
+        return None if item is None else key_of(item)
 
     def note_use(self, key_id: str, day: str) -> None:
-        self._update(
-            _KEY + key_id,
-            "SET #last_used_on = :day",
-            names={"#last_used_on": "last_used_on"},
-            values={":day": {"S": day}},
-            condition="(attribute_not_exists(#last_used_on) OR #last_used_on < :day)",
-        )
-
-    def remove_key(self, key_id: str) -> None:
-        self._remove(_KEY + key_id)
-
-    def remove_tenant(self, tenant_id: str) -> None:
-        self._remove(_TENANT + tenant_id)
-
-    def _remove(self, item_id: str) -> None:
-        with retryable("removing from the tenants"):
-            self._client.delete_item(TableName=self._table_name, Key={"id": {"S": item_id}})
+        try:
+            with retryable("changing the tenants"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"id": {"S": KEY + key_id}},
+                    UpdateExpression="SET last_used_on = :day",
+                    ConditionExpression="attribute_exists(id) "
+                    "AND (attribute_not_exists(last_used_on) OR last_used_on < :day)",
+                    ExpressionAttributeValues={":day": {"S": day}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
 
     def _item(self, item_id: str) -> Item | None:
         with retryable("reading the tenants"):
             answer = self._client.get_item(TableName=self._table_name, Key={"id": {"S": item_id}}, ConsistentRead=True)
         return answer.get("Item")
-
-    def _items(self, kind: str) -> Iterator[Item]:
-        pages = self._client.get_paginator("scan").paginate(
-            TableName=self._table_name,
-            ConsistentRead=True,
-            FilterExpression="begins_with(id, :kind)",
-            ExpressionAttributeValues={":kind": {"S": kind}},
-        )
-        with retryable("listing the tenants"):
-            yield from [item for page in pages for item in page["Items"]]
-
-    def _put(self, item_id: str, item: Item) -> Item:
-        try:
-            with retryable("adding to the tenants"):
-                self._client.put_item(
-                    TableName=self._table_name,
-                    Item={"id": {"S": item_id}, **item},
-                    ConditionExpression="attribute_not_exists(id)",
-                )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            # Somebody's item is there, or this call's own, put by an attempt whose answer was lost.
-            existing = self._item(item_id)
-            if existing is None:
-                raise Retryable("the item came and went") from error
-            return existing
-        return {"id": {"S": item_id}, **item}
-
-    def _update(
-        self, item_id: str, expression: str, *, names: dict[str, str], values: Item, condition: str = ""
-    ) -> Item | None:
-        """Returns the item after the update, or None if there is none or it does not meet the condition. Repeating it
-        changes nothing."""
-        with_values: Any = {"ExpressionAttributeValues": values} if values else {}
-        try:
-            with retryable("changing the tenants"):
-                answer = self._client.update_item(
-                    TableName=self._table_name,
-                    Key={"id": {"S": item_id}},
-                    UpdateExpression=expression,
-                    ConditionExpression=" AND ".join(filter(None, ("attribute_exists(id)", condition))),
-                    ExpressionAttributeNames=names,
-                    ReturnValues="ALL_NEW",
-                    **with_values,
-                )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            return None
-        return answer["Attributes"]
-
-
-def _to_item(row: Tenant | ApiKey) -> Item:
-    return to_attributes(asdict(row))
 
 
 def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
@@ -175,13 +65,15 @@ def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
     return from_attributes({name: value for name, value in item.items() if name in known})
 
 
-def _tenant_of(item: Item) -> Tenant:
+def tenant_of(item: Item) -> Tenant:
+    """The tenant that an item holds. Raises UnreadableRow."""
     with _one_row(item):
         plain = _plain(item, Tenant)
         return Tenant(**plain | {"tier": tier_named(plain["tier"]), "state": TenantState(plain["state"])})
 
 
-def _key_of(item: Item) -> ApiKey:
+def key_of(item: Item) -> ApiKey:
+    """The key that an item holds. Raises UnreadableRow."""
     with _one_row(item):
         plain = _plain(item, ApiKey)
         return ApiKey(**plain | ({"scopes": tuple(plain["scopes"])} if "scopes" in plain else {}))
@@ -195,13 +87,3 @@ def _one_row(item: Item) -> Iterator[None]:
         row_id, tenant_id = item["id"]["S"].partition("#")[2], item.get("tenant_id", {}).get("S")
         # guard: unreadable-key-erased
         raise UnreadableRow(row_id, f"{type(error).__name__}: {error}", tenant_id=tenant_id) from error
-
-
-def _read[Row](items: Iterable[Item], read: Callable[[Item], Row]) -> tuple[list[Row], list[UnreadableRow]]:
-    rows, unreadable = [], []
-    for item in items:
-        try:
-            rows.append(read(item))
-        except UnreadableRow as error:  # guard: isolated-tenant-row
-            unreadable.append(error)
-    return rows, unreadable

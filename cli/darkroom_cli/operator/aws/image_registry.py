@@ -1,0 +1,41 @@
+"""The Images table as operators use it: they read all of it, and list what was made before there were lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.images.images_table import ImagesTable, readable
+from darkroom.aws.kernel.errors import code_of, pages_of, retryable
+from darkroom.domain.images.image import Image, list_shard_of
+from darkroom.ports.kernel import UnreadableRow
+
+
+class ImageRegistryTable(ImagesTable):
+    """Implements the `ImageRegistry` port with the table of images."""
+
+    def everything(self) -> Iterator[Image | UnreadableRow]:
+        pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
+        for page in pages_of(pages, "reading the table"):
+            yield from map(readable, page["Items"])
+
+    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
+        # Nothing but the id: a row that a newer version wrote may be unreadable here, and exists all the same.
+        # guard: orphans-consistent-look
+        return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
+
+    def enlist(self, image_id: str, tenant_id: str) -> None:
+        try:
+            with retryable("listing an image"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": image_id}},
+                    UpdateExpression="SET list_shard = :shard",
+                    # guard: list-enlist-not-deleted
+                    ConditionExpression="attribute_exists(image_id) AND attribute_not_exists(deleted_at)",
+                    ExpressionAttributeValues={":shard": {"S": list_shard_of(tenant_id, image_id)}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise  # otherwise it was deleted meanwhile
