@@ -10,8 +10,8 @@ from benchmarks.virtual.virtual_time import START
 from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.base32 import digits_of
-from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.webhooks.row_events import event_of
 from repository.openapi.examples import done
 

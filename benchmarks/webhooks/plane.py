@@ -14,7 +14,6 @@ from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
 from benchmarks.webhooks.stores import UNIT_BYTES, Aws, Remote, Rows, reads, writes
 from darkroom.domain.events.event import PublishedEvent, body_of
-from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.delivery import (
     Answer,
@@ -33,6 +32,7 @@ from darkroom.domain.webhooks.endpoint import (
     matches,
     runway_of,
 )
+from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER
 from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
 from darkroom.operations.webhooks.deliver_event import DeliverEventPorts, deliver_event

@@ -13,13 +13,13 @@ from typing import Any
 from darkroom.aws.webhooks.deliveries_table import DELIVERIES
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import due_shard_of, waiting_shard_of
-from darkroom.domain.kernel.endpoint_ids import RANDOM_BYTES, endpoint_id_from, place_of
 from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.hold import RELEASE, Batch, HeldMessage, batch_key, execution_name
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import Endpoint, EndpointState
+from darkroom.domain.webhooks.endpoint_ids import RANDOM_BYTES, endpoint_id_from, place_of
 from tests.support.running.load import TENANT
 
 LANE_QUEUES = {"fast": "FastQueueUrl", "slow": "SlowQueueUrl"}

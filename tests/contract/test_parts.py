@@ -15,8 +15,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.images.image import Status
-from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.tenants import Quota
+from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from darkroom.wiring.kernel import parts
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.parts.remains import KEPT, Remains

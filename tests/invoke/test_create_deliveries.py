@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.webhooks.delivery import Delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 

@@ -4,9 +4,9 @@ import json
 import time
 from pathlib import Path
 
-from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.webhooks.delivery import message_for, new_delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.tenants import Allowance, Caller, Tier, context_of
 from darkroom.domain.webhooks.delivery import (
     Delivery,
     new_delivery,
 )
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from repository.report import ROOT
 from tests.conformity import assert_described
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld

@@ -16,11 +16,11 @@ from darkroom.aws.images.images_table import from_item, to_item
 from darkroom.aws.webhooks.deliveries_table import DELIVERIES
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
-from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import INTERNAL
 from darkroom.domain.kernel.message import Message, UnreadableMessage, read_message
 from darkroom.domain.schedules.hold import HeldMessage, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.uploads.upload_notification import read_notification
+from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.ports.kernel import UnreadableRow
 from tests.chaos.comparison import (
     LEAD_SECONDS,

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.delivery import (
     JITTER,
@@ -42,6 +41,7 @@ from darkroom.domain.webhooks.endpoint import (
     InFlight,
     in_flight,
 )
+from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.operations.webhooks.manage_webhooks import (
     Change,

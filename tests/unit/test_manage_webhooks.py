@@ -12,7 +12,6 @@ import time_machine
 from standardwebhooks import Webhook
 
 from darkroom.domain.events.event import PATTERNS, EventType
-from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS, place_of
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import (
     KEPT_SECONDS,
@@ -27,6 +26,7 @@ from darkroom.domain.webhooks.delivery import (
     claim,
 )
 from darkroom.domain.webhooks.endpoint import MAX_SECRETS, QUIET_SECONDS, ROTATION_SECONDS, DisabledBy, disable
+from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS, place_of
 from darkroom.egress import EgressPolicy, read_url
 from darkroom.http.webhooks.webhooks import MAX_WEBHOOK_BYTES
 from darkroom.operations.tenants.take_token import TakeTokenPorts

@@ -8,9 +8,9 @@ import pytest
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.transitions import delete
-from darkroom.domain.kernel.endpoint_ids import endpoint_id_from
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from darkroom.domain.webhooks.row_events import events_of
 from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.delivery import Answer, DeliveryMessage, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import (
@@ -25,6 +24,7 @@ from darkroom.domain.webhooks.endpoint import (
     reserve_slot,
     runway_of,
 )
+from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
 from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event

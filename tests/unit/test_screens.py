@@ -7,9 +7,9 @@ from pathlib import Path
 
 from darkroom.domain.events.event import PATTERNS
 from darkroom.domain.images.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
-from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS
 from darkroom.domain.webhooks.delivery import MAX_PAGE_DELIVERIES, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import MAX_DESCRIPTION_CHARACTERS
+from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS
 
 SCREENS = Path(__file__).parents[2] / "layers" / "page" / "web" / "screens"
 

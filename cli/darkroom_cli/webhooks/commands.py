@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from darkroom.domain.kernel.endpoint_ids import is_endpoint_id
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import DeliveryStatus, is_delivery_id
+from darkroom.domain.webhooks.endpoint_ids import is_endpoint_id
 from darkroom_cli.events.commands import TenantOption, TypesOption
 from darkroom_cli.options import JsonOption, YesOption, option
 from darkroom_cli.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve

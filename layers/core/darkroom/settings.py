@@ -1,4 +1,5 @@
-"""The settings of each function; the only reader of the environment.
+"""The settings of the core's functions, and what those of parts have in common (`wiring/<part>/settings.py`); the only
+reader of the environment.
 
 Not with pydantic: importing it and making the models takes a quarter of the authorizer's cold start. Nor as
 dataclasses, which compile code for each class: a function needs one of these, and imports all of them.
@@ -240,10 +241,15 @@ class InputSettings(Settings):
 _DEFAULTS = Limits()
 
 
-class LimitSettings(InputSettings):
-    """The limits of an original, each of which the environment may change."""
+class FileSettings(Settings):
+    """The largest file that is taken."""
 
     max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
+
+
+class LimitSettings(InputSettings, FileSettings):
+    """The limits of an original, each of which the environment may change."""
+
     max_webp_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_webp_bytes)
     max_png_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_png_bytes)
     max_megapixels: float = setting(positive, default=_DEFAULTS.max_pixels / 1_000_000)
@@ -299,27 +305,24 @@ class ReachSettings(Settings):
     webhook_hosts: str = setting(one_of("public", "loopback"))
 
 
-class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, ReachSettings):
-    """What `submit_image` needs; `max_file_bytes` is the largest file that may be fetched. A stack without imports has
-    no `fetch_queue_url`, and one without webhooks no `endpoints_table`."""
+class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSettings, ReachSettings):
+    """What `submit_image` needs. A stack without imports has no `fetch_queue_url`, and one without webhooks no
+    `endpoints_table`."""
 
     fetch_queue_url: str = ""
     images_table: str
     endpoints_table: str = ""
     originals_bucket: str
     outputs_bucket: str
-    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
-class BeginUploadSettings(QuotaSettings):
-    """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced. A stack without webhooks
-    has no `endpoints_table`."""
+class BeginUploadSettings(QuotaSettings, FileSettings):
+    """What `begin_upload` needs. A stack without webhooks has no `endpoints_table`."""
 
     images_table: str
     endpoints_table: str = ""
     uploads_bucket: str
     outputs_bucket: str
-    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
 class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
@@ -329,14 +332,6 @@ class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
     uploads_bucket: str
     originals_bucket: str
     upload_queue_url: str
-
-
-class FetchOriginalSettings(QueueSettings, InputSettings, DeadLetterSettings, ReachSettings):
-    """What `fetch_original` needs; `max_file_bytes` is the largest file that may be fetched."""
-
-    images_table: str
-    originals_bucket: str
-    max_file_bytes: int = setting(whole_number(1), default=_DEFAULTS.max_bytes)
 
 
 class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings):
@@ -362,35 +357,6 @@ class ReadImageSettings(LaneSettings, ConcurrencySettings):
     token_buckets_table: str
 
 
-class ServePageSettings(Settings):
-    """What `serve_page` tells the page, and which other origins it lets the page call.
-
-    `url_suffix` is the domain of the AWS partition. The endpoints are those that the SDK would use in S3's place. With
-    tokens, `jwt_sign_in_origin` is where callers sign in, if that is another origin than the issuer's.
-    """
-
-    parts: frozenset[str] = setting(deployed, default=frozenset(PARTS))
-    uploads_bucket: str
-    outputs_bucket: str
-    max_file_bytes: int = setting(whole_number(1))
-    aws_region: str
-    url_suffix: str
-    aws_endpoint_url: str = ""
-    aws_endpoint_url_s3: str = ""
-    jwt_issuer: str = ""
-    jwt_audience: str = ""
-    jwt_client_id: str = ""
-    jwt_sign_in_origin: str = ""
-
-
-class DeliverySettings(MessageKeySettings):
-    """Where endpoints and their deliveries are, for those who send to the queue of deliveries."""
-
-    endpoints_table: str
-    deliveries_table: str
-    delivery_queue_url: str
-
-
 class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
     """What `sweep_due_images` needs; of a deleted image it blanks what lies in `deliveries_table`."""
 
@@ -407,14 +373,6 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     imports: Literal["true", "false"] = setting(one_of("true", "false"), default="true")
 
 
-class SweepDueEndpointsSettings(DeliverySettings):
-    """What `sweep_due_endpoints` needs; `event_dead_letter_queues` are those of events and of what is made of them."""
-
-    tenants_table: str
-    events_topic: str
-    event_dead_letter_queues: Mapping[str, str] = setting(pairs)
-
-
 class ArchiveDeadLettersSettings(DeadLetterSettings):
     """What `archive_dead_letters` needs."""
 
@@ -422,45 +380,8 @@ class ArchiveDeadLettersSettings(DeadLetterSettings):
     archive_bucket: str
 
 
-class PublishEventsSettings(MessageKeySettings):
-    """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack."""
-
-    events_topic: str
-    event_source: str
-    unpublished_events_url: str
-
-
 class ConsumerSettings(MessageKeySettings, DeadLetterSettings):
     """What every consumer of events needs."""
-
-
-class CountUsageSettings(ConsumerSettings):
-    """What `count_usage` needs."""
-
-    usage_table: str
-    counted_events_table: str
-
-
-class CreateDeliveriesSettings(DeliverySettings, ConsumerSettings):
-    """The settings of `create_deliveries`."""
-
-    images_table: str
-
-
-class DeliverEventSettings(DeliverySettings, ReachSettings, DeadLetterSettings):
-    """The settings of `deliver_event`."""
-
-    tenants_table: str
-    webhooks_secret: str
-
-
-class ManageWebhooksSettings(DeliverySettings, ReachSettings):
-    """What `manage_webhooks` needs; `webhooks_secret` is the ARN of the secret from which those of webhooks come, and
-    `event_source` names this stack."""
-
-    webhooks_secret: str
-    event_source: str
-    token_buckets_table: str
 
 
 class DeleteImageSettings(Settings):

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, image_id_of_event, without_details
 from darkroom.domain.images.image import Status
-from darkroom.domain.kernel.endpoint_ids import place_of
-from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownWebhook
+from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, blank, event_id_of
 from darkroom.domain.webhooks.endpoint import (
     LOOK_SECONDS,
@@ -29,6 +28,8 @@ from darkroom.domain.webhooks.endpoint import (
     matches,
     signing_secrets,
 )
+from darkroom.domain.webhooks.endpoint_ids import place_of
+from darkroom.domain.webhooks.errors import UnknownWebhook
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
 from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts, create_deliveries
 from darkroom.operations.webhooks.deliver_event import DeliverEventPorts, deliver_event

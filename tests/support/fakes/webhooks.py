@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.events.event import image_id_of_event
-from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.tenants import MOST_ERASED_AT_ONCE
 from darkroom.domain.webhooks.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import RUNWAYS, Endpoint, InFlight, due_shard_of, runway_of
+from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import DeliveryKey, DeliveryPage, DueDelivery, DueEndpoint, Place
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 
-from darkroom.domain.kernel.errors import (
-    Misconfigured,
-    Rejected,
-    Retryable,
-    UnknownDelivery,
-    UnknownImage,
-    UnknownWebhook,
-)
+from darkroom.domain.kernel.errors import Misconfigured, Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.parts import PARTS
@@ -94,16 +87,6 @@ def _answer_refusals(app: Router, respond: Respond) -> None:
     @app.exception_handler(UnknownImage)
     def _unknown_image(_: UnknownImage) -> Response:
         return respond(_UNKNOWN_IMAGE)
-
-    @app.exception_handler(UnknownWebhook)
-    def _unknown_webhook(_: UnknownWebhook) -> Response:
-        return respond(Problem("unknown_webhook", "There is no webhook with this id."))
-
-    @app.exception_handler(UnknownDelivery)
-    def _unknown_delivery(_: UnknownDelivery) -> Response:
-        return respond(
-            Problem("unknown_delivery", "The webhook has no delivery with this id. Deliveries are kept for 30 days.")
-        )
 
 
 def _answer_outages(app: Router, respond: Respond) -> None:

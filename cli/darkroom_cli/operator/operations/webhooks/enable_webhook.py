@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.domain.kernel.endpoint_ids import is_endpoint_id
-from darkroom.domain.kernel.errors import UnknownWebhook
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.endpoint import Endpoint, enable, recover
+from darkroom.domain.webhooks.endpoint_ids import is_endpoint_id
+from darkroom.domain.webhooks.errors import UnknownWebhook
 from darkroom.operations.webhooks.change_endpoint import change_endpoint, end_rest_of_host
 from darkroom.ports.kernel import Clock
 from darkroom.ports.webhooks import Endpoints
@@ -33,7 +33,7 @@ def enable_webhook(
     """
     row = ports.endpoints.get(tenant_id, endpoint_id) if is_endpoint_id(endpoint_id) else None
     if row is None:
-        raise UnknownWebhook(endpoint_id)
+        raise UnknownWebhook
 
     def decide(endpoint: Endpoint) -> Endpoint:
         now = ports.clock()
@@ -43,6 +43,6 @@ def enable_webhook(
     with ports.audit.action(name, endpoint_id, tenant_id=tenant_id, since=since):
         changed = change_endpoint(ports.endpoints, row, decide)
         if changed is None:
-            raise UnknownWebhook(endpoint_id)
+            raise UnknownWebhook
         end_rest_of_host(ports.endpoints, changed, ports.clock)
     return changed

@@ -9,9 +9,9 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.kernel.errors import code_of, pages_of, retryable
 from darkroom.aws.kernel.versioned_rows import Item, Rows, VersionedRows
-from darkroom.domain.kernel.endpoint_ids import place_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import DueEndpoint
 

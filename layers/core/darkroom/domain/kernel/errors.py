@@ -66,14 +66,6 @@ class UnknownImage(LookupError):
     """This tenant has no image with that id; another tenant's image is treated like a missing one."""
 
 
-class UnknownWebhook(LookupError):
-    """This tenant has no endpoint with that id; another tenant's is treated like a missing one."""
-
-
-class UnknownDelivery(LookupError):
-    """The endpoint has no delivery with that id, or none any more."""
-
-
 # Any other exception is a bug: the work is retried, and after the last attempt the image is `failed` with INTERNAL.
 INTERNAL = "internal"
 """The `error.code` of an image whose processing kept failing for reasons other than the image."""

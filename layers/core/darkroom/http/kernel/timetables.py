@@ -36,29 +36,14 @@ def read_timetable(
             "conflicting_parameters", "process_at names an instant and delay counts from now: send one of them."
         )
     return Timetable(
-        process_at=None if process_at is None else _instant("process_at", process_at),
-        delay_milliseconds=None if delay is None else _duration(delay),
-        expires_at=None if expires_at is None else _instant("expires_at", expires_at),
+        process_at=None if process_at is None else read_instant("process_at", process_at),
+        delay_milliseconds=None if delay is None else read_duration(delay),
+        expires_at=None if expires_at is None else read_instant("expires_at", expires_at),
     )
 
 
-def read_since(text: str, *, now: Milliseconds) -> Milliseconds:
-    """Returns the instant that a text names, or that is as long ago as it says. Raises Rejected (`invalid_since`) for
-    anything else, and for an instant that is yet to come."""
-    try:
-        since = now - _duration(text) if text.startswith("P") else _instant("since", text)
-    except Rejected:
-        since = now + 1
-    if since > now:  # guard: webhook-recovery-in-the-past
-        raise Rejected(
-            "invalid_since",
-            "since is an instant in the past with its zone, as in RFC 3339, or how long ago that was, as an ISO 8601 "
-            f'duration: 2027-03-01T09:00:00+01:00, PT6H, P2D. It is "{text[:40]}".',
-        )
-    return since
-
-
-def _instant(name: str, text: str) -> Milliseconds:
+def read_instant(name: str, text: str) -> Milliseconds:
+    """Returns the instant that a text names. Raises Rejected (`invalid_` and the name)."""
     code = f"invalid_{name}"
     problem = Rejected(
         code, f'{name} is an instant with its zone, as in RFC 3339: 2027-03-01T09:00:00+01:00. It is "{text[:40]}".'
@@ -76,7 +61,8 @@ def _instant(name: str, text: str) -> Milliseconds:
     return instant
 
 
-def _duration(text: str) -> int:
+def read_duration(text: str) -> int:
+    """Returns a duration in milliseconds. Raises Rejected (`invalid_delay`)."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise Rejected(

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.domain.webhooks.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES, DeliveryStatus
+from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS
 from darkroom.http.images.documents import WebhookId
 from darkroom.http.kernel.headers import (
     EXAMPLE_ID,

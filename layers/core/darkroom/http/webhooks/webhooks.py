@@ -28,7 +28,7 @@ from darkroom.domain.webhooks.delivery import (
 from darkroom.domain.webhooks.endpoint import MAX_DESCRIPTION_CHARACTERS, DisabledBy, Endpoint, signing_secrets
 from darkroom.http.images.documents import Count, Instant, Path, WebhookId
 from darkroom.http.images.list_queries import invalid_cursor, read_limit
-from darkroom.http.kernel.timetables import DURATION_PATTERN, INSTANT_PATTERN, read_since
+from darkroom.http.kernel.timetables import DURATION_PATTERN, INSTANT_PATTERN, read_duration, read_instant
 
 MAX_WEBHOOK_BYTES = 8192
 """The largest body of a request to make or change a webhook. Its longest URL and description, with every character of
@@ -177,7 +177,23 @@ def read_recovery(body: bytes, *, now: Milliseconds) -> Milliseconds:
             f"Send no body, or a JSON object of at most {limit_in_words(MAX_RECOVERY_BYTES)} that says since when: "
             '{"since": "2027-03-01T09:00:00Z"} or {"since": "P2D"}.',
         )
-    return max(read_since(asked["since"], now=now), oldest)  # guard: webhook-recovery-retention-bound
+    return max(_since(asked["since"], now=now), oldest)  # guard: webhook-recovery-retention-bound
+
+
+def _since(text: str, *, now: Milliseconds) -> Milliseconds:
+    """Returns the instant that a text names, or that is as long ago as it says. Raises Rejected (`invalid_since`) for
+    anything else, and for an instant that is yet to come."""
+    try:
+        since = now - read_duration(text) if text.startswith("P") else read_instant("since", text)
+    except Rejected:
+        since = now + 1
+    if since > now:  # guard: webhook-recovery-in-the-past
+        raise Rejected(
+            "invalid_since",
+            "since is an instant in the past with its zone, as in RFC 3339, or how long ago that was, as an ISO 8601 "
+            f'duration: 2027-03-01T09:00:00+01:00, PT6H, P2D. It is "{text[:40]}".',
+        )
+    return since
 
 
 def read_delivery_query(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.domain.kernel.endpoint_ids import is_endpoint_id
+from darkroom.domain.webhooks.endpoint_ids import is_endpoint_id
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import Endpoints
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.events.event import written_event
-from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINTS, RANDOM_BYTES, endpoint_id_from, place_of
-from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownDelivery, UnknownWebhook
+from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.delivery import (
     PING,
@@ -37,6 +36,8 @@ from darkroom.domain.webhooks.endpoint import (
     signing_secrets,
     wake,
 )
+from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS, RANDOM_BYTES, endpoint_id_from, place_of
+from darkroom.domain.webhooks.errors import UnknownDelivery, UnknownWebhook
 from darkroom.domain.webhooks.webhook_signature import secret_of, secret_text
 from darkroom.operations.webhooks.change_endpoint import TRIES, change_endpoint, end_rest_of_host
 from darkroom.operations.webhooks.read_host import read_host
@@ -138,7 +139,7 @@ def read_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -
 def _host(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> tuple[Endpoint, ...]:
     host = read_host(ports.endpoints, tenant_id, endpoint_id)
     if not host:
-        raise UnknownWebhook(endpoint_id)
+        raise UnknownWebhook
     return host
 
 
@@ -278,7 +279,7 @@ def resend_delivery(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str
 def _delivery(ports: ManageWebhooksPorts, endpoint_id: str, delivery_id: str) -> Delivery:
     delivery = ports.deliveries.get(endpoint_id, delivery_id) if is_delivery_id(delivery_id) else None
     if delivery is None:
-        raise UnknownDelivery(delivery_id)
+        raise UnknownDelivery
     return delivery
 
 
@@ -310,5 +311,5 @@ def _change(
 ) -> Endpoint:
     changed = change_endpoint(ports.endpoints, _host(ports, tenant_id, endpoint_id)[0], decide)
     if changed is None:
-        raise UnknownWebhook(endpoint_id)
+        raise UnknownWebhook
     return changed

@@ -12,7 +12,7 @@ from darkroom.aws.kernel import clients
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.operations.events.publish_events import PublishEventsPorts
 from darkroom.ports.events import RowChange
-from darkroom.settings import PublishEventsSettings
+from darkroom.wiring.events.settings import PublishEventsSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 
 

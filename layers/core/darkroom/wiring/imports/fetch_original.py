@@ -12,8 +12,8 @@ from darkroom.domain.images.media_types import MEDIA_TYPES
 from darkroom.egress.images import HttpImages
 from darkroom.operations.imports.fetch_original import FetchOriginalPorts
 from darkroom.operations.kernel.check_message import CheckPorts
-from darkroom.settings import FetchOriginalSettings
 from darkroom.wiring.egress.egress_policy import policy_of
+from darkroom.wiring.imports.settings import FetchOriginalSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 

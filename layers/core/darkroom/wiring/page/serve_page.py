@@ -10,7 +10,8 @@ from pathlib import Path
 
 from darkroom.aws.page.origins import origin_of, origin_of_url
 from darkroom.operations.page.serve_page import File, WebPage
-from darkroom.settings import Access, AccessSettings, MissingSettings, ServePageSettings
+from darkroom.settings import Access, AccessSettings, MissingSettings
+from darkroom.wiring.page.settings import ServePageSettings
 
 SHELL = "index.html"
 

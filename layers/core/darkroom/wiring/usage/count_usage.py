@@ -6,9 +6,9 @@ from darkroom.aws.kernel import clients
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.operations.usage.count_usage import CountUsagePorts
-from darkroom.settings import CountUsageSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of
 from darkroom.wiring.kernel.runtime import clock
+from darkroom.wiring.usage.settings import CountUsageSettings
 
 
 def wire() -> tuple[CountUsagePorts, CheckPorts]:

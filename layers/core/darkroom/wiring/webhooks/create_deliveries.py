@@ -9,9 +9,9 @@ from darkroom.aws.webhooks.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.operations.webhooks.create_deliveries import CreateDeliveriesPorts
-from darkroom.settings import CreateDeliveriesSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
+from darkroom.wiring.webhooks.settings import CreateDeliveriesSettings
 
 
 def wire() -> tuple[CreateDeliveriesPorts, CheckPorts]:

@@ -14,10 +14,10 @@ from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.egress.receiver import HttpReceiver
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.operations.webhooks.deliver_event import DeliverEventPorts
-from darkroom.settings import DeliverEventSettings
 from darkroom.wiring.egress.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
+from darkroom.wiring.webhooks.settings import DeliverEventSettings
 
 
 def wire() -> tuple[DeliverEventPorts, CheckPorts]:

@@ -10,11 +10,11 @@ from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.egress import read_url
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.operations.webhooks.manage_webhooks import ManageWebhooksPorts
-from darkroom.settings import ManageWebhooksSettings
 from darkroom.wiring.egress.egress_policy import policy_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock, randomness
+from darkroom.wiring.webhooks.settings import ManageWebhooksSettings
 
 
 def wire() -> tuple[ManageWebhooksPorts, TakeTokenPorts]:

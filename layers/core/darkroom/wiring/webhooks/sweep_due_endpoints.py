@@ -13,9 +13,9 @@ from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.operations.webhooks.sweep_due_endpoints import SweepDueEndpointsPorts
 from darkroom.ports.dead_letters import DeadLetters
 from darkroom.ports.events import Followers
-from darkroom.settings import SweepDueEndpointsSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import at_once, clock
+from darkroom.wiring.webhooks.settings import SweepDueEndpointsSettings
 
 
 def wire() -> tuple[SweepDueEndpointsPorts, DeadLetters, Followers]:

@@ -1,0 +1,13 @@
+"""The settings of the function of events."""
+
+from __future__ import annotations
+
+from darkroom.settings import MessageKeySettings
+
+
+class PublishEventsSettings(MessageKeySettings):
+    """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack."""
+
+    events_topic: str
+    event_source: str
+    unpublished_events_url: str
