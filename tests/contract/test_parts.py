@@ -24,9 +24,7 @@ from darkroom_cli.parts.work import purge
 from darkroom_cli.stack.operators import Stack
 from darkroom_client.client import ApiError
 from tests.contract.conftest import Aws
-from tests.contract.functions import Context, call, http_event, load
-from tests.support.fakes.audit import trail_of
-from tests.support.fakes.pictures import jpeg
+from tests.contract.functions import Context, Functions, call, document, http_event, load
 from tests.support.template import functions_of_the_core
 
 OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL")
@@ -73,6 +71,27 @@ def test_each_function_of_the_core_initialises_without_the_layer_of_parts(
     if name == "sweep_due_images":  # its queue stays without imports
         monkeypatch.setitem(core.environment, "FETCH_QUEUE_URL", core.fetch_queue_url)
     assert callable(load(name, core, monkeypatch).handler)
+
+
+def test_an_image_of_when_there_were_webhooks_goes_its_whole_way_through_the_core_alone(
+    core: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions = Functions(core, monkeypatch)
+    posted = document(functions.post(query={"delay": "PT1H"}))["id"]
+    begun = document(functions.begin())["id"]
+    for image_id in (posted, begun):
+        row = functions.row(image_id)
+        functions.table.change(row, replace(row, notify=NOTIFY))
+    moved = http_event("PATCH", f"/images/{posted}", body=b'{"delay": "PT0S"}')
+    assert call(functions.reschedule_image, moved)["statusCode"] == 200
+    functions.upload(begun)
+    functions.hear()
+    functions.work()
+    listed = document(functions.get("/images"))["images"]
+    assert {(image["id"], image["status"]) for image in listed} == {(posted, "done"), (begun, "done")}
+    for image_id in (posted, begun):
+        assert functions.get(f"/images/{image_id}/status")["statusCode"] == 200
+        assert call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))["statusCode"] == 204
 
 
 @pytest.mark.guards("webhooks-off-no-recipient")
@@ -129,8 +148,9 @@ def test_without_usage_there_is_nothing_at_its_path(core: Aws, monkeypatch: pyte
 
 @pytest.mark.guards("usage-off-no-sums")
 def test_without_usage_no_sum_of_before_refuses_anybody(core: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper = load("submit_image", core, monkeypatch).ports.quotas
-    keeper.require_room("acme", Quota(stored_bytes=1, images=1), size_bytes=10)
+    for name in ("submit_image", "begin_upload"):
+        keeper = load(name, core, monkeypatch).ports.quotas
+        keeper.require_room("acme", Quota(stored_bytes=1, images=1), size_bytes=10)
 
 
 @pytest.mark.guards("parts-off-no-methods")
