@@ -17,6 +17,7 @@ from rich.text import Text
 
 from darkroom.domain.kernel.parts import Part
 from darkroom.operations.page import serve_page
+from darkroom.settings import deployed
 from darkroom_cli.terminal import display
 from local_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from local_aws.paths import State
@@ -184,8 +185,8 @@ def introduce(out: Console, state: State, stack: StackRecord) -> None:
 
 
 def has_part(stack: StackRecord, part: Part) -> bool:
-    """Whether this optional part is deployed."""
-    return f"{part}=true" in stack.outputs.get("Parts", f"{part}=true").split(",")
+    """Whether this optional part is deployed, by the output of its deployment: AWS need not be asked for parameters."""
+    return part in deployed(stack.outputs.get("Parts", f"{part}=true"))
 
 
 def page_url(stack: StackRecord) -> str:
