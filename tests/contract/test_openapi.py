@@ -11,9 +11,9 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from darkroom.http.kernel.problems import PROBLEMS
-from darkroom.http.kernel.route import EVERYWHERE, NOWHERE
 from darkroom.settings import Access
 from repository.expand_template import raw_template, resources
+from repository.openapi.document import EVERYWHERE, NOWHERE
 from repository.openapi.routes import ROUTES
 from repository.report import ROOT
 from tests.conformity import described, misfits, resolved

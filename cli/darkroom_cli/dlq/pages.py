@@ -12,13 +12,13 @@ from typing import Any
 
 from rich.console import Console
 
-from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict
+from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, Verdict
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.fingerprint import WORKER, StackFrame, own_frames
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 from darkroom.operations.dead_letters.cases import Case
-from darkroom_cli.operator.domain.dead_letters import why_settled
+from darkroom_cli.operator.domain.dead_letters import RETENTION_SECONDS, why_settled
 from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterListing
 from darkroom_cli.operator.operations.dead_letters.list_given_up import GivenUp
 from darkroom_cli.operator.operations.images.list_retrying import Defect, Retry, Retrying

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from darkroom.domain.dead_letters.dead_letter import RETENTION_SECONDS
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.domain.kernel.errors import UnknownImage
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
@@ -18,6 +17,7 @@ from darkroom.domain.sweeping.due import REMOVAL_GRACE_SECONDS, TOMBSTONE_SECOND
 from darkroom.domain.usage.usage import COUNTED_DAYS, REMEMBERED_DAYS
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.operator.domain.dead_letters import RETENTION_SECONDS
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.operator.operations.schedules.cancel_scheduled import REMOVALS_PER_SECOND

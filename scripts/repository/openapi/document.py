@@ -17,10 +17,10 @@ from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.http.images.documents import ImageDocument, StatusDocument, UploadDocument
 from darkroom.http.kernel.forms import FILE_PART, FORM_MEDIA_TYPE
-from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
+from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, EXAMPLE_ID, NO_SNIFFING, Header
 from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.kernel.requests import JSON
-from darkroom.http.kernel.route import EVERYWHERE, NOWHERE, Body, Parameter, Route, RouteAnswer
+from darkroom.http.kernel.route import Body, Parameter, Route, RouteAnswer
 from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
 from repository.openapi.examples import event_body, examples_of
@@ -42,6 +42,17 @@ Post a photo, get `202 Accepted`, and it will be developed: no accepted photo is
 Errors are `application/problem+json` (RFC 9457); branch on `code`. API Gateway's own errors have another format:
 `{"message": …}`. The gateway routes only GET, HEAD, POST, PUT, PATCH and DELETE, and accepts 10 KiB of request
 line and headers. Query parameters that are not described here are refused."""
+
+_CACHE_CONTROL = Header("Cache-Control", str, "Whether the answer may be cached.", "no-store")
+
+_ALWAYS_HEADERS = (_CACHE_CONTROL, NO_SNIFFING)
+"""The headers of every answer of a function."""
+
+EVERYWHERE = ("internal", "unknown_parameter")
+"""Problems that every route may have."""
+
+NOWHERE = ("unknown_path", "method_not_allowed")
+"""The problems of a request that no route takes."""
 
 _SECURITY: dict[Access, dict[str, Json]] = {
     "anonymous": {},
@@ -224,7 +235,7 @@ class _Components:
             "schema": self.schema_of(header.kind),
             "example": header.example,
         }
-        is_shared = always if header in ALWAYS_HEADERS else header in ALLOWANCE_HEADERS
+        is_shared = always if header in _ALWAYS_HEADERS else header in ALLOWANCE_HEADERS
         if not is_shared:
             return described
         self.headers[header.name] = described
@@ -363,7 +374,7 @@ def _body(body: Body, components: _Components) -> Json:
 
 
 def _answer(answer: RouteAnswer, of_route: tuple[Header, ...], components: _Components) -> Json:
-    headers = (*answer.headers, *of_route, *ALWAYS_HEADERS)
+    headers = (*answer.headers, *of_route, *_ALWAYS_HEADERS)
     described: Json = {
         "description": answer.description,
         "headers": {header.name: components.header(header, always=header.always) for header in headers},
@@ -402,7 +413,7 @@ def _refusal(
             "schema": one_of if len(codes) > 1 else schemas[codes[0]],
             "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes},
         }
-        for header in (*headers, *ALWAYS_HEADERS):
+        for header in (*headers, *_ALWAYS_HEADERS):
             described[header.name] = components.header(header, always=header.always and not by_gateway)
         for code in codes:
             for header in PROBLEMS[code].headers:

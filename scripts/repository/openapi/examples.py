@@ -43,8 +43,9 @@ from darkroom.http.images.documents import (
     status_document,
 )
 from darkroom.http.images.list_queries import cursor_text
-from darkroom.http.kernel.headers import EXAMPLE_ID, EXAMPLE_URL, EXAMPLE_WEBHOOK_ID
+from darkroom.http.kernel.headers import EXAMPLE_ID, EXAMPLE_WEBHOOK_ID
 from darkroom.http.usage.usage import DayDocument, UsageDocument
+from darkroom.http.webhooks.routes import EXAMPLE_URL
 from darkroom.http.webhooks.webhooks import (
     DeliveriesDocument,
     DeliveryDocument,

@@ -1,10 +1,13 @@
-"""Why an operator need not, or cannot, replay a dead letter."""
+"""How long dead letters are kept, and why an operator need not, or cannot, replay one."""
 
 from __future__ import annotations
 
 from darkroom.domain.dead_letters.dead_letter import is_refused
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.message import Message
+
+RETENTION_SECONDS = 14 * 24 * 3600
+"""How long SQS keeps a dead letter, counted from when its message was first sent; this is SQS's maximum."""
 
 
 def why_settled(message: Message, image: Image) -> str:

@@ -12,9 +12,6 @@ from darkroom.domain.kernel.errors import WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.message import Message
 
-RETENTION_SECONDS = 14 * 24 * 3600
-"""How long SQS keeps a dead letter, counted from when its message was first sent; this is SQS's maximum."""
-
 ARCHIVED_FROM_SECONDS = 12 * 24 * 3600
 """The age from which a dead letter is copied to the archive: of the runs in two days, all but one may fail."""
 

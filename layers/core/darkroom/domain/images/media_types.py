@@ -46,12 +46,6 @@ def input_format_of(head: bytes) -> InputFormat | None:
     return next((_FORMAT_OF_BRAND[brand] for brand in _brands(head) if brand in _FORMAT_OF_BRAND), None)
 
 
-def media_type_of(head: bytes) -> str | None:
-    """The media type of that format."""
-    input_format = input_format_of(head)
-    return None if input_format is None else MEDIA_TYPES[input_format]
-
-
 def accepted_media_type(head: bytes, input_formats: frozenset[InputFormat]) -> str:
     """The media type of a file with these first bytes. Raises Rejected (`unsupported_format`), naming what it is and
     what is accepted."""

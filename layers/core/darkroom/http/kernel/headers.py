@@ -17,9 +17,6 @@ EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 EXAMPLE_WEBHOOK_ID = "we_01kyvb60cwewgmgx"
 """The webhook in all examples."""
 
-EXAMPLE_URL = "https://shop.example.com/hooks/darkroom"
-"""Its URL."""
-
 
 @dataclass(frozen=True)
 class Header:
@@ -32,15 +29,11 @@ class Header:
     always: bool = field(default=True, kw_only=True)
 
 
-CACHE_CONTROL = Header("Cache-Control", str, "Whether the answer may be cached.", "no-store")
 NO_SNIFFING = Header(
     "X-Content-Type-Options", Literal["nosniff"], "The answer's media type is the stated one.", "nosniff"
 )
 LOCATION_OF_STATUS = Header(
     "Location", str, "The image's status, relative to the API's root.", f"/images/{EXAMPLE_ID}/status"
-)
-LOCATION_OF_WEBHOOK = Header(
-    "Location", str, "The webhook, relative to the API's root.", f"/webhooks/{EXAMPLE_WEBHOOK_ID}"
 )
 LOCATION_OF_VARIANT = Header(
     "Location",
@@ -112,6 +105,3 @@ ALLOWANCE_HEADERS = (
     ),
 )
 """What answers say about the tenant's allowance, if the request costs some of it."""
-
-ALWAYS_HEADERS = (CACHE_CONTROL, NO_SNIFFING)
-"""The headers of every answer of a function."""

@@ -102,18 +102,6 @@ class Route:
         return frozenset(parameter.name for parameter in self.parameters if parameter.place == "query")
 
 
-EVERYWHERE = ("internal", "unknown_parameter")
-"""Problems that every route may have."""
-
-NOWHERE = ("unknown_path", "method_not_allowed")
-"""The problems of a request that no route takes."""
-
-JSON_TYPE = ("application/json",)
-
-IN_JSON = ("unreadable_body", "unsupported_media_type")
-"""The problems of every request that sends JSON."""
-
-
 def one_of(words: Iterable[str]) -> Any:
     """The type of one of the words."""
     return Annotated[str, Field(json_schema_extra={"enum": list(dict.fromkeys(words))})]

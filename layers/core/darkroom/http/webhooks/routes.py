@@ -11,13 +11,8 @@ from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.domain.webhooks.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES, DeliveryStatus
 from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS
 from darkroom.http.images.documents import WebhookId
-from darkroom.http.kernel.headers import (
-    EXAMPLE_ID,
-    EXAMPLE_URL,
-    EXAMPLE_WEBHOOK_ID,
-    LOCATION_OF_WEBHOOK,
-)
-from darkroom.http.kernel.route import IN_JSON, JSON_TYPE, Body, Parameter, Route, RouteAnswer, one_of
+from darkroom.http.kernel.headers import EXAMPLE_ID, EXAMPLE_WEBHOOK_ID, Header
+from darkroom.http.kernel.route import Body, Parameter, Route, RouteAnswer, one_of
 from darkroom.http.webhooks.webhooks import (
     DEFAULT_PAGE_DELIVERIES,
     MAX_RECOVERY_BYTES,
@@ -31,6 +26,18 @@ from darkroom.http.webhooks.webhooks import (
     WebhookDocument,
     WebhooksDocument,
 )
+
+EXAMPLE_URL = "https://shop.example.com/hooks/darkroom"
+"""The URL of the webhook in all examples."""
+
+LOCATION_OF_WEBHOOK = Header(
+    "Location", str, "The webhook, relative to the API's root.", f"/webhooks/{EXAMPLE_WEBHOOK_ID}"
+)
+
+JSON_TYPE = ("application/json",)
+
+IN_JSON = ("unreadable_body", "unsupported_media_type")
+"""The problems of every request that sends JSON."""
 
 _WEBHOOK_ID = Parameter(
     name="id", place="path", kind=WebhookId, description="The webhook's id.", example=EXAMPLE_WEBHOOK_ID
