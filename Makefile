@@ -110,8 +110,9 @@ bench-best: ## Format best: the scores of its three formats beside each other, w
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.best $(if $(CALIBRATE),--calibrate)
 
 .PHONY: described documented
-described: setup ## Make the kept openapi.json anew, from the table of routes
-	@exec $(DEV)/python -m repository.openapi.kept
+described: setup ## Write anew what is kept: openapi.json from the table of routes, the tests of each guarantee from their marks
+	@$(DEV)/python -m repository.openapi.kept
+	@exec $(DEV)/python -m tests.guards.promises
 
 documented: ## Put the counted figures of the last reports into docs/benchmarks.md (PROGRAMS="calls delay …")
 	@exec $(DEV)/python -m benchmarks.documented $(PROGRAMS)

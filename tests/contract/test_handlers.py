@@ -453,6 +453,7 @@ def test_no_browser_may_take_an_answer_for_something_else(functions: Functions) 
     assert {answer["headers"]["X-Content-Type-Options"] for answer in answers} == {"nosniff"}
 
 
+@pytest.mark.promise("headers-not-echoed")
 def test_nothing_that_a_header_says_comes_back_or_into_the_logs(functions: Functions, log: io.StringIO) -> None:
     mark = "<script>r4w</script>"
     answers = [

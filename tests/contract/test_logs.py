@@ -60,6 +60,7 @@ def hurried() -> Iterator[None]:
     clients._session.cache_clear()
 
 
+@pytest.mark.promise("no-secret-kept")
 @pytest.mark.guards("logs-image-id-verified")
 def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succeeds_or_fails(
     aws: Aws,
@@ -203,6 +204,7 @@ def lines_in(log: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.getvalue().splitlines() if line.startswith("{")]
 
 
+@pytest.mark.promise("every-log-line")
 def test_every_line_has_its_trace_and_a_request_and_what_is_about_an_image_has_its_id(
     aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:

@@ -21,6 +21,8 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load
 from tests.support.template import PAGE_ROUTES
 
+pytestmark = pytest.mark.promise("openapi")
+
 ACCESSES = get_args(Access.__value__)
 API_FUNCTIONS = ("submit_image", "begin_upload", "read_image", "reschedule_image", "delete_image", "manage_webhooks")
 

@@ -26,6 +26,8 @@ from tests.contract.gateway import MAKING, MOVE, PHOTO, Answer, Gateway, Route, 
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.pictures import jpeg
 
+pytestmark = pytest.mark.promise("every-route")
+
 UNKNOWN = "0" * 26
 UNKNOWN_WEBHOOK = "we_" + "0" * 16
 EVENT, EVENT_TIME = "1kyvb60cwewgmgxx48pc1nwmdc-3", 1_795_251_601_300
@@ -441,6 +443,7 @@ def test_one_key_of_two_tenants_is_two_images(city: City, path: str) -> None:
     assert all("Idempotent-Replayed" not in answer.headers for answer in answers)
 
 
+@pytest.mark.promise("no-secret-kept")
 def test_no_log_holds_a_secret_and_every_line_about_an_image_names_its_tenant(
     city: City, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:

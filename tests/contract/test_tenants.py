@@ -136,6 +136,7 @@ def test_a_listing_reads_every_page(aws: Aws, monkeypatch: pytest.MonkeyPatch) -
     assert len(tenants.all_keys()) == 5
 
 
+@pytest.mark.promise("no-secret-kept")
 def test_nothing_in_the_table_opens_anything(aws: Aws) -> None:
     tenants = tenants_table_of(aws)
     tenants.add_tenant(ACME)

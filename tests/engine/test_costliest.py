@@ -10,6 +10,8 @@ import pytest
 from darkroom.domain.recipes.recipes import MAX_SIDE_PIXELS, MAX_WORK_PIXELS, OutputFormat, Recipe, VariantSpec
 from tests.engine import peak_memory
 
+pytestmark = pytest.mark.promise("hostile-files")
+
 PROMISED_MB = 1.1 * 1024
 """docs/guarantees.md. The worker has 1769 MB."""
 

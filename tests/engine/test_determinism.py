@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.imaging import Developed, develop
@@ -23,6 +24,8 @@ from tests.engine.golden.animations import Step, apng
 from tests.engine.golden.cases import SAMPLINGS, SPACES
 from tests.engine.golden.exif import exif, stored
 from tests.engine.golden.scenes import levels
+
+pytestmark = pytest.mark.promise("same-bytes")
 
 PROCESSES = 100
 JOBS_AN_INTERPRETER = 5  # one in the interpreter itself, the others in children forked from it

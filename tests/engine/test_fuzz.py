@@ -31,6 +31,8 @@ from tests.fuzz.photographs import photographs
 from tests.fuzz.verdict import OTHERWISE, problem_of
 from tests.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
 
+pytestmark = pytest.mark.promise("hostile-files")
+
 SEED = 20261121
 FORMATS = {"jpeg", "png", "webp", "gif", "avif", "heic"}
 

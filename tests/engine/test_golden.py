@@ -21,6 +21,8 @@ from tests.engine.golden.decoders import decoded
 from tests.engine.golden.exif import exif, stored
 from tests.engine.golden.scenes import levels
 
+pytestmark = pytest.mark.promise("golden-images")
+
 EVERYTHING = Limits(input_formats=frozenset({"jpeg", "png", "webp", "gif", "avif", "heic"}))
 
 LANCZOS = Bounds(mean=0.5, most=2, why="kernels are fixed-point, and rows and columns are rounded to 8 bits in turn")

@@ -8,6 +8,8 @@ from tests.fuzz.attack import attacks, hostile_attack
 from tests.fuzz.hostile import Case, hostile_cases
 from tests.fuzz.verdict import problem_of
 
+pytestmark = pytest.mark.promise("hostile-files")
+
 # One of each kind that takes longer to make or to refuse; `make fuzz` takes them all.
 HEAVY = (
     "gif-5000x5000",

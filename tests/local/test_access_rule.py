@@ -10,6 +10,8 @@ import pytest
 from local_aws.tests.emulator_server import EmulatorServer
 from repository.expand_template import raw_template
 
+pytestmark = pytest.mark.promise("every-route")
+
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
 

@@ -14,6 +14,8 @@ from tests.chaos.comparison import SWEEPS_APART_SECONDS
 from tests.local.local_stack import LocalStack
 from tests.support.running.stack import Stack
 
+pytestmark = pytest.mark.promise("poison")
+
 IMAGES = 36
 """Enough for one image of every kind to be struck."""
 

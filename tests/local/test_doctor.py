@@ -21,6 +21,8 @@ from darkroom_cli.doctor.work import CHECKLIST, CHECKS
 from darkroom_cli.stack.operators import Stack, open_stack
 from tests.local.local_stack import PHOTO, LocalStack, document_in, wait_until
 
+pytestmark = pytest.mark.promise("doctor-defects")
+
 type Found = set[tuple[str, str, str]]
 """What is wrong: the check's name, the subject and the problem."""
 

@@ -30,6 +30,8 @@ from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.support.fakes.pictures import jpeg
 
+pytestmark = pytest.mark.promise("drills")
+
 A_RUN = 4
 PATIENCE_SECONDS = 60
 

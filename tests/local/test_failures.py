@@ -23,6 +23,8 @@ from tests.support.running.load import TENANT, Answer, Photo
 from tests.support.running.outcome import Evidence, outcome_of
 from tests.support.running.stack import LANE, Stack
 
+pytestmark = pytest.mark.promise("killed-processes")
+
 WORKERS = 4
 
 PLAN = Plan(

@@ -12,6 +12,8 @@ import pytest
 
 from tests.local.local_stack import PHOTO, REPOSITORY, LocalStack
 
+pytestmark = pytest.mark.promise("ambient-settings")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:

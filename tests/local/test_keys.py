@@ -127,6 +127,7 @@ def test_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed: LocalSt
     assert unnamed.status_code == 403
 
 
+@pytest.mark.promise("no-secret-kept")
 def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:
     with client(keyed, acme) as api, client(keyed, acme[:-1]) as denied:
         image_id = api.post("/images", params={"variants": "thumb"}, content=jpeg(64, 48)).json()["id"]

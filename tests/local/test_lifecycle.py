@@ -13,6 +13,8 @@ import pytest
 
 from tests.local.local_stack import STOP_SECONDS, LocalStack, copy_of_the_checkout, interrupt, is_open, wait_until
 
+pytestmark = pytest.mark.promise("interrupts")
+
 _MOMENTS = 10
 _SEED = 20261121
 

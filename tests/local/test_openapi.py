@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.fuzz.api.attack import attack
 from tests.local.local_stack import LocalStack
+
+pytestmark = pytest.mark.promise("openapi")
 
 
 def withdraw_unfinished(api_url: str) -> None:

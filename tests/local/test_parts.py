@@ -15,6 +15,8 @@ import pytest
 from tests.local.local_stack import LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg
 
+pytestmark = pytest.mark.promise("parts")
+
 PARTS = ("Webhooks", "Usage", "Imports", "Page")
 STATE = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::SecretsManager::Secret")
 PHOTO = jpeg(640, 480)

@@ -35,6 +35,8 @@ from tests.local.local_stack import LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg
 from tests.support.template import DELETERS, FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, granted, name_of
 
+pytestmark = pytest.mark.promise("permissions")
+
 ROLES = [*(f"{name_of(folder)}FunctionRole" for folder in FUNCTION_FOLDERS), "HoldBatchStateMachineRole"]
 PHOTO = jpeg(320, 240)
 OF_THE_ACCOUNT = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::000000000000:root"}, "Action": "sts:AssumeRole"}

@@ -10,6 +10,8 @@ from checks import node_packages
 from repository.report import ROOT
 from tests.webhook_cases import accepted_by_node, cases, mistakes
 
+pytestmark = pytest.mark.promise("webhook-libraries")
+
 INSTALLED = ROOT / ".darkroom" / "webhook-libraries"
 
 # `standardwebhooks` parses the body after verifying; some of these are no JSON. `svix` ignores the option.

@@ -12,6 +12,8 @@ import pytest
 
 from tests.simulation.crashes.wire import Mode
 
+pytestmark = pytest.mark.promise("fault-at-any-call")
+
 ROOT = Path(__file__).parents[2]
 
 

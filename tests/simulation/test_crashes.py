@@ -16,6 +16,8 @@ from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.world import VISIBILITY_SECONDS
 from tests.support.faults import Faults, Mode, ProcessDied, at
 
+pytestmark = pytest.mark.promise("image-survives")
+
 PHOTO = jpeg(320, 240)
 KEY = "order-17"
 

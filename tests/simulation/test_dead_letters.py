@@ -38,6 +38,8 @@ from tests.support.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReserv
 from tests.support.faults import Faults, Mode, ProcessDied, at
 from tests.support.images import NOW
 
+pytestmark = pytest.mark.promise("replay-faults")
+
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost")
 MEANWHILE = ("nobody", "the sweeper", "the sweeper and a worker")
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.simulation.delays import MUST_HAPPEN, Simulation
 
+pytestmark = pytest.mark.promise("delays")
+
 
 @pytest.mark.guards("delay-no-early-start")
 def test_every_delayed_image_comes_in_its_time() -> None:

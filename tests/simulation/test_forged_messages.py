@@ -33,6 +33,8 @@ from tests.support.fakes.stores import FakeHolds, FakeWakeUps
 from tests.support.fakes.webhooks import OK, FakeReceiver, Request
 from tests.support.fakes.webhooks_world import WebhooksWorld, event
 
+pytestmark = pytest.mark.promise("forged-messages")
+
 COUNT = 1000
 QUEUES = (*LANES, HOLD, UPLOAD)
 PHOTO = jpeg(8, 8)

@@ -12,6 +12,8 @@ from tests.simulation.model.processes import Call, Fault
 from tests.simulation.model.world import Counts, Model, pretended_engine
 from tests.support.fakes.world import TIMEOUT_SECONDS
 
+pytestmark = pytest.mark.promise("interleavings")
+
 GOOD, _, REFUSED, POISON, KILLER = range(5)
 
 CLAIM, FINISH = (Call(store="images", number=number) for number in range(2))

@@ -15,6 +15,8 @@ from tests.guards import fork_server
 from tests.guards.__main__ import CAUGHT, problem_of, read_guards, run_all
 from tests.guards.fork_server import turned_red
 
+pytestmark = pytest.mark.promise("removed-guards")
+
 CODE = """\
 MOST = 8  # guard: constant
 

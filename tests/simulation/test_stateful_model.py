@@ -7,6 +7,8 @@ import pytest
 from tests.simulation.model.__main__ import never_happened, run, table
 from tests.simulation.model.histories import Histories, RealHistories
 
+pytestmark = pytest.mark.promise("random-histories")
+
 
 @pytest.mark.parametrize("histories", [100, pytest.param(400, marks=pytest.mark.long)])
 def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories(histories: int) -> None:

@@ -29,6 +29,8 @@ from tests.simulation.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS,
 from tests.support.fakes.webhooks import OK
 from tests.support.fakes.webhooks_world import TENANT
 
+pytestmark = pytest.mark.promise("webhook-faults")
+
 POST = Call(store="receiver", number=0)
 
 

@@ -19,6 +19,8 @@ import pytest
 from repository.report import ROOT
 from tests.local.local_stack import PHOTO, LocalStack, document_in
 
+pytestmark = pytest.mark.promise("installed-command")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Installed:

@@ -20,7 +20,7 @@ from darkroom_cli.doctor.priority import ROOM_FOR_THE_API
 from darkroom_cli.main import app
 from repository.expand_template import expanded_template, raw_template, resources
 from repository.report import ROOT
-from tests.guards.__main__ import read_guards
+from tests.guards import promises
 from tests.prove import PARTS
 from tests.support.documents import DOCS, code
 from tests.support.template import unless_polled
@@ -166,33 +166,18 @@ def test_the_page_of_the_tests_lists_every_tier_and_every_part_of_prove() -> Non
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(PARTS)
 
 
-def test_every_promise_names_tests_that_exist_and_that_fail_without_its_guards() -> None:
-    page = (DOCS / "guarantees.md").read_text()
-    rows = re.findall(r"^\| (.+) \| (.+) \|$", page, re.MULTILINE)
-    assert len(rows) > 60
-    of_the_long_run = {tier.name for tier in TIERS if not tier.is_quick}
-    tests_of = {guard.name: guard.tests for guard in read_guards()}
-    tiers, folder, without_guards = set[str](), ROOT, 0
-    for promise, held_by in rows[1:]:
-        named = re.findall(r"`(\w[\w/]*(?:/|\.py|\.toml))`", held_by)
-        assert named, promise
-        for name in named:
-            places = (folder,) if "/" not in name else (ROOT / "tests", ROOT)
-            path = next((place / name for place in places if (place / name).exists()), None)
-            assert path is not None, f"{promise}: {name}"
-            folder = path.parent
-            of_the_emulator = path.is_relative_to(ROOT / "local_aws" / "tests")
-            tiers.add("emulator" if of_the_emulator else path.relative_to(ROOT / "tests").parts[0])
-        _, _, guards = held_by.partition("; guards: ")
-        without_guards += not guards
-        for guard in re.findall(r"`([\w-]+)`", guards):
-            its_tests = [Path(test.partition("::")[0]) for test in tests_of[guard]]
-            assert any(
-                f"{test.name}`" in held_by or f"`{test.parent.relative_to('tests')}/`" in held_by for test in its_tests
-            ), f"{promise}: none of its tests fails without {guard}"
-    assert without_guards <= 32, "a new promise names a guard"
+def test_every_promise_rests_on_guards_or_sweeps_and_the_page_lists_their_tests() -> None:
+    page = promises.PAGE.read_text()
+    assert page == promises.with_tests(page), "make described"
+    named = [names for _, names in promises.rows(page)]
+    assert len(named) > 90
+    sweeps, guards = promises.sweeps(), promises.tests_of_guards()
+    assert sweeps.keys() <= {name for names in named for name in names}
+    assert sum(sweeps.keys() >= {*names} for names in named) <= 9, "a new promise names a guard"
     # The page's first lines say which command runs which folder.
-    assert tiers & of_the_long_run == {"local", "emulator"}
+    files = {file for names in named for name in names for file in (sweeps | guards)[name]}
+    of_the_long_run = {tier.name for tier in TIERS if not tier.is_quick}
+    assert {file.parts[1] for file in files} & of_the_long_run == {"local"}
 
 
 def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from checks.identities import changed, create_only, identities, read_changes, read_identities
 from repository.report import ROOT
+
+pytestmark = pytest.mark.promise("resource-identities")
 
 RECORDED = (ROOT / "tests" / "unit" / "former_resources.txt").read_text()
 BEFORE, ON_PURPOSE = read_identities(RECORDED), read_changes(RECORDED)

@@ -59,6 +59,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
 # ── Making and reading ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.promise("webhook-secret-shown-once")
 def test_a_webhook_is_made_and_its_secret_is_shown_once(api: Api) -> None:
     made = api("POST", "/webhooks", {"url": URL, "events": ["image.done", "image.*"], "description": "the shop"})
     assert made.status == 201

@@ -14,6 +14,8 @@ from botocore import xform_name
 from repository.expand_template import expanded_template
 from repository.report import ROOT
 
+pytestmark = pytest.mark.promise("alarms-and-runbook")
+
 PAGES = {page.stem: page.read_text().replace("\\\n", " ") for page in sorted((ROOT / "docs").glob("*.md"))}
 RUNBOOK = PAGES["runbook"]
 

@@ -15,6 +15,8 @@ from darkroom.domain.schedules.release_event import ReleaseEvent
 from repository.expand_template import expanded_template, raw_template
 from repository.report import ROOT
 
+pytestmark = pytest.mark.promise("state-machine")
+
 FILES = sorted(ROOT.glob("statemachines/*.asl.yaml"))
 MACHINES = {
     resource["Properties"]["DefinitionUri"]: resource["Properties"]

@@ -432,6 +432,7 @@ NEEDING_TLS = {
 """The statements that refuse plain http, with the actions that the service's policies can name."""
 
 
+@pytest.mark.guards("storage-topic-plain-http-refused", case="EventsTopic")
 @pytest.mark.parametrize("name", NEEDING_TLS)
 def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
     (denied,) = [statement for statement in policies_of(name) if "aws:SecureTransport" in str(statement)]
@@ -444,6 +445,7 @@ def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
         assert denied["Resource"] in ("*", bucket_and_objects[0])
 
 
+@pytest.mark.guards("storage-original-deleters-named", case="OriginalsBucket")
 @pytest.mark.parametrize("name", DELETERS)
 def test_what_was_accepted_and_made_is_written_once_and_deleted_by_few(name: str) -> None:
     statements = {statement["Sid"]: statement for statement in policies_of(name)}
@@ -665,6 +667,7 @@ def test_every_message_is_encrypted_with_the_key_that_is_asked_for(name: str) ->
     assert QUEUES[name]["SqsManagedSseEnabled"] == if_ours(NO_VALUE, True), "SQS takes one of them"
 
 
+@pytest.mark.guards("storage-rows-customer-key", case="ImagesTable")
 @pytest.mark.parametrize("name", resources("AWS::DynamoDB::Table"))
 def test_every_row_is_encrypted_with_the_key_that_is_asked_for(name: str) -> None:
     ours = {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY}
@@ -780,6 +783,7 @@ def test_these_are_all_ways_to_call_the_api_and_keys_are_the_usual_one() -> None
     assert parameter["Default"] == "keys"
 
 
+@pytest.mark.guards("api-credential-required", case="keys")
 @ASKING
 def test_every_route_but_the_open_ones_asks_for_a_credential(access: str) -> None:
     assert {route for route, security in routes(access).items() if not security} == OPEN_ROUTES
@@ -882,6 +886,7 @@ def test_an_issuer_of_tokens_is_reached_by_tls_or_on_this_machine(issuer: str, i
     assert (re.search(pattern, issuer) is not None) == is_accepted
 
 
+@pytest.mark.guards("api-no-website-by-default")
 def test_no_website_may_call_the_api_unless_it_is_named() -> None:
     template = expanded_template()
     parameter = template["Parameters"]["AllowedOrigins"]
@@ -1113,6 +1118,7 @@ def test_only_the_transcoder_has_the_imaging_layer() -> None:
     assert with_imaging == {"TranscodeImageFunction"}
 
 
+@pytest.mark.guards("storage-table-kept-if-replaced")
 def test_uploads_and_their_rows_outlive_the_stack() -> None:
     for name in (
         "UploadsBucket",

@@ -32,6 +32,8 @@ from repository.expand_template import (
 )
 from repository.report import ROOT
 
+pytestmark = pytest.mark.promise("alarms-and-runbook")
+
 ALARMS = resources("AWS::CloudWatch::Alarm")
 COMPOSITES = resources("AWS::CloudWatch::CompositeAlarm")
 FUNCTIONS = resources("AWS::Lambda::Function")

@@ -19,6 +19,8 @@ from repository.expand_template import resources
 from repository.report import ROOT
 from tests.support.template import FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, _listed, _text, granted, name_of
 
+pytestmark = pytest.mark.promise("permissions")
+
 CORE = ROOT / "layers" / "core" / "darkroom"
 VERSIONED_ROWS = CORE / "aws" / "kernel" / "versioned_rows.py"
 WEBHOOKS = CORE / "operations" / "webhooks"

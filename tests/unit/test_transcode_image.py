@@ -120,6 +120,7 @@ def test_a_delivery_of_an_unknown_image_is_settled() -> None:
     assert isinstance(outcome, Finished) and outcome.reason == "gone"
 
 
+@pytest.mark.guards("rejected-image-not-retried")
 def test_a_refused_image_fails_on_its_first_attempt_and_is_settled() -> None:
     world = World()
     message = submitted(world, PHOTO[: len(PHOTO) // 2])

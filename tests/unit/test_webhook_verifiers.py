@@ -12,6 +12,8 @@ import svix.webhooks
 
 from tests.webhook_cases import Verify, accepted, accepted_by_node, cases, documented, mistakes
 
+pytestmark = pytest.mark.promise("webhook-libraries")
+
 
 def test_the_documented_verifier_in_python_accepts_what_is_genuine_and_nothing_else() -> None:
     names: dict[str, Any] = {}

@@ -12,6 +12,8 @@ import pytest
 
 from repository.report import ROOT
 
+pytestmark = pytest.mark.promise("installed-command")
+
 AS_ON_MACOS = """
 import importlib, os, pkgutil, select, signal, sys, sysconfig, urllib.request
 

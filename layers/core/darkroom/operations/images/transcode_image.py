@@ -195,7 +195,7 @@ def _develop_and_finish(
     marks.begin(image, ports.clock())
     try:
         developed = _developed_once(ports, image, marks)
-    except Rejected as refusal:
+    except Rejected as refusal:  # guard: rejected-image-not-retried
         after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
     except NeedsOperator as trouble:  # guard: original-missing-is-final
         cause = _cause_of(trouble.__cause__ or trouble)
