@@ -88,6 +88,10 @@ def test_a_deployment_keeps_the_parameters_that_the_template_still_has() -> None
     assert still_known(deployed) == {"MaxUploadBytes": "5000000", "ExtraInputFormats": ""}
 
 
+def test_a_deployment_does_not_set_a_parameter_to_what_is_shown_instead_of_its_value() -> None:
+    assert still_known({"PagerEndpoint": "****", "MaxUploadBytes": "5000000"}) == {"MaxUploadBytes": "5000000"}
+
+
 @pytest.mark.parametrize("template", ["Resources: [", "Parameters: {", "Parameters:\n  - [\nRules:\n  - [\n"])
 def test_a_template_that_cannot_be_read_is_left_to_the_build_unless_a_parameter_is_chosen(
     template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
