@@ -343,6 +343,20 @@ def test_an_endpoint_that_an_older_version_saw_failing_is_not_wide(stated: dict[
     assert not wide(WebhooksWorld(), **stated).is_wide
 
 
+def test_an_attempt_on_a_runway_whose_row_goes_meanwhile_has_failed_and_is_not_given_up() -> None:
+    world = WebhooksWorld()
+    endpoint = wide(world)
+    world.tell(event(1))
+    (message,) = world.take()
+
+    def receive(_: Request) -> Answer:
+        world.deliveries.remove_all(endpoint.endpoint_id)
+        return DOWN
+
+    world.receiver.behaves = receive
+    assert world.deliver(message).outcome == "failed"
+
+
 @pytest.mark.guards("webhook-endpoints-read-once")
 def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> None:
     endpoints = CountingEndpoints()
