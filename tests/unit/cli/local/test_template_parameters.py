@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,7 +126,9 @@ def test_sam_gets_empty_values_and_blanks_as_they_are() -> None:
 def test_a_wrong_option_is_refused_before_anything_starts(
     run: Run, tmp_path: Path, arguments: list[str], refusal: str
 ) -> None:
+    environment = dict(os.environ)
     refused = run("local", *arguments)
     assert refused.exit_code == 2
     assert refusal in " ".join(refused.stderr.replace("│", " ").split())
     assert not (tmp_path / "no stack runs here").exists()
+    assert dict(os.environ) == environment
