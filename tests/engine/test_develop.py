@@ -25,7 +25,7 @@ from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop, developing
 from darkroom.imaging.decode import Original, check_limits, open_original
-from darkroom.imaging.headers import ImageHeader
+from darkroom.imaging.headers import MAX_PIECES, ImageHeader
 from darkroom.imaging.memory import at_most
 from tests.engine.golden import isobmff_files
 from tests.fuzz.corpus import corpus
@@ -345,6 +345,13 @@ def with_sizes(body: bytes, width: int, height: int) -> bytes:
     return body.replace(struct.pack(">II", 64, 48), struct.pack(">II", width, height))
 
 
+def behind_other_sizes(body: bytes) -> bytes:
+    """A container with more sizes before its own than are read."""
+    end = int.from_bytes(body[:4])
+    sizes = (b"\0\0\0\x14ispe" + struct.pack(">III", 0, 1, 1)) * MAX_PIECES
+    return body[:end] + struct.pack(">I4s", 8 + len(sizes), b"free") + sizes + body[end:]
+
+
 SAMPLES = np.full((48, 64, 3), (200, 100, 50), np.uint8)
 AVIF, HEIC = isobmff_files.avif(SAMPLES), isobmff_files.heic(SAMPLES)
 COLOURS, CODING = "colours are coded in a way that is not converted", "is coded in a way that is not decoded"
@@ -370,6 +377,7 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
     "jpeg-of-fractional-sampling": (with_fractional_sampling(), "unsupported_format", CODING),
     "avif-of-too-many-pixels": (with_sizes(AVIF, 20_000, 20_000), "too_many_pixels", "The image is 20000×20000 pixels"),
     "avif-of-a-long-side": (with_sizes(AVIF, 66_000, 340), "side_too_long", "The image is 66000×340 pixels"),
+    "avif-of-endless-sizes": (behind_other_sizes(with_sizes(AVIF, 66_000, 340)), "undecodable", "The file is damaged"),
     "heic-of-too-many-pixels": (with_sizes(HEIC, 20_000, 20_000), "too_many_pixels", "The image is 20000×20000 pixels"),
     "avif-cut-in-its-picture": (AVIF[:-9], "truncated", "part of it is missing"),
     "avif-cut-in-its-boxes": (AVIF[:200], "truncated", "part of it is missing"),
