@@ -66,7 +66,7 @@ def test_every_aws_command_is_one_that_aws_has(page: str) -> None:
 
 
 def resources_named() -> Iterator[str]:
-    yield from re.findall(r"\bresource ([A-Z]\w+)", RUNBOOK)
+    yield from re.findall(r"\b(?:resource|sources|messages|invoke) ([A-Z]\w+)", RUNBOOK)
     yield from re.findall(r"`([A-Z]\w+Logs)`", RUNBOOK)
 
 
