@@ -1,4 +1,4 @@
-"""An observation as a JSON document: a stable shape, described in docs/command-line.md."""
+"""An observation as a JSON document: a stable shape; docs/command-line.md says what programs may rely on."""
 
 from __future__ import annotations
 
