@@ -255,8 +255,12 @@ def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deploy
     sentence = section.partition("They call ")[2].partition(".\n")[0]
     assert set(re.findall(r"`([a-z0-9]+)`", sentence)) == set(actions)
     trusts = [trust for role in roles for trust in role["AssumeRolePolicyDocument"]["Statement"]]
-    (rights,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
-    passed = json.loads(rights)[-1]["Condition"]["StringEquals"]["iam:PassedToService"]
+    rights = json.loads((DOCS / "pipeline" / "roles.json").read_text())
+    (passed,) = (
+        right["Condition"]["StringEquals"]["iam:PassedToService"]
+        for right in rights["Statement"]
+        if right["Action"] == "iam:PassRole"
+    )
     assert set(passed) == {trust["Principal"]["Service"] for trust in trusts}
     assert f"All {len(roles)} roles" in section
 

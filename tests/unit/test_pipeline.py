@@ -14,7 +14,7 @@ from repository.expand_template import expanded_template, without_loops
 from repository.report import ROOT
 
 PIPELINE = ROOT / "docs" / "pipeline"
-POLICIES = {path.name: json.loads(path.read_text()) for path in sorted(PIPELINE.glob("*.json"))}
+POLICIES = {path.name: json.loads(path.read_text()) for path in sorted(PIPELINE.glob("deployer*.json"))}
 WORKFLOW = yaml.safe_load((PIPELINE / "github.yaml").read_text())
 
 MOST_CHARACTERS = 6144
