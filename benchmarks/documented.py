@@ -252,18 +252,6 @@ def _sweeper() -> Iterator[Figure]:
         for place, day in enumerate(("good", "usual", "bad")):
             before = rf"(?: [\d.]+ {unit} \|){{{place}}}"
             yield Figure(pattern=rf"{row}{before} ([\d.]+) {unit} \|", text=_number(name, "g", part=part, day=day))
-    for megabytes in (512, 1024, 1769, 2048):
-        row = rf"\n\| {megabytes:,} \| "
-        of = {"megabytes": megabytes, "day": "usual"}
-        yield Figure(pattern=rf"{row}([\d,]+) \|", text=_number("done_a_minute", ",", part="memory", **of))
-        yield Figure(
-            pattern=rf"{row}[\d,]+ \| ([\d.]+) \|",
-            text=_number("lambda_dollars_a_million", ".2f", part="memory", **of),
-        )
-        yield Figure(
-            pattern=rf"{row}[\d,]+ \| [\d.]+ \| (\d+) ms \|", text=_number("milliseconds_each", "d", part="idle", **of)
-        )
-        yield Figure(pattern=rf"{row}.* ms \| ([\d.]+) \|", text=_idle_dollars(of, with_function=True))
     yield Figure(
         pattern=r"A sweep with nothing to do makes (\d+) calls",
         text=_number("calls_each", "g", part="idle", megabytes=512, day="usual"),
@@ -271,17 +259,14 @@ def _sweeper() -> Iterator[Figure]:
     )
     yield Figure(
         pattern=r"calls, which cost \$([\d.]+) a month",
-        text=_idle_dollars({"megabytes": 512, "day": "usual"}, with_function=False),
+        text=_idle_dollars,
         lasts=True,
     )
 
 
-def _idle_dollars(of: Mapping[str, Any], *, with_function: bool) -> Callable[[Rows], str]:
-    def text(rows: Rows) -> str:
-        dollars = row_with(rows, part="idle", **of)["dollars"]
-        return f"{sum(of_unit for unit, of_unit in dollars.items() if with_function or 'GB-' not in unit):.2f}"
-
-    return text
+def _idle_dollars(rows: Rows) -> str:
+    dollars = row_with(rows, part="idle", megabytes=512, day="usual")["dollars"]
+    return f"{sum(of_unit for unit, of_unit in dollars.items() if 'GB-' not in unit):.2f}"
 
 
 def _costs() -> Iterator[Figure]:
