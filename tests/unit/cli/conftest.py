@@ -12,7 +12,9 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from darkroom_cli import main
+from darkroom_cli.stack import operators
 from darkroom_client import client, polling
+from tests.support.stack import FakeStack
 from tests.unit.cli.fake_api import FakeApi
 
 _command = cache(get_command)
@@ -24,6 +26,14 @@ type Run = Callable[..., Result]
 def api() -> Iterator[FakeApi]:
     with FakeApi() as fake:
         yield fake
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    """The stack that every command reaches."""
+    fake = FakeStack()
+    monkeypatch.setattr(operators, "open_stack", lambda *_: fake)
+    return fake
 
 
 @pytest.fixture

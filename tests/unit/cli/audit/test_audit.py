@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from darkroom_cli.audit import commands
 from darkroom_cli.audit.work import joined
 from darkroom_cli.operator.domain.audit import AuditEntry, Recorded, State
-from tests.support.fakes.audit import ACTOR, FakeAudit, trail_of
+from tests.support.fakes.audit import ACTOR, trail_of
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 
 NOW = 1_795_251_600_000
 HOUR = 3_600_000
-
-
-@dataclass
-class FakeStack:
-    """A stack with an audit log."""
-
-    audit_log: FakeAudit = field(default_factory=FakeAudit)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-    now: int = NOW
-
-    def clock(self) -> int:
-        return self.now
-
-
-@pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    return fake
 
 
 def acted(stack: FakeStack, name: str, *targets: str, hours_ago: float = 0, **about: Any) -> None:

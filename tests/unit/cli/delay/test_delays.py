@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,67 +12,37 @@ import pytest
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom_cli.delay import commands as delays
 from darkroom_cli.delay import pages as delay_pages
 from darkroom_cli.delay import work as delay_work
-from darkroom_cli.operator.domain.observation import QueueCount
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
-from tests.support.fakes import World
-from tests.support.fakes.audit import trail_of
-from tests.support.fakes.observation import FakeQueueCounts
+from tests.support.fakes.observation import count
 from tests.support.fakes.pictures import jpeg
-from tests.support.fakes.stores import FakeReleases
+from tests.support.observed import Observed
+from tests.support.stack import OPTIONS, FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of, problem
 
 PHOTO = jpeg(32, 24)
-TARGET = " --stack shop --region eu-west-1"
-
-
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
-
-    audit: Trail = field(default_factory=trail_of)
-    world: World = field(default_factory=World)
-    is_local: bool = False
-    options: str = TARGET
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def __post_init__(self) -> None:
-        world = self.world
-        self.images, self.lanes, self.hold_queue, self.clock = (
-            world.images,
-            world.lanes,
-            world.hold_queue,
-            world.clock,
-        )
-        self.releases = FakeReleases(batches=["one", "two"])
-        self.queue_counts = FakeQueueCounts({"hold": QueueCount(waiting=1, in_flight=2, delayed=0)})
-        self.given_up_counts = FakeQueueCounts({"hold-dead-letters": QueueCount(waiting=0, in_flight=0, delayed=0)})
-
-    def schedule(self, *times: str, lane: str = "slow", tenant: str = "default", **more: str) -> list[str]:
-        """Images for those times."""
-        ids = []
-        for time in times:
-            timetable = read_timetable(process_at=time, **more)
-            image = self.world.submit(PHOTO, timetable=timetable, tenant_id=tenant).image
-            self.images.rows[image.image_id] = replace(image, lane=lane)
-            ids.append(image.image_id)
-        return ids
-
-    def row(self, image_id: str) -> Image:
-        return self.world.row(image_id)
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(delays, "reach", lambda *_: fake)
+def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    stack.world = Observed()
+    stack.world.queues.counts["hold"] = count(waiting=1, in_flight=2)
+    stack.world.given_up.counts["hold-dead-letters"] = count()
     monkeypatch.setattr("darkroom_cli.delay.work.RateLimiter.wait", lambda _: None)
-    return fake
+    return stack
+
+
+def schedule(stack: FakeStack, *times: str, lane: str = "slow", tenant: str = "default", **more: str) -> list[str]:
+    """Images for those times."""
+    ids = []
+    for time in times:
+        image = stack.world.submit(PHOTO, timetable=read_timetable(process_at=time, **more), tenant_id=tenant).image
+        stack.images.rows[image.image_id] = replace(image, lane=lane)
+        ids.append(image.image_id)
+    return ids
 
 
 def rows_of(shown: str) -> list[list[str]]:
@@ -98,8 +66,8 @@ def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
 
 
 def test_days_are_listed_with_their_lanes_and_what_to_type_next(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:30:00Z", "2026-12-26T00:00:00Z", "2027-01-05T12:00:00Z")
-    stack.schedule("2026-12-24T08:00:00Z", lane="fast")
+    schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T09:30:00Z", "2026-12-26T00:00:00Z", "2027-01-05T12:00:00Z")
+    schedule(stack, "2026-12-24T08:00:00Z", lane="fast")
     shown = run("delay", "ls").stdout
     assert shown.startswith("5 images wait for their time, from 2026-12-24 08:00:00 to 2027-01-05 12:00:00 (UTC).\n\n")
     assert rows_of(shown) == [
@@ -110,31 +78,31 @@ def test_days_are_listed_with_their_lanes_and_what_to_type_next(run: Run, stack:
         ["…", "9", "days", "0"],
         ["Tue", "2027-01-05", "1", *columns(slow=1), "12:00:00", "12:00:00", "█" * 8],
     ]
-    assert shown.endswith(f"One day by its hours:  ./darkroom delay ls --day 2026-12-24{TARGET}\n")
+    assert shown.endswith(f"One day by its hours:  ./darkroom delay ls --day 2026-12-24{OPTIONS}\n")
 
 
 def test_days_are_those_of_the_zone_that_is_asked_for(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2026-12-24T23:30:00Z")
+    schedule(stack, "2026-12-24T23:30:00Z")
     shown = run("delay", "ls", "--zone", "Europe/Berlin").stdout
     assert "1 image waits for its time, at 2026-12-25 00:30:00 (Europe/Berlin)." in shown
     assert rows_of(shown)[1][:2] == ["Fri", "2026-12-25"]
-    assert f"./darkroom delay ls --day 2026-12-25 --zone Europe/Berlin{TARGET}" in shown
+    assert f"./darkroom delay ls --day 2026-12-25 --zone Europe/Berlin{OPTIONS}" in shown
 
 
 def test_a_day_is_listed_by_its_hours(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:59:59Z", "2026-12-24T23:00:00Z", "2026-12-25T00:00:00Z")
+    schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T08:59:59Z", "2026-12-24T23:00:00Z", "2026-12-25T00:00:00Z")
     shown = run("delay", "ls", "--day", "2026-12-24", "--lane", "slow").stdout
     rows = rows_of(shown)
     assert (rows[0], len(rows)) == (["hour", "images", "first", "last"], 25)
     assert rows[8:11] == [["07:00", "0"], ["08:00", "2", "08:00:00", "08:59:59", "█" * 24], ["09:00", "0"]]
     assert rows[24][:2] == ["23:00", "1"]
-    typed = f"--day 2026-12-24 --lane slow{TARGET}"
+    typed = f"--day 2026-12-24 --lane slow{OPTIONS}"
     assert f"./darkroom delay cancel {typed}" in shown
-    assert f"./darkroom delay reschedule --day 2026-12-24 --lane slow --by 1d{TARGET}" in shown
+    assert f"./darkroom delay reschedule --day 2026-12-24 --lane slow --by 1d{OPTIONS}" in shown
 
 
 def test_the_hours_of_a_long_and_of_a_short_day_are_told_apart(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2027-10-31T00:30:00Z", "2027-10-31T01:30:00Z", "2027-03-28T01:30:00Z")
+    schedule(stack, "2027-10-31T00:30:00Z", "2027-10-31T01:30:00Z", "2027-03-28T01:30:00Z")
     long_day = rows_of(run("delay", "ls", "--day", "2027-10-31", "--zone", "Europe/Berlin").stdout)
     assert len(long_day) == 26
     assert [row[0] for row in long_day[3:5]] == ["02:00+02:00", "02:00+01:00"]
@@ -143,8 +111,8 @@ def test_the_hours_of_a_long_and_of_a_short_day_are_told_apart(run: Run, stack: 
 
 
 def test_hours_that_are_over_are_not_shown_and_what_is_unfinished_of_them_is_told(run: Run, stack: FakeStack) -> None:
-    (late,) = stack.schedule("2026-11-21T09:01:00Z")
-    stack.schedule("2026-11-21T12:00:00Z")
+    (late,) = schedule(stack, "2026-11-21T09:01:00Z")
+    schedule(stack, "2026-11-21T12:00:00Z")
     stack.world.advance(7200)
     shown = run("delay", "ls", "--day", "2026-11-21").stdout
     assert "Also 1 unfinished image whose time has come" in shown
@@ -153,7 +121,7 @@ def test_hours_that_are_over_are_not_shown_and_what_is_unfinished_of_them_is_tol
 
 
 def test_images_are_shown_by_their_rows(run: Run, stack: FakeStack) -> None:
-    (image_id,) = stack.schedule("2026-12-24T08:00:00Z", expires_at="2026-12-25T00:00:00Z", tenant="acme")
+    (image_id,) = schedule(stack, "2026-12-24T08:00:00Z", expires_at="2026-12-25T00:00:00Z", tenant="acme")
     shown = run("delay", "ls", "--day", "2026-12-24", "--hour", "8", "--images").stdout
     assert rows_of(shown)[-1] == [
         image_id,
@@ -168,7 +136,7 @@ def test_images_are_shown_by_their_rows(run: Run, stack: FakeStack) -> None:
 
 def test_more_images_than_fit_are_left_to_json(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delay_pages, "ROWS_SHOWN", 2)
-    ids = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
+    ids = schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
     shown = run("delay", "ls", "--images").stdout
     assert [image_id in shown for image_id in ids] == [True, True, False]
     assert "… and more than these 2; --json has them all." in shown
@@ -176,7 +144,7 @@ def test_more_images_than_fit_are_left_to_json(run: Run, stack: FakeStack, monke
 
 
 def test_json_holds_what_the_table_shows(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
+    schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
     document = json.loads(run("delay", "ls", "--zone", "Europe/Berlin", "--json").stdout)
     assert document == {
         "zone": "Europe/Berlin",
@@ -204,7 +172,7 @@ def test_json_holds_what_the_table_shows(run: Run, stack: FakeStack) -> None:
 
 
 def test_a_count_that_is_not_whole_says_until_when_it_is(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2026-12-24T08:00:00Z", "2026-12-25T08:00:00Z", "2026-12-26T08:00:00Z")
+    schedule(stack, "2026-12-24T08:00:00Z", "2026-12-25T08:00:00Z", "2026-12-26T08:00:00Z")
     shown = run("delay", "ls", "--limit", "2").stdout
     assert "That is not all: images up to 2026-12-26 08:00:00 were read, and more wait after that." in shown
     assert json.loads(run("delay", "ls", "--limit", "2", "--json").stdout)["read_until"] == "2026-12-26T08:00:00.000Z"
@@ -226,8 +194,8 @@ def test_a_count_that_is_not_whole_says_until_when_it_is(run: Run, stack: FakeSt
     ],
 )
 def test_filters_leave_what_fits_all_of_them(run: Run, stack: FakeStack, filters: list[str], times: int) -> None:
-    stack.schedule("2026-12-24T08:00:00Z", "2026-12-25T08:00:00Z", "2026-12-26T08:00:00Z")
-    stack.schedule("2026-12-25T17:00:00Z", tenant="acme")
+    schedule(stack, "2026-12-24T08:00:00Z", "2026-12-25T08:00:00Z", "2026-12-26T08:00:00Z")
+    schedule(stack, "2026-12-25T17:00:00Z", tenant="acme")
     assert json.loads(run("delay", "ls", "--json", *filters).stdout)["images"] == times
 
 
@@ -292,15 +260,15 @@ def test_a_bar_is_as_long_as_its_number_and_never_nothing() -> None:
 
 
 def test_a_reschedule_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
-    ids = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T20:00:00Z")
-    (other,) = stack.schedule("2026-12-25T08:00:00Z")
+    ids = schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T20:00:00Z")
+    (other,) = schedule(stack, "2026-12-25T08:00:00Z")
     before = dict(stack.images.rows)
     printed = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--rate", "20").stdout
     assert printed.startswith(
         "2 images of 2026-12-24 would be rescheduled to 2026-12-25, to the same time of the day (UTC). "
         "Nothing was changed.\n"
     )
-    assert f"Do it:  ./darkroom delay reschedule --day 2026-12-24 --by 1d --rate 20 --yes{TARGET}" in printed
+    assert f"Do it:  ./darkroom delay reschedule --day 2026-12-24 --by 1d --rate 20 --yes{OPTIONS}" in printed
     assert stack.images.rows == before
 
     done = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
@@ -308,7 +276,7 @@ def test_a_reschedule_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Ru
     assert done.stdout.startswith(
         "Rescheduled 2 images of 2026-12-24 to 2026-12-25, to the same time of the day (UTC).\n"
     )
-    assert f"Is anything left?  ./darkroom delay ls --day 2026-12-24{TARGET}" in done.stdout
+    assert f"Is anything left?  ./darkroom delay ls --day 2026-12-24{OPTIONS}" in done.stdout
     assert [(stack.row(image_id).schedule, stack.row(image_id).process_at) for image_id in ids] == [
         (1, (before[image_id].process_at or 0) + 86_400_000) for image_id in ids
     ]
@@ -321,17 +289,17 @@ def test_a_reschedule_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Ru
 
 
 def test_a_day_is_rescheduled_to_the_same_time_of_the_day_by_the_clocks_of_its_zone(run: Run, stack: FakeStack) -> None:
-    (image_id,) = stack.schedule("2027-03-27T08:00:00Z")
+    (image_id,) = schedule(stack, "2027-03-27T08:00:00Z")
     run("delay", "reschedule", "--day", "2027-03-27", "--zone", "Europe/Berlin", "--by", "1d", "--yes")
     assert stack.row(image_id).process_at == read_timetable(process_at="2027-03-28T09:00:00+02:00").process_at
 
 
 def test_an_hour_of_a_lane_of_a_tenant_is_withdrawn_alone(run: Run, stack: FakeStack) -> None:
-    (wanted,) = stack.schedule("2026-12-24T08:30:00Z", tenant="acme", lane="fast")
+    (wanted,) = schedule(stack, "2026-12-24T08:30:00Z", tenant="acme", lane="fast")
     others = [
-        *stack.schedule("2026-12-24T09:30:00Z", tenant="acme", lane="fast"),
-        *stack.schedule("2026-12-24T08:30:00Z", lane="fast"),
-        *stack.schedule("2026-12-24T08:30:00Z", tenant="acme"),
+        *schedule(stack, "2026-12-24T09:30:00Z", tenant="acme", lane="fast"),
+        *schedule(stack, "2026-12-24T08:30:00Z", lane="fast"),
+        *schedule(stack, "2026-12-24T08:30:00Z", tenant="acme"),
     ]
     filters = ["--day", "2026-12-24", "--hour", "8", "--lane", "fast", "--tenant", "acme"]
     printed = run("delay", "cancel", *filters).stdout
@@ -346,8 +314,8 @@ def test_an_hour_of_a_lane_of_a_tenant_is_withdrawn_alone(run: Run, stack: FakeS
 
 @pytest.mark.guards("day-named-images-only")
 def test_of_a_day_only_the_images_that_are_named_are_moved(run: Run, stack: FakeStack) -> None:
-    first, second, third = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z", "2026-12-24T10:00:00Z")
-    (elsewhere,) = stack.schedule("2026-12-26T08:00:00Z")
+    first, second, third = schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z", "2026-12-24T10:00:00Z")
+    (elsewhere,) = schedule(stack, "2026-12-26T08:00:00Z")
     named = [option for image_id in (first, third, elsewhere) for option in ("--image", image_id)]
     printed = run("delay", "reschedule", "--day", "2026-12-24", *named, "--by", "1d").stdout
     assert printed.startswith("2 images of 2026-12-24 would be rescheduled")
@@ -357,7 +325,7 @@ def test_of_a_day_only_the_images_that_are_named_are_moved(run: Run, stack: Fake
 
 
 def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_alone(run: Run, stack: FakeStack) -> None:
-    late, begun = stack.schedule("2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z")
+    late, begun = schedule(stack, "2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z")
     stack.world.advance(600)
     stack.images.rows[begun] = replace(stack.row(begun), status=Status.PROCESSING)
     printed = run("delay", "cancel", "--day", "2026-11-21").stdout
@@ -372,7 +340,7 @@ def test_the_originals_of_many_are_removed_one_after_the_other(
 ) -> None:
     monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
     monkeypatch.setattr(delay_work, "REMOVALS_PER_SECOND", 1 / 32)
-    ids = stack.schedule(*(f"2026-12-24T08:00:0{second}Z" for second in range(4)))
+    ids = schedule(stack, *(f"2026-12-24T08:00:0{second}Z" for second in range(4)))
     done = run("delay", "cancel", "--day", "2026-12-24", "--yes").stdout
     assert "Their originals are removed one after the other, within 2 min, or later if the sweeper is behind." in done
     assert [(stack.row(image_id).due_at or 0) - stack.clock() for image_id in ids] == [0, 32_000, 64_000, 96_000]
@@ -380,8 +348,8 @@ def test_the_originals_of_many_are_removed_one_after_the_other(
 
 def test_what_cannot_be_rescheduled_is_told_and_fails_the_command(run: Run, stack: FakeStack) -> None:
     stays, goes = (
-        *stack.schedule("2026-12-24T08:00:00Z", expires_at="2026-12-24T12:00:00Z"),
-        *stack.schedule("2026-12-24T08:00:00Z"),
+        *schedule(stack, "2026-12-24T08:00:00Z", expires_at="2026-12-24T12:00:00Z"),
+        *schedule(stack, "2026-12-24T08:00:00Z"),
     )
     result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "3d", "--yes")
     assert result.exit_code == 1
@@ -394,7 +362,7 @@ def test_what_cannot_be_rescheduled_is_told_and_fails_the_command(run: Run, stac
 def test_an_image_whose_row_cannot_be_read_stops_none_of_the_others(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, *others = stack.schedule("2026-11-23T08:00:00Z", "2026-11-23T09:00:00Z", "2026-11-23T10:00:00Z")
+    first, *others = schedule(stack, "2026-11-23T08:00:00Z", "2026-11-23T09:00:00Z", "2026-11-23T10:00:00Z")
     get = stack.images.get
 
     def trip(image_id: str) -> Any:
@@ -416,7 +384,7 @@ def test_nothing_to_do_is_no_failure(run: Run, stack: FakeStack) -> None:
 
 def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
-    stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
+    schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
     change, written = stack.images.change, []
 
     def fails_at_the_third(*arguments: Any, **options: Any) -> Image:
@@ -436,7 +404,7 @@ def test_an_interrupted_reschedule_ends_in_good_order_and_is_typed_again(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
-    ids = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
+    ids = schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
     put = stack.hold_queue.put
 
     def interrupted(message: Any) -> None:
@@ -447,7 +415,7 @@ def test_an_interrupted_reschedule_ends_in_good_order_and_is_typed_again(
     stack.hold_queue.put = interrupted
     result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
     assert result.exit_code == 130
-    again = f"./darkroom delay reschedule --day 2026-12-24 --by 1d --yes{TARGET}"
+    again = f"./darkroom delay reschedule --day 2026-12-24 --by 1d --yes{OPTIONS}"
     assert f"Interrupted. For the rest:  {again}" in result.stderr
     assert [stack.row(image_id).schedule for image_id in ids] == [1, 0, 0]
     assert run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes").exit_code == 0
@@ -582,7 +550,7 @@ def test_an_interruption_ends_it_after_the_image_on_the_way(
 
 @pytest.mark.guards("isolated-scheduled-image")
 def test_an_unreadable_row_is_told_of_and_does_not_stop_a_reschedule_of_the_others(run: Run, stack: FakeStack) -> None:
-    bad, good = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
+    bad, good = schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
     before = stack.row(good)
     stack.images.unreadable[bad] = stack.images.rows.pop(bad)
     listed = run("delay", "ls", "--day", "2026-12-24", "--tenant", "default").stdout
@@ -600,12 +568,12 @@ LOST = """2 images wait for their time, in 2 batches: until 2027-03-01T09:00:00.
 
 
 def test_what_the_removal_of_a_stack_would_lose_is_said_and_nothing_is_stopped(run: Run, stack: FakeStack) -> None:
-    stack.schedule("2026-12-24T09:00:00Z", "2027-03-01T09:00:00Z")
+    schedule(stack, "2026-12-24T09:00:00Z", "2027-03-01T09:00:00Z")
     result = run("delay", "stop")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         f"{LOST}Nothing was changed. Removing the stack would lose all of this: its owners wait for ever.\n"
-        f"Do it:  ./darkroom delay stop --yes{TARGET}\n"
+        f"Do it:  ./darkroom delay stop --yes{OPTIONS}\n"
     )
     assert (stack.releases.stopped, stack.releases.holds) == ([], True)
 
@@ -614,12 +582,12 @@ def test_all_releases_are_stopped_and_both_ways_on_are_named(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Interrupts, "wait", lambda *_: None)
-    stack.schedule("2026-12-24T09:00:00Z", "2027-03-01T09:00:00Z")
+    schedule(stack, "2026-12-24T09:00:00Z", "2027-03-01T09:00:00Z")
     result = run("delay", "stop", "--yes")
     assert result.exit_code == 0
     assert result.stdout == (
         f"{LOST}Stopped 2 batches. No more are made.\nThe stack can be removed now: docs/deploy.md, Remove it.\n"
-        f"To keep it instead:  ./darkroom doctor --repair --yes{TARGET}\n"
+        f"To keep it instead:  ./darkroom doctor --repair --yes{OPTIONS}\n"
     )
     assert stack.releases.stopped == ["one", "two"]
 
@@ -628,4 +596,4 @@ def test_an_interrupted_stop_is_typed_again(run: Run, stack: FakeStack, monkeypa
     monkeypatch.setattr(Interrupts, "wait", lambda *_: signal.raise_signal(signal.SIGINT))
     result = run("delay", "stop", "--yes")
     assert result.exit_code == 130
-    assert f"For the rest:  ./darkroom delay stop --yes{TARGET}" in result.stderr
+    assert f"For the rest:  ./darkroom delay stop --yes{OPTIONS}" in result.stderr

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,15 +14,12 @@ from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.domain.imports.fetch import Unfetched, await_fetch, not_fetched
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.lanes import LANES
-from darkroom_cli.dlq import commands as dead_letters
 from darkroom_cli.dlq.commands import _VERDICTS
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_client.client import ApiError
 from tests.support.dead_letters import DAY, REFUSED, DeadLetterWorld, given_up, rejected
-from tests.support.fakes.audit import trail_of
-from tests.support.fakes.dead_letters import FakeRedrives
 from tests.support.fakes.rows import accepted_image
 from tests.support.images import NOW
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 
 QUEUES = ", ".join(LANES)
@@ -32,34 +27,11 @@ QUEUES = ", ".join(LANES)
 FAILED, LOST = given_up(1), given_up(2)
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes."""
-
-    audit: Trail = field(default_factory=trail_of)
-    world: DeadLetterWorld = field(default_factory=DeadLetterWorld)
-    name: str = "shop"
-    region: str = "eu-west-1"
-    is_local: bool = False
-    options: str = " --stack shop --region eu-west-1"
-    archive_bucket: str = "archive"
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def __post_init__(self) -> None:
-        self.images, self.lanes = self.world.images, self.world.lanes
-        self.dead_letters, self.archive, self.clock = self.world.dead_letters, self.world.archive, self.world.clock
-        self.redrives = FakeRedrives(self.world.dead_letters, self.world.lanes, per_look=100)
-
-    def chosen(self, name: str | None) -> tuple[str, ...]:
-        return self.dead_letters.queues if name is None else (name,)
-
-
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(dead_letters, "reach", lambda *_: fake)
+def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    stack.world = DeadLetterWorld()
     monkeypatch.setattr("darkroom_cli.dlq.job.Job.pause", lambda *_: None)
-    return fake
+    return stack
 
 
 def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
@@ -299,7 +271,7 @@ def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack) -> N
             raise ApiError("AWS did not answer")
         remove(dead_letter)
 
-    stack.world.dead_letters.remove = fails_at_the_second  # type: ignore[method-assign]
+    stack.world.dead_letters.remove = fails_at_the_second
     result = run("dlq", "replay", "--yes")
     assert result.exit_code == 1
     assert "so far: 2 replayed" in result.stderr and "AWS did not answer" in result.stderr

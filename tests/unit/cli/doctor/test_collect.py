@@ -8,6 +8,7 @@ import io
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -153,16 +154,13 @@ def test_the_code_that_is_compared_is_what_lambda_would_run(monkeypatch: pytest.
         def get_layer_version_by_arn(self, Arn: str) -> Any:  # noqa: N803 - AWS's name
             return {"Content": {"Location": f"https://s3/{Arn}"}}
 
-    class FakeStack:
-        is_local = False
-        client = staticmethod(lambda service: FakeLambda() if service == "lambda" else None)
-        clock = staticmethod(lambda: 0)
-
-        def physical_ids(self, kind: str) -> dict[str, str]:
-            return {"CoreLayer0123456789": "arn:core", "ImagingLayer0123456789": "arn:imaging"}
-
-        def physical_id(self, name: str) -> str:
-            return f"shop-{name}"
+    stack: Any = SimpleNamespace(
+        is_local=False,
+        client=lambda service: FakeLambda() if service == "lambda" else None,
+        clock=lambda: 0,
+        physical_ids=lambda _: {"CoreLayer0123456789": "arn:core", "ImagingLayer0123456789": "arn:imaging"},
+        physical_id=lambda name: f"shop-{name}",
+    )
 
     def package(location: str) -> bytes:
         archive = io.BytesIO()
@@ -175,7 +173,7 @@ def test_the_code_that_is_compared_is_what_lambda_would_run(monkeypatch: pytest.
     sources: Any = {"SubmitImageFunction": {}, "CoreLayer": {}}
     checkout = Checkout(types={}, resources={}, runbook={}, sources=sources)
     with ThreadPoolExecutor(2) as pool:
-        reader = collect._StackReader(FakeStack(), pool, lambda _: None)  # type: ignore[arg-type]
+        reader = collect._StackReader(stack, pool, lambda _: None)
         assert reader._deployed_sources(checkout) == {
             "SubmitImageFunction": {"app.py": hashlib.sha256(b"https://s3/shop-SubmitImageFunction").hexdigest()},
             "CoreLayer": {"app.py": hashlib.sha256(b"https://s3/arn:core").hexdigest()},

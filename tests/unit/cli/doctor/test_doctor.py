@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import typer
@@ -15,7 +14,6 @@ from rich.text import Text
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.doctor import collect as gathering
-from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.doctor import work as doctor_work
 from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.facts import CouldNotBeRead, Facts, Missing
@@ -23,38 +21,23 @@ from darkroom_cli.doctor.work import CHECKLIST, CHECKS
 from darkroom_cli.terminal import display
 from darkroom_client.client import ApiError
 from repository.report import ROOT
-from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.doctor.sound import SOUND
 
 OF_ROWS = (doctor_work.ROWS, doctor_work.LISTED)
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
-
-    world: World = field(default_factory=World)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-    facts: Facts = SOUND
-    name: str = "shop"
-    options: str = " --stack shop --region eu-west-1"
-
-    def __post_init__(self) -> None:
-        self.images, self.endpoints = self.world.images, self.world.endpoints
-
-
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(doctor, "reach", lambda *_: fake)
+def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    stack.facts = SOUND
     monkeypatch.setattr(gathering, "gather", lambda stack, on_progress: stack.facts)
-    return fake
+    return stack
 
 
 def spoil(stack: FakeStack) -> str:
-    image_id = stack.world.submit(jpeg()).image.image_id
+    image_id: str = stack.world.submit(jpeg()).image.image_id
     stack.images.unreadable[image_id] = stack.images.rows.pop(image_id)
     return image_id
 
@@ -223,12 +206,9 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
 def test_a_table_that_does_not_answer_is_no_sound_stack(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
-    from darkroom_cli.stack.operators import explained  # noqa: PLC0415
-
     def fails(*_: object, **__: object) -> None:
         raise Retryable("reading the due index: ThrottlingException")
 
-    stack.explained = lambda: explained("shop", "eu-west-1", is_local=False)
     monkeypatch.setattr(stack.images, read, fails)
     result = run("doctor")
     assert result.exit_code == 1 and "AWS did not answer" in result.stdout

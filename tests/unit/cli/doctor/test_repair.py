@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,24 +11,20 @@ import pytest
 from botocore.exceptions import ClientError
 
 from darkroom_cli.doctor import collect as gathering
-from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.doctor import repair
 from darkroom_cli.doctor.checkout import runbook_sections
 from darkroom_cli.doctor.facts import Facts, Missing
 from darkroom_cli.drill.opened import OpenDrill
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
-from darkroom_cli.stack.operators import explained
+from darkroom_cli.stack import operators
 from repository.expand_template import resources
 from repository.report import ROOT
-from tests.support.fakes import World
-from tests.support.fakes.audit import FakeAudit, trail_of
+from tests.support.stack import OPTIONS, FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.doctor.sound import KEY, SOUND, VARIABLES, deployed
 
 WORKER = "TranscodeImageFunction"
 WRONG_BUCKET = {"MESSAGE_KEY": KEY, **VARIABLES[WORKER], "ORIGINALS_BUCKET": "another"}
 RIGHT_BUCKET = WRONG_BUCKET | {"ORIGINALS_BUCKET": "originals"}
-OPTIONS = " --stack shop --region eu-west-1"
 
 
 def as_deployed(live: Mapping[str, Mapping[str, str]]) -> Facts:
@@ -48,38 +43,18 @@ def as_deployed(live: Mapping[str, Mapping[str, str]]) -> Facts:
 
 
 @dataclass
-class FakeStack:
-    """A deployed stack over the fakes; `variables` are what Lambda has, which refuses what `refused` names."""
+class RepairedStack(FakeStack):
+    """A stack whose functions have `variables`; Lambda refuses to change those that `refused` names.
+
+    It is its own client of Lambda, and its own record of the drill that is open.
+    """
 
     variables: dict[str, dict[str, str]] = field(default_factory=lambda: {WORKER: dict(WRONG_BUCKET)})
     change: Callable[[Facts], Facts] = lambda facts: facts
-    log: FakeAudit = field(default_factory=FakeAudit)
     open: OpenDrill | None = None
     refused: str = ""
-    name: str = "shop"
-    options: str = OPTIONS
-    world: World = field(default_factory=World)
 
-    def __post_init__(self) -> None:
-        self.images, self.endpoints = self.world.images, self.world.endpoints
-
-    def clock(self) -> int:
-        return 5_000
-
-    @property
-    def audit(self) -> Trail:
-        return trail_of(self.log)
-
-    @property
-    def facts(self) -> Facts:
-        return self.change(as_deployed(self.variables))
-
-    def explained(self) -> AbstractContextManager[None]:
-        return explained(self.name, "eu-west-1", is_local=False)
-
-    # ── The part of Lambda and of DynamoDB that is asked, by itself its own client ───────────────────────────────────
-
-    def client(self, _: str) -> FakeStack:
+    def client(self, _: str) -> RepairedStack:
         return self
 
     def find(self) -> OpenDrill | None:
@@ -98,16 +73,17 @@ class FakeStack:
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(doctor, "reach", lambda *_: fake)
-    monkeypatch.setattr(gathering, "gather", lambda stack, on_progress: stack.facts)
+def stack(monkeypatch: pytest.MonkeyPatch) -> RepairedStack:
+    fake = RepairedStack()
+    fake.world.now = 5_000
+    monkeypatch.setattr(operators, "open_stack", lambda *_: fake)
+    monkeypatch.setattr(gathering, "gather", lambda *_, **__: fake.change(as_deployed(fake.variables)))
     monkeypatch.setattr(repair, "open_drills", lambda stack: stack)
     return fake
 
 
 @pytest.mark.guards("drift-repair-consent")
-def test_without_yes_it_says_what_it_would_set_back_and_changes_nothing(run: Run, stack: FakeStack) -> None:
+def test_without_yes_it_says_what_it_would_set_back_and_changes_nothing(run: Run, stack: RepairedStack) -> None:
     result = run("doctor", "--repair")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -115,30 +91,32 @@ def test_without_yes_it_says_what_it_would_set_back_and_changes_nothing(run: Run
         f"  {WORKER}: its variable ORIGINALS_BUCKET is another, and it was deployed as originals",
         "Nothing was changed. --yes does it; --only RESOURCE leaves out the others.",
     ]
-    assert stack.variables[WORKER] == WRONG_BUCKET and stack.log.lines == []
+    assert stack.variables[WORKER] == WRONG_BUCKET and stack.audit_log.lines == []
 
 
-def test_with_yes_it_is_set_back_and_the_audit_log_says_by_whom(run: Run, stack: FakeStack) -> None:
+def test_with_yes_it_is_set_back_and_the_audit_log_says_by_whom(run: Run, stack: RepairedStack) -> None:
     result = run("doctor", "--repair", "--yes")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("Changed 1 setting of shop") and "not set back" not in result.stdout
     assert stack.variables[WORKER] == RIGHT_BUCKET
-    assert stack.log.actions == [("repair", "begun"), ("repair", "done")]
-    assert stack.log.lines[0].entry.targets == (f"{WORKER}.Environment.Variables.ORIGINALS_BUCKET",)
+    assert stack.audit_log.actions == [("repair", "begun"), ("repair", "done")]
+    assert stack.audit_log.lines[0].entry.targets == (f"{WORKER}.Environment.Variables.ORIGINALS_BUCKET",)
     again = run("doctor", "--repair", "--yes")
     assert again.exit_code == 0 and again.stdout.startswith("Nothing of shop that can be set back was changed")
-    assert len(stack.log.lines) == 2, "nothing was done, so nothing is written down"
+    assert len(stack.audit_log.lines) == 2, "nothing was done, so nothing is written down"
 
 
-def test_nothing_is_changed_while_the_audit_log_is_silent(run: Run, stack: FakeStack) -> None:
-    stack.log.is_down = True
+def test_nothing_is_changed_while_the_audit_log_is_silent(run: Run, stack: RepairedStack) -> None:
+    stack.audit_log.is_down = True
     assert run("doctor", "--repair", "--yes").exit_code == 1
     assert stack.variables[WORKER] == WRONG_BUCKET
 
 
 @pytest.mark.guards("drift-open-drill-excluded")
 @pytest.mark.parametrize("more", [(), ("--yes",)])
-def test_what_an_open_drill_has_changed_is_left_to_its_undo(run: Run, stack: FakeStack, more: tuple[str, ...]) -> None:
+def test_what_an_open_drill_has_changed_is_left_to_its_undo(
+    run: Run, stack: RepairedStack, more: tuple[str, ...]
+) -> None:
     stack.open = OpenDrill(name="overload", token="t", settings=(), began_at=1_000, expires_at=9_000)
     result = run("doctor", "--repair", *more)
     assert result.exit_code == 1 and f"./darkroom drill undo{OPTIONS}" in result.stderr
@@ -146,14 +124,14 @@ def test_what_an_open_drill_has_changed_is_left_to_its_undo(run: Run, stack: Fak
 
 
 @pytest.mark.guards("drift-no-repair-while-deploying")
-def test_nothing_is_changed_during_a_deployment(run: Run, stack: FakeStack) -> None:
+def test_nothing_is_changed_during_a_deployment(run: Run, stack: RepairedStack) -> None:
     stack.change = lambda facts: replace(facts, status="UPDATE_IN_PROGRESS")
     result = run("doctor", "--repair", "--yes")
     assert result.exit_code == 1 and "UPDATE_IN_PROGRESS" in result.stderr
     assert stack.variables[WORKER] == WRONG_BUCKET
 
 
-def test_only_the_chosen_resource_is_set_back(run: Run, stack: FakeStack) -> None:
+def test_only_the_chosen_resource_is_set_back(run: Run, stack: RepairedStack) -> None:
     assert "Nothing of shop" in run("doctor", "--repair", "--yes", "--only", "FastLane").stdout
     assert stack.variables[WORKER] == WRONG_BUCKET
     unknown = run("doctor", "--repair", "--yes", "--only", "FastLan")
@@ -164,7 +142,7 @@ def test_only_the_chosen_resource_is_set_back(run: Run, stack: FakeStack) -> Non
 
 @pytest.mark.guards("drift-repair-failure-isolated")
 def test_one_that_is_refused_is_reported_and_keeps_none_of_the_others(
-    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+    run: Run, stack: RepairedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     off = replace(SOUND.event_sources["FastLane"], is_enabled=False)
     stack.refused = WORKER
@@ -179,7 +157,7 @@ def test_one_that_is_refused_is_reported_and_keeps_none_of_the_others(
     assert (settings["FastLane"]["failure"], settings["FastLane"]["set_back"]) == (None, False), "it was read again"
 
 
-def test_what_could_not_be_read_is_said_and_is_no_sound_end(run: Run, stack: FakeStack) -> None:
+def test_what_could_not_be_read_is_said_and_is_no_sound_end(run: Run, stack: RepairedStack) -> None:
     stack.change = lambda facts: replace(facts, alarms=Missing("AWS refuses DescribeAlarms"))
     result = run("doctor", "--repair", "--yes")
     assert result.exit_code == 1 and "Not all could be compared: AWS refuses DescribeAlarms" in result.stdout
@@ -191,7 +169,7 @@ def test_what_could_not_be_read_is_said_and_is_no_sound_end(run: Run, stack: Fak
 
 @pytest.mark.parametrize("words", [("--yes",), ("--only", "A"), ("--repair", "--production"), ("--repair", "--all")])
 def test_words_that_mean_nothing_together_are_not_understood(
-    run: Run, stack: FakeStack, words: tuple[str, ...]
+    run: Run, stack: RepairedStack, words: tuple[str, ...]
 ) -> None:
     assert run("doctor", *words).exit_code == 2
 
@@ -204,7 +182,7 @@ FIRING = ["AttemptsFailingAlarm", "ImagesGivenUpAlarm", "ApiErrorsAlarm", "Funct
 
 @pytest.mark.guards("drift-manual-change-repaired")
 @pytest.mark.parametrize("alarm", FIRING)
-def test_a_wrong_bucket_is_healed_by_the_runbook_alone(run: Run, stack: FakeStack, alarm: str) -> None:
+def test_a_wrong_bucket_is_healed_by_the_runbook_alone(run: Run, stack: RepairedStack, alarm: str) -> None:
     sections = runbook_sections()
     described = str(resources("AWS::CloudWatch::Alarm")[alarm]["AlarmDescription"])
     section = sections[described.partition("docs/runbook.md#")[2].partition("'")[0].strip(' ".}')]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from darkroom_cli.drill.alarms import AlarmHistory, DrillAlarms
+from tests.support.stack import FakeStack
 
 PAGER, WARNINGS = "arn:aws:sns:us-east-1:1:CriticalAlarms", "arn:aws:sns:us-east-1:1:WarningAlarms"
 
 
-@dataclass
-class Stack:
-    """A stack with two alarms, and CloudWatch's answers."""
+class FakeCloudWatch:
+    """A stack's two alarms and its topic, and CloudWatch's answers about them: `entries`, each on its own page."""
 
-    entries: list[Mapping[str, Any]]
-    name: str = "darkroom"
+    def __init__(self, *entries: Mapping[str, Any]) -> None:
+        self.entries = entries
 
     def physical_ids(self, kind: str) -> dict[str, str]:
         is_composite = kind.endswith("CompositeAlarm")
@@ -53,7 +52,7 @@ def notified(name: str, topic: str, state: str, *, in_default: bool) -> dict[str
 
 
 def history(*entries: Mapping[str, Any]) -> AlarmHistory:
-    stack: Any = Stack(list(entries))
+    stack: Any = FakeStack(world=FakeCloudWatch(*entries), name="darkroom")
     return DrillAlarms(stack).since(0)
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom_cli.events import commands
 from tests.support.fakes.pictures import jpeg
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    fake.world.submit(jpeg())
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    return fake
+def stack(stack: FakeStack) -> FakeStack:
+    stack.world.submit(jpeg())
+    return stack
 
 
 def test_it_says_what_it_would_publish(run: Run, stack: FakeStack) -> None:

@@ -12,7 +12,6 @@ from darkroom.domain.images.image import Attempt, Cause, Failure, Image, Status
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.usage.usage import Usage
-from darkroom_cli.images import commands
 from tests.support.fakes.rows import accepted_image
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
@@ -28,13 +27,6 @@ def put(stack: FakeStack, number: int, *, hours_ago: float = 0, **changes: Any) 
     row = accepted_image(now=now, image_id=f"{number:026d}", tenant_id=tenant_id)
     stack.images.rows[row.image_id] = replace(row, **changes)
     return row.image_id
-
-
-@pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    return fake
 
 
 def listed(run: Run, *options: str) -> list[str]:

@@ -7,7 +7,6 @@ import pytest
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.images import commands
-from darkroom_cli.stack.operators import explained
 from darkroom_cli.terminal.interrupts import Ending, Interrupts, ended_by
 from darkroom_client.client import ApiError
 from tests.support.images import developed
@@ -16,11 +15,9 @@ from tests.unit.cli.conftest import Run
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    monkeypatch.setattr(Interrupts, "wait", lambda _, seconds: fake.world.advance(seconds))
-    return fake
+def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    monkeypatch.setattr(Interrupts, "wait", lambda _, seconds: stack.world.advance(seconds))
+    return stack
 
 
 def test_each_image_is_begun_once_and_said_so(run: Run, stack: FakeStack) -> None:
@@ -70,7 +67,6 @@ def test_a_table_that_does_not_answer_ends_it_and_says_what_was_done(
 ) -> None:
     ids = [developed(stack.world) for _ in range(3)]
     change = stack.images.change
-    stack.explained = lambda: explained("shop", "eu-west-1", is_local=False)
 
     def silent(before: Image, after: Image, **options: tuple[str, ...]) -> Image:
         if before.image_id == ids[1]:

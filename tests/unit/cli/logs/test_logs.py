@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from darkroom_cli.logs import commands, work
+from darkroom_cli.logs import work
 from darkroom_cli.terminal.interrupts import Interrupts
+from tests.support.fakes import World
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 
-NOW = 1_795_251_600_000
 ID = "0" * 26
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack with the logs of two functions and of the gateway. It is Saturday, 21 November 2026, 09:00."""
+LOG_GROUPS = {"api": "/api", "submit_image": "/submit", "transcode_image": "/worker"}
 
-    is_local: bool = False
-    log_groups: dict[str, str] = field(
-        default_factory=lambda: {"api": "/api", "submit_image": "/submit", "transcode_image": "/worker"}
-    )
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
+
+@pytest.fixture
+def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStack]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with mock_aws():
+        stack.world = Logged()
+        yield stack
+
+
+class Logged(World):
+    """A world with the logs of two functions and of the gateway."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self.log_groups = LOG_GROUPS
         self.logs: Any = boto3.client("logs", region_name="us-east-1")
-        for group in self.log_groups.values():
+        for group in LOG_GROUPS.values():
             self.logs.create_log_group(logGroupName=group)
             self.logs.create_log_stream(logGroupName=group, logStreamName="one")
 
@@ -40,23 +46,10 @@ class FakeStack:
         assert service == "logs"
         return self.logs
 
-    def clock(self) -> int:
-        return NOW
-
     def log(self, source: str, seconds_ago: float, **fields: Any) -> None:
         """The function or the gateway logs a line."""
-        event: Any = {"timestamp": NOW - round(seconds_ago * 1000), "message": json.dumps(fields)}
-        self.logs.put_log_events(logGroupName=self.log_groups[source], logStreamName="one", logEvents=[event])
-
-
-@pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStack]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    with mock_aws():
-        fake = FakeStack()
-        monkeypatch.setattr(commands, "reach", lambda *_: fake)
-        yield fake
+        event: Any = {"timestamp": self.now - round(seconds_ago * 1000), "message": json.dumps(fields)}
+        self.logs.put_log_events(logGroupName=LOG_GROUPS[source], logStreamName="one", logEvents=[event])
 
 
 def shown(run: Run, *arguments: str) -> list[str]:

@@ -6,29 +6,23 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from darkroom.domain.kernel.parts import PARTS
 from darkroom_cli.operate.actions import Actions
 from darkroom_cli.operate.entrance import Entrance
 from darkroom_cli.operate.parts import Parts
 from darkroom_cli.operate.server import application
 from darkroom_cli.operate.shell import Shell
 from darkroom_cli.operate.work import server_of
-from darkroom_cli.stack.operators import explained
-from tests.support.fakes.audit import FakeAudit, trail_of
-from tests.support.fakes.dead_letters import FakeRedrives
-from tests.support.fakes.events import FakeUsage
-from tests.support.fakes.logs import FakeLogLines
-from tests.support.fakes.tenants import FakeTenants
 from tests.support.observed import Observed
+from tests.support.stack import FakeStack
 
 TOKEN = "the-token-of-this-run"
 
@@ -38,37 +32,8 @@ INDEX = (
 )
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes."""
-
-    world: Observed = field(default_factory=Observed)
-    name: str = "shop"
-    region: str = "eu-west-1"
-    options: str = " --stack shop --region eu-west-1"
-    is_local: bool = False
-    access: str = "keys"
-    parameters: Mapping[str, str] = field(default_factory=lambda: {"Environment": "prod"})
-    parts: Collection[str] = PARTS
-    audit_log: FakeAudit = field(default_factory=FakeAudit)
-    tenants: FakeTenants = field(default_factory=FakeTenants)
-    usage: FakeUsage = field(default_factory=FakeUsage)
-    log_lines: FakeLogLines = field(default_factory=FakeLogLines)
-    explained: Callable[[], AbstractContextManager[None]] = lambda: explained("shop", "eu-west-1", is_local=False)
-
-    def __post_init__(self) -> None:
-        world = self.world
-        self.images, self.lanes, self.clock, self.service = world.images, world.lanes, world.clock, world.service
-        self.queue_counts, self.given_up_counts = world.queues, world.given_up
-        self.dead_letters = self.dead_letters_of_images = world.dead_letters
-        self.hold_queue = world.hold_queue
-        self.audit = trail_of(self.audit_log, clock=world.clock)
-        self.throughput, self.measurements, self.alarms = world.throughput, world.measurements, world.alarms
-        self.outcome_counts, self.endpoints, self.deliveries = world.outcome_counts, world.endpoints, world.deliveries
-        self.redrives = FakeRedrives(world.dead_letters, world.lanes, per_look=100)
-
-    def chosen(self, name: str | None) -> tuple[str, ...]:
-        return self.dead_letters.queues if name is None else (name,)
+def observed_stack() -> FakeStack:
+    return FakeStack(world=Observed())
 
 
 @dataclass
@@ -142,7 +107,7 @@ def write_page(folder: Path) -> Path:
 # A server takes a third of a second to start and end: the tests of a module share one, and its stack.
 @pytest.fixture(scope="module")
 def stack() -> FakeStack:
-    return FakeStack()
+    return observed_stack()
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,14 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from darkroom_client.client import ApiError
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.pictures import jpeg
-from tests.unit.cli.operate.conftest import FakeStack, Served, ended
+from tests.support.stack import FakeStack
+from tests.unit.cli.operate.conftest import Served, ended, observed_stack
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     monkeypatch.setattr("darkroom_cli.dlq.job.Job.pause", lambda *_: None)
-    return FakeStack()
+    return observed_stack()
 
 
 def act(stack: FakeStack, action: str, *, is_writable: bool = True, **body: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import pytest
 
 from darkroom_cli.operate.entrance import Entrance
 from repository.report import ROOT
-from tests.unit.cli.operate.conftest import TOKEN, FakeStack, Served, serving, write_page
+from tests.unit.cli.operate.conftest import TOKEN, Served, observed_stack, serving, write_page
 
 _OPENER = """#!{python}
 import json, os, pathlib, sys, time
@@ -41,9 +41,9 @@ while os.getppid() == parent:  # it waits for the browser, as some do
 
 _SERVE = """
 from darkroom_cli.operate.work import serve
-from tests.unit.cli.operate.conftest import FakeStack
+from tests.unit.cli.operate.conftest import observed_stack
 
-serve(FakeStack(), write=True, port=0, open_it=True)
+serve(observed_stack(), write=True, port=0, open_it=True)
 """
 
 
@@ -60,7 +60,7 @@ def client() -> httpx.Client:
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with serving(FakeStack(), write_page(tmp_path / "web"), is_writable=True) as served:
+    with serving(observed_stack(), write_page(tmp_path / "web"), is_writable=True) as served:
         yield served
 
 

@@ -17,7 +17,9 @@ from botocore.exceptions import ClientError
 from darkroom_cli.operate.server import HEADERS, MAX_BODY_BYTES
 from darkroom_cli.operate.work import serve
 from darkroom_client.client import ApiError
-from tests.unit.cli.operate.conftest import TOKEN, FakeStack, Served, serving, write_page
+from tests.support.observed import Observed
+from tests.support.stack import FakeStack
+from tests.unit.cli.operate.conftest import TOKEN, Served, serving, write_page
 
 EVERYTHING = pytest.mark.parametrize("path", ["/", "/app/", "/app/x/main.js", "/operate/api/overview", "/nothing"])
 
@@ -128,7 +130,7 @@ def test_every_answer_forbids_what_the_page_does_not_need(reading: Served, path:
 
 @pytest.mark.guards("operate-settings-escaped")
 def test_the_page_is_told_what_it_serves_and_nothing_can_leave_its_attribute(tmp_path: Path) -> None:
-    stack = FakeStack(name='"><script>alert(1)</script>{tree}{settings}')
+    stack = FakeStack(world=Observed(), name='"><script>alert(1)</script>{tree}{settings}')
     with serving(stack, write_page(tmp_path / "web"), is_writable=False) as served:
         text = served.client.get("/app/").text
         script = re.findall(r'src="([^"]*)"', text)[0]
@@ -157,7 +159,7 @@ class Unreachable(FakeStack):
 
 
 def test_no_page_is_served_of_a_stack_that_does_not_answer() -> None:
-    stack: Any = Unreachable()
+    stack: Any = Unreachable(world=Observed())
     refused = pytest.raises(ApiError, match=r"AWS refuses DescribeStacks .* \(ExpiredToken\)")
     with socket.create_server(("127.0.0.1", 0)) as taken, refused:  # the port is taken, so that it ends in any case
         serve(stack, write=False, port=taken.getsockname()[1], open_it=False)

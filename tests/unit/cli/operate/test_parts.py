@@ -17,15 +17,16 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from darkroom_cli.top import commands as top
 from darkroom_client.client import ApiError
 from tests.support.fakes.audit import trail_of
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.operate.conftest import FakeStack, Served
+from tests.unit.cli.operate.conftest import Served, observed_stack
 
 UNKNOWN = f"{99:026d}"
 
 
 @pytest.fixture
 def fresh() -> FakeStack:
-    return FakeStack()
+    return observed_stack()
 
 
 def parts_of(stack: FakeStack, **options: Any) -> Parts:

@@ -18,7 +18,8 @@ from darkroom_cli.operate.running import MOST_RUNS, Running
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
-from tests.unit.cli.operate.conftest import FakeStack, Served, ended
+from tests.support.stack import FakeStack
+from tests.unit.cli.operate.conftest import Served, ended, observed_stack
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -185,7 +186,7 @@ def act(stack: FakeStack, action: str, **body: Any) -> dict[str, Any]:
 
 
 def test_a_drill_says_first_what_it_would_break() -> None:
-    ending = act(FakeStack(), "drill", drill="lane-stopped", dry_run=True)
+    ending = act(observed_stack(), "drill", drill="lane-stopped", dry_run=True)
     says = "\n".join(ending["says"])
     assert "lane-stopped would rehearse: " in says and "Nothing was changed." in says
     assert "It would switch " in says and "Alarms that must fire: " in says and "puts everything back" in says
@@ -195,22 +196,22 @@ def test_a_drill_says_first_what_it_would_break() -> None:
 @pytest.mark.guards("operate-production-consent")
 def test_a_drill_on_a_production_stack_is_not_run_unless_that_is_said() -> None:
     with pytest.raises(ApiError, match="is a production stack"):
-        act(FakeStack(), "drill", drill="lane-stopped")
+        act(observed_stack(), "drill", drill="lane-stopped")
 
 
 def test_a_drill_that_may_not_run_there_is_refused_by_its_dry_run() -> None:
     with pytest.raises(ApiError, match="runs only on the local stack"):
-        act(FakeStack(), "drill", drill="old-dead-letter", dry_run=True)
+        act(observed_stack(), "drill", drill="old-dead-letter", dry_run=True)
 
 
 def test_an_unknown_drill_names_those_that_there_are() -> None:
     with pytest.raises(OperateProblem, match=r"There are: .*lane-stopped"):
-        act(FakeStack(), "drill", drill="lane-on-fire", dry_run=True)
+        act(observed_stack(), "drill", drill="lane-on-fire", dry_run=True)
 
 
 @pytest.mark.guards("operate-stop-per-action")
 def test_a_drill_runs_as_the_command_does_and_is_stopped_as_by_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    stack: Any = FakeStack()
+    stack: Any = observed_stack()
     broken: list[str] = []
 
     def run(stack: Any, drill: Any, *, interrupts: Interrupts, **_: Any) -> DrillResult:
@@ -237,5 +238,5 @@ def test_a_drill_that_did_not_go_as_expected_is_not_complete(monkeypatch: pytest
         return DrillResult(drill=drill, problems=["2 pages instead of 1"])
 
     monkeypatch.setattr("darkroom_cli.drill.work.run", run)
-    ending = act(FakeStack(), "drill", drill="lane-stopped", in_production=True)
+    ending = act(observed_stack(), "drill", drill="lane-stopped", in_production=True)
     assert ending["complete"] is False and "NOT AS EXPECTED: 2 pages instead of 1" in ending["notes"][0]

@@ -4,49 +4,23 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
-from darkroom_cli.orphans import commands as orphans
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
-from tests.support.fakes import World
-from tests.support.fakes.audit import trail_of
 from tests.support.orphans import DAY, PHOTO, a_world, orphaned
+from tests.support.stack import OPTIONS, FakeStack
 from tests.unit.cli.conftest import Run
-
-TARGET = " --stack shop --region eu-west-1"
-
-
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
-
-    audit: Trail = field(default_factory=trail_of)
-    world: World = field(default_factory=a_world)
-    options: str = TARGET
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def __post_init__(self) -> None:
-        self.images, self.original_versions, self.clock = self.world.images, self.world.originals, self.world.clock
-
-    @property
-    def kept_originals(self) -> int:
-        return len(self.world.originals.kept)
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(orphans, "reach", lambda *_: fake)
-    monkeypatch.setattr(Interrupts, "wait", lambda _, seconds: fake.world.advance(seconds))
-    return fake
+def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    stack.world = a_world()
+    monkeypatch.setattr(Interrupts, "wait", lambda _, seconds: stack.world.advance(seconds))
+    return stack
 
 
 def test_a_bucket_in_order_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
@@ -69,7 +43,7 @@ def test_orphans_are_listed_with_their_weight_and_age_and_what_to_type_next(run:
     assert lines[1] == "1 more without a row are younger than 2d, and are left alone."
     assert lines[2] == "1 object with keys that no original has, left alone: notes.txt"
     assert lines[5].split() == [orphan, str(len(PHOTO)), "bytes", "1", "2026-11-21T09:00:00.000Z"]
-    assert lines[-1] == f"What removing them would do:  ./darkroom orphans remove{TARGET}"
+    assert lines[-1] == f"What removing them would do:  ./darkroom orphans remove{OPTIONS}"
     document = json.loads(run("orphans", "ls", "--json").stdout)
     assert document == {
         "originals": 3,
@@ -101,7 +75,7 @@ def test_nothing_is_changed_without_yes(run: Run, stack: FakeStack) -> None:
     assert result.exit_code == 0
     assert "They would be removed. Nothing was changed.\n" in result.stdout
     assert "  … and 10 more.\n" in result.stdout
-    assert result.stdout.endswith(f"Do it:  ./darkroom orphans remove --older-than 48h{TARGET} --yes\n")
+    assert result.stdout.endswith(f"Do it:  ./darkroom orphans remove --older-than 48h{OPTIONS} --yes\n")
     assert {len(versions) for versions in stack.world.originals.kept.values()} == {1}
 
 
@@ -112,7 +86,7 @@ def test_they_are_removed_when_told_to(run: Run, stack: FakeStack) -> None:
     result = run("orphans", "remove", "--yes")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == f"Removed 2 originals, {2 * len(PHOTO) / 1000:.1f} KB, with all their versions.\n"
-    assert stack.kept_originals == 1
+    assert len(stack.world.originals.kept) == 1
 
 
 @pytest.mark.parametrize("age", ["59m", "0s", "soon", "2"])
@@ -127,16 +101,16 @@ def test_what_a_table_seems_to_have_lost_is_not_removed_without_a_word_for_the_t
 ) -> None:
     orphaned(stack.world, "a", "b")
     stack.world.advance(3 * DAY)
-    again = f"./darkroom orphans remove --table-is-whole{TARGET} --yes"
+    again = f"./darkroom orphans remove --table-is-whole{OPTIONS} --yes"
     result = run("orphans", "remove")
     assert (result.exit_code, again in result.stdout, "Do it:" in result.stdout) == (0, True, False)
     refused = run("orphans", "remove", "--yes")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "error: 2 of 2 originals have no row" in refused.stderr and again in refused.stderr
     assert f"Do it:  {again}\n" in run("orphans", "remove", "--table-is-whole").stdout
-    assert stack.kept_originals == 2
+    assert len(stack.world.originals.kept) == 2
     assert run("orphans", "remove", "--table-is-whole", "--yes").exit_code == 0
-    assert stack.kept_originals == 0
+    assert len(stack.world.originals.kept) == 0
 
 
 def test_what_has_got_a_row_meanwhile_is_reported(run: Run, stack: FakeStack) -> None:
@@ -170,10 +144,10 @@ def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, 
     result = run("orphans", "remove", "--yes")
     assert result.exit_code == 130
     assert result.stdout.startswith("Removed 0 originals, 0 bytes")
-    assert f"For the rest:  ./darkroom orphans remove{TARGET} --yes" in result.stderr
+    assert f"For the rest:  ./darkroom orphans remove{OPTIONS} --yes" in result.stderr
     assert "hidden\n" in run("orphans", "ls").stdout
     assert run("orphans", "remove", "--yes").exit_code == 0
-    assert stack.kept_originals == 1
+    assert len(stack.world.originals.kept) == 1
 
 
 def test_a_failure_midway_reports_how_far_it_came(run: Run, stack: FakeStack) -> None:
@@ -198,15 +172,6 @@ def test_a_store_that_does_not_answer_is_reported(run: Run, stack: FakeStack, mo
         raise Retryable("reading image rows: ThrottlingException")
 
     stack.images.known = fails
-
-    @contextmanager
-    def explained() -> Iterator[None]:
-        try:
-            yield
-        except Retryable as error:
-            raise ApiError(f"AWS did not answer ({error}).") from error
-
-    stack.explained = explained
     result = run("orphans", "ls")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "ThrottlingException" in result.stderr

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,22 +17,21 @@ from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, Outcomes
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom_cli.operator.domain.budgets import Budget
 from darkroom_cli.operator.domain.observation import Alarm, Flow, Measured
 from darkroom_cli.operator.operations.observation.observe_stack import PANELS, observe_stack
-from darkroom_cli.stack.operators import explained
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.interrupts import Interrupts
-from darkroom_cli.top import commands, pages, work
+from darkroom_cli.top import pages, work
 from darkroom_cli.top.document import document
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.support.dead_letters import given_up
 from tests.support.fakes.observation import count
 from tests.support.observed import Observed
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 
 MINUTE = 60_000
@@ -45,33 +42,10 @@ INCIDENT = (
 )
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
-
-    world: Observed = field(default_factory=Observed)
-    name: str = "shop"
-    region: str = "eu-west-1"
-    options: str = " --stack shop --region eu-west-1"
-    is_local: bool = False
-    parts: Collection[str] = PARTS
-    explained: Callable[[], AbstractContextManager[None]] = lambda: explained("shop", "eu-west-1", is_local=False)
-
-    def __post_init__(self) -> None:
-        world = self.world
-        self.images, self.clock, self.service = world.images, world.clock, world.service
-        self.queue_counts, self.given_up_counts = world.queues, world.given_up
-        self.dead_letters_of_images, self.throughput = world.dead_letters, world.throughput
-        self.measurements, self.alarms = world.measurements, world.alarms
-        self.outcome_counts = world.outcome_counts
-        self.endpoints, self.deliveries = world.endpoints, world.deliveries
-
-
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    return fake
+def stack(stack: FakeStack) -> FakeStack:
+    stack.world = Observed()
+    return stack
 
 
 def trouble(world: Observed) -> None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
+from darkroom.domain.images.image import Image
 from darkroom_cli.operator.domain.trace import LogLine, Step
-from darkroom_cli.trace import commands
 from darkroom_cli.trace.axis import LONGEST_PART, axis_for
-from tests.support.fakes import FakeImages
-from tests.support.fakes.logs import FakeLogLines
-from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.images import NOW, pending
+from tests.support.stack import FakeStack
 from tests.support.traces import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
 from tests.unit.cli.conftest import Run
 
@@ -25,36 +19,14 @@ ID = "0" * 26
 RETRIED = run_line(1, "put_back", cause="KeyError", enqueued=30, received=80, claimed=90, decoded=150, finished=210)
 
 
-@dataclass
-class FakeStack:
-    """A deployed stack over the fakes."""
-
-    images: FakeImages = field(default_factory=FakeImages)
-    endpoints: FakeEndpoints = field(default_factory=FakeEndpoints)
-    deliveries: FakeDeliveries = field(default_factory=FakeDeliveries)
-    log_lines: FakeLogLines = field(default_factory=FakeLogLines)
-    name: str = "shop"
-    options: str = " --stack shop --region eu-west-1"
-    now: int = LATER
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def clock(self) -> int:
-        return self.now
-
-    def holds(self, image: Any, *lines: LogLine) -> None:
-        self.images.create(image)
-        self.log_lines.lines += lines
-
-
-@pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    return fake
+def hold(stack: FakeStack, image: Image, *lines: LogLine) -> None:
+    stack.images.create(image)
+    stack.log_lines.lines += lines
+    stack.world.now = LATER
 
 
 def test_a_life_is_drawn_in_time(run: Run, stack: FakeStack) -> None:
-    stack.holds(done(), REQUEST, PUBLISHED, DONE)
+    hold(stack, done(), REQUEST, PUBLISHED, DONE)
     shown = run("trace", ID)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.splitlines()[:3] == [
@@ -75,7 +47,7 @@ def test_no_line_is_wider_than_the_terminal_and_a_narrow_one_has_no_drawing(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     why = line("message not sent", 50, "submit_image", level="WARNING", cause="the queue does not answer " * 9)
-    stack.holds(done(), REQUEST, PUBLISHED, RETRIED, why)
+    hold(stack, done(), REQUEST, PUBLISHED, RETRIED, why)
     for width in (200, 100, 80, 60):
         monkeypatch.setenv("COLUMNS", str(width))
         rows = run("trace", ID).stdout.splitlines()[4:-2]
@@ -85,14 +57,14 @@ def test_no_line_is_wider_than_the_terminal_and_a_narrow_one_has_no_drawing(
 
 
 def test_what_is_not_over_is_drawn_until_now(run: Run, stack: FakeStack) -> None:
-    stack.now = NOW + 4000
-    stack.holds(accepted(), REQUEST, PUBLISHED)
+    hold(stack, accepted(), REQUEST, PUBLISHED)
+    stack.world.now = NOW + 4000
     (waiting,) = [text for text in run("trace", ID).stdout.splitlines() if "slow lane " in text and "┄" in text]
     assert "4.0 s…" in waiting and waiting.rstrip().endswith("▸")
 
 
 def test_without_lines_it_says_that_only_the_row_is_left(run: Run, stack: FakeStack) -> None:
-    stack.holds(done())
+    hold(stack, done())
     assert "No line about it was found in the logs, which keep 30 days" in run("trace", ID).stdout
 
 
@@ -108,7 +80,7 @@ def test_what_is_no_id_is_a_usage_error(run: Run, stack: FakeStack) -> None:
 
 
 def test_a_document_holds_every_step(run: Run, stack: FakeStack) -> None:
-    stack.holds(done(), REQUEST, PUBLISHED, DONE)
+    hold(stack, done(), REQUEST, PUBLISHED, DONE)
     document = json.loads(run("trace", ID, "--json").stdout)
     assert (document["image_id"], document["requests"], document["log_lines"]) == (ID, ["c"], 3)
     assert [step["kind"] for step in document["steps"]] == ["request", "wait", "event", "attempt", "event"]
@@ -119,7 +91,7 @@ def test_a_document_holds_every_step(run: Run, stack: FakeStack) -> None:
 
 def test_what_others_have_written_cannot_move_the_cursor(run: Run, stack: FakeStack) -> None:
     why = line("message not sent", 50, "submit_image", level="WARNING", cause="\x1b[2J\nbye")
-    stack.holds(pending(tenant_id="a\x1b[2J"), why)
+    hold(stack, pending(tenant_id="a\x1b[2J"), why)
     assert "\x1b" not in run("trace", ID).stdout
 
 

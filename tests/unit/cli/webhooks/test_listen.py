@@ -7,17 +7,16 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
 from darkroom.domain.events.event import EventType, ReceivedEvent, read_event
-from darkroom_cli.events import commands as events
 from darkroom_cli.events import work
-from darkroom_cli.webhooks import commands, forward
-from darkroom_cli.webhooks import listen as module
+from darkroom_cli.webhooks import forward, listen
 from darkroom_client.signature import is_signed
+from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of
 from tests.unit.cli.published_events import event, text_of
@@ -25,21 +24,18 @@ from tests.unit.egress.servers import Server, answering, serving
 
 
 @dataclass
-class FakeStack:
-    """A deployed stack that publishes some events, and then has nothing more to tell until Ctrl-C."""
+class Publisher:
+    """What a stack publishes: some events, and then nothing more until Ctrl-C."""
 
-    name: str = "prod"
     publishes: list[str] = field(default_factory=lambda: [text_of(event())])
     asked_for: list[tuple[str | None, list[str]]] = field(default_factory=list)
     queues: int = 0
     ended_by: tuple[signal.Signals, ...] = (signal.SIGINT,)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @contextmanager
     def following(
-        self, stack: FakeStack, *, tenant: str | None, types: Sequence[str], stop: Callable[[], bool]
+        self, _: FakeStack, *, tenant: str | None, types: Sequence[str], stop: Callable[[], bool]
     ) -> Iterator[Iterator[tuple[ReceivedEvent, str]]]:
-        assert stack is self
         self.asked_for.append((tenant, list(types)))
         self.queues += 1
         try:
@@ -57,11 +53,11 @@ class FakeStack:
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
-    fake = FakeStack()
-    monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    monkeypatch.setattr(module, "following", fake.following)
-    return fake
+def publisher(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> Publisher:
+    publisher = Publisher()
+    for module in (listen, work):
+        monkeypatch.setattr(module, "following", publisher.following)
+    return publisher
 
 
 def secret_in(output: str) -> str:
@@ -69,11 +65,11 @@ def secret_in(output: str) -> str:
     return line.split()[-1]
 
 
-def test_each_event_is_printed_and_sent_as_it_is_and_signed(run: Run, api: FakeApi, stack: FakeStack) -> None:
-    stack.publishes = [text_of(event(1)), text_of(event(2, EventType.FAILED))]
+def test_each_event_is_printed_and_sent_as_it_is_and_signed(run: Run, api: FakeApi, publisher: Publisher) -> None:
+    publisher.publishes = [text_of(event(1)), text_of(event(2, EventType.FAILED))]
     api.faults["POST"].extend([Reply(status=204), Reply(status=200, body="fine")])
     result = run("webhooks", "listen", "--forward-to", f"{api.url}/webhooks?of=mine")
-    assert (result.exit_code, stack.queues, result.stderr) == (130, 0, "")
+    assert (result.exit_code, publisher.queues, result.stderr) == (130, 0, "")
     first, second = api.requests
     for seen, sent in ((first, event(1)), (second, event(2, EventType.FAILED))):
         assert (seen.method, seen.path, seen.query) == ("POST", "/webhooks", {"of": ["mine"]})
@@ -82,37 +78,39 @@ def test_each_event_is_printed_and_sent_as_it_is_and_signed(run: Run, api: FakeA
         assert is_signed(secret_in(result.stdout), seen.headers, seen.body)
     shown = result.stdout.splitlines()
     assert secret_in(result.stdout) in shown[0]
-    assert shown[1] == f"Listening to prod, sending to {api.url}/webhooks?of=mine. Ctrl-C ends it."
+    assert shown[1] == f"Listening to shop, sending to {api.url}/webhooks?of=mine. Ctrl-C ends it."
     assert shown[2] == f"2026-11-23T09:00:02.417Z  image.done       {image_id_of('1')}  acme  sequence 3"
     assert shown[3].startswith("  204 after ") and shown[5].startswith("  200 after ")
     assert len(shown) == 6
 
 
-def test_each_session_has_a_secret_of_its_own(run: Run, api: FakeApi, stack: FakeStack) -> None:
+def test_each_session_has_a_secret_of_its_own(run: Run, api: FakeApi, publisher: Publisher) -> None:
     api.faults["POST"].extend([Reply(status=204), Reply(status=204)])
-    listen = ("webhooks", "listen", "--forward-to", api.url)
-    assert secret_in(run(*listen).stdout) != secret_in(run(*listen).stdout)
+    command = ("webhooks", "listen", "--forward-to", api.url)
+    assert secret_in(run(*command).stdout) != secret_in(run(*command).stdout)
 
 
-def test_without_an_address_events_are_printed_and_nothing_is_sent(run: Run, api: FakeApi, stack: FakeStack) -> None:
+def test_without_an_address_events_are_printed_and_nothing_is_sent(
+    run: Run, api: FakeApi, publisher: Publisher
+) -> None:
     result = run("webhooks", "listen")
     assert (result.exit_code, api.requests) == (130, [])
-    assert result.stdout.splitlines()[0] == "Listening to prod. Ctrl-C ends it."
+    assert result.stdout.splitlines()[0] == "Listening to shop. Ctrl-C ends it."
     assert "whsec_" not in result.output and image_id_of("1") in result.stdout
 
 
-def test_as_json_nothing_but_events_is_on_standard_output(run: Run, api: FakeApi, stack: FakeStack) -> None:
+def test_as_json_nothing_but_events_is_on_standard_output(run: Run, api: FakeApi, publisher: Publisher) -> None:
     api.faults["POST"].append(Reply(status=500))
     result = run("webhooks", "listen", "--forward-to", api.url, "--json")
     assert [json.loads(line) for line in result.stdout.splitlines()] == [json.loads(text_of(event()))]
     assert secret_in(result.stderr) and "  500 after" in result.stderr
 
 
-def test_what_is_asked_for_is_followed(run: Run, stack: FakeStack) -> None:
-    stack.publishes = []
+def test_what_is_asked_for_is_followed(run: Run, publisher: Publisher) -> None:
+    publisher.publishes = []
     run("webhooks", "listen", "--tenant", "acme", "--type", "image.d*", "--type", "image.done")
     run("webhooks", "listen")
-    assert stack.asked_for == [("acme", ["image.done", "image.deleted"]), (None, [])]
+    assert publisher.asked_for == [("acme", ["image.done", "image.deleted"]), (None, [])]
 
 
 @pytest.mark.parametrize(
@@ -126,27 +124,27 @@ def test_what_is_asked_for_is_followed(run: Run, stack: FakeStack) -> None:
     ],
 )
 def test_an_answer_that_is_no_success_is_shown_with_what_to_do(
-    run: Run, api: FakeApi, stack: FakeStack, reply: Reply, shown: str
+    run: Run, api: FakeApi, publisher: Publisher, reply: Reply, shown: str
 ) -> None:
-    stack.publishes = [text_of(event(1)), text_of(event(2))]
+    publisher.publishes = [text_of(event(1)), text_of(event(2))]
     api.faults["POST"].extend([reply, Reply(status=204)])
     result = run("webhooks", "listen", "--forward-to", api.url)
     assert shown in result.stdout and "  204 after" in result.stdout
     assert [seen.path for seen in api.requests] == ["/", "/"]
 
 
-def test_a_program_that_is_down_is_told_and_the_next_event_is_sent_again(run: Run, stack: FakeStack) -> None:
+def test_a_program_that_is_down_is_told_and_the_next_event_is_sent_again(run: Run, publisher: Publisher) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    stack.publishes = [text_of(event(1)), text_of(event(2))]
+    publisher.publishes = [text_of(event(1)), text_of(event(2))]
     result = run("webhooks", "listen", "--forward-to", f"http://127.0.0.1:{port}/webhooks")
-    assert (result.exit_code, stack.queues) == (130, 0)
+    assert (result.exit_code, publisher.queues) == (130, 0)
     assert result.stderr.count(f"error: http://127.0.0.1:{port}/webhooks cannot be reached") == 2
     assert "start your program there" in result.stderr
     assert image_id_of("2") in result.stdout
 
 
-def test_a_program_that_gives_no_whole_answer_is_told(run: Run, api: FakeApi, stack: FakeStack) -> None:
+def test_a_program_that_gives_no_whole_answer_is_told(run: Run, api: FakeApi, publisher: Publisher) -> None:
     api.faults["POST"].append(Reply(lost=True))
     result = run("webhooks", "listen", "--forward-to", api.url)
     assert "gave no complete answer" in result.stderr and "see your program's log" in result.stderr
@@ -155,30 +153,28 @@ def test_a_program_that_gives_no_whole_answer_is_told(run: Run, api: FakeApi, st
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("command", [("events", "tail"), ("webhooks", "listen")])
 def test_what_ends_it_from_outside_leaves_no_queue_however_often_it_comes(
-    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch, command: tuple[str, str], number: signal.Signals
+    run: Run, publisher: Publisher, command: tuple[str, str], number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(events, "reach", lambda *_: stack)
-    monkeypatch.setattr(work, "following", stack.following)
-    stack.ended_by = (number, number)
+    publisher.ended_by = (number, number)
     by_the_runner = signal.signal(number, signal.SIG_DFL)  # `nohup make test` has SIGHUP ignored, and so would this be
     try:
         result = run(*command)
     finally:
         signal.signal(number, by_the_runner)
-    assert (result.exit_code, stack.queues) == (130, 0)
+    assert (result.exit_code, publisher.queues) == (130, 0)
     assert image_id_of("1") in result.stdout
 
 
-def test_an_interrupt_waits_for_no_program(run: Run, stack: FakeStack) -> None:
+def test_an_interrupt_waits_for_no_program(run: Run, publisher: Publisher) -> None:
     def behave(connection: socket.socket, server: Server) -> None:
         server.hear(connection)
         os.kill(os.getpid(), signal.SIGINT)
         server.stopping.wait()
 
-    stack.publishes = [text_of(event(1)), text_of(event(2))]
+    publisher.publishes = [text_of(event(1)), text_of(event(2))]
     with serving(behave) as server:
         result = run("webhooks", "listen", "--forward-to", f"http://127.0.0.1:{server.port}")
-        assert (result.exit_code, stack.queues, server.connections) == (130, 0, 1)
+        assert (result.exit_code, publisher.queues, server.connections) == (130, 0, 1)
     assert image_id_of("2") not in result.stdout
 
 
@@ -225,8 +221,8 @@ def test_only_the_beginning_of_an_answer_is_read() -> None:
     ],
 )
 def test_what_is_not_understood_does_nothing(
-    run: Run, stack: FakeStack, arguments: tuple[str, ...], problem: str
+    run: Run, publisher: Publisher, arguments: tuple[str, ...], problem: str
 ) -> None:
     result = run("webhooks", "listen", *arguments)
-    assert (result.exit_code, stack.asked_for) == (2, [])
+    assert (result.exit_code, publisher.asked_for) == (2, [])
     assert problem in result.output
