@@ -7,25 +7,22 @@ from typing import Any
 
 import pytest
 
-from darkroom_cli.doctor.checks import REPAIR, REVERT, Finding, advice, judge
+from darkroom_cli.doctor.checks import REPAIR, REVERT, Check, Finding, advice, judge
 from darkroom_cli.doctor.drift import SETTINGS, SWITCHES, drifts, is_written_alike
 from darkroom_cli.doctor.facts import Missing
 from darkroom_cli.doctor.repair import WRITES
 from darkroom_cli.doctor.template import UNKNOWN
 from tests.unit.cli.doctor.sound import KEY, SOUND, deployed
-from tests.unit.cli.doctor.wrong import BY_NAME, WRONG, change_of
-
-BY_HAND = {
-    f"{name}: {case}": (BY_NAME[name], change)
-    for name, case, change, _, _ in WRONG
-    if change(SOUND).checkout == SOUND.checkout and change(SOUND).types == SOUND.types
-}
+from tests.unit.cli.doctor.wrong import BY_NAME, WRONG, Change, cases_of, change_of
 
 
 @pytest.mark.guards("drift-manual-change-reverted")
-@pytest.mark.parametrize("case", BY_HAND)
-def test_what_was_changed_by_hand_is_never_answered_by_deploying_again(case: str) -> None:
-    check, change = BY_HAND[case]
+@pytest.mark.parametrize(("check", "change", "_subject", "_words"), cases_of(WRONG))
+def test_what_was_changed_by_hand_is_never_answered_by_deploying_again(
+    check: Check, change: Change, _subject: str, _words: str
+) -> None:
+    if change(SOUND).checkout != SOUND.checkout or change(SOUND).types != SOUND.types:
+        return  # what this checkout says was changed, and nothing by hand
     facts = deployed(change(SOUND))
     for finding in judge(check, facts, production=False).findings:
         if finding.by_template and finding.resource in facts.deployed:

@@ -32,6 +32,7 @@ from tests.unit.cli.doctor.wrong import (
     WRONG,
     Change,
     all_of,
+    cases_of,
     change_of,
     changed,
     parameters,
@@ -71,81 +72,63 @@ def test_the_checklist_has_27_lines_in_five_groups() -> None:
 )
 @pytest.mark.guards(
     "doctor-deleted-subscription",
-    case="dead-letters-are-heard: SNS has deleted the subscription, which nobody had confirmed",
+    case="dead-letters-are-heard: CriticalAlarms b@example.com is not subscribed any more",
 )
-@pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: no alarm on what a stream gave up")
-@pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: only the sweeper counts")
+@pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: UnpublishedEvents no alarm watches")
+@pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: UsageDeadLetters no alarm watches")
 @pytest.mark.guards(
     "doctor-unreserved-concurrency",
-    case="reserved-concurrency: too little of the account is left by other reservations",
+    case="reserved-concurrency: account consumers may take 20, and a fifth is left for the API (19)",
 )
-@pytest.mark.parametrize(("name", "case", "change", "subject", "words"), WRONG, ids=[f"{w[0]}: {w[1]}" for w in WRONG])
-def test_what_is_wrong_is_found_without_production(
-    name: str, case: str, change: Change, subject: str, words: str
-) -> None:
-    findings = judge(BY_NAME[name], change(SOUND), production=False).findings
+@pytest.mark.parametrize(("check", "change", "subject", "words"), cases_of(WRONG))
+def test_what_is_wrong_is_found_without_production(check: Check, change: Change, subject: str, words: str) -> None:
+    findings = judge(check, change(SOUND), production=False).findings
     assert {finding.subject for finding in findings if words in finding.problem} == {subject}, findings
 
 
-IN_PRODUCTION: list[tuple[str, str, Change, str, str]] = [
-    (
-        "messages-signed",
-        "an old key",
-        change_of("secrets", "MessageKey", changed_at=NOW - 366 * DAY_MS),
-        "MessageKey",
-        "366 days",
-    ),
-    (
-        "dead-letters-are-heard",
-        "nobody",
-        change_of("topics", "CriticalAlarms", subscriptions=()),
-        "CriticalAlarms",
-        "nobody",
-    ),
-    (
-        "reserved-concurrency",
-        "nothing is reserved",
-        change_of("functions", "TranscodeImageFunction", reserved=None),
-        "TranscodeImageFunction",
-        "no executions",
-    ),
-    ("nothing-is-public", "anonymous", parameters(Access="anonymous"), "Access", "anonymous"),
-    ("nothing-is-public", "local", parameters(Environment="local"), "Environment", "local"),
-    (
-        "api-keys",
-        "old",
-        changed(
-            "api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 366 * DAY_MS, last_used_on="2024-10-04")
+IN_PRODUCTION: dict[str, list[tuple[Change, str, str]]] = {
+    "messages-signed": [
+        (change_of("secrets", "MessageKey", changed_at=NOW - 366 * DAY_MS), "MessageKey", "366 days"),
+    ],
+    "dead-letters-are-heard": [
+        (change_of("topics", "CriticalAlarms", subscriptions=()), "CriticalAlarms", "nobody"),
+    ],
+    "reserved-concurrency": [
+        (change_of("functions", "TranscodeImageFunction", reserved=None), "TranscodeImageFunction", "no executions"),
+    ],
+    "nothing-is-public": [
+        (parameters(Access="anonymous"), "Access", "anonymous"),
+        (parameters(Environment="local"), "Environment", "local"),
+    ],
+    "api-keys": [
+        (
+            changed(
+                "api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 366 * DAY_MS, last_used_on="2024-10-04")
+            ),
+            "abc",
+            "366 days old",
         ),
-        "abc",
-        "366 days old",
-    ),
-    (
-        "api-keys",
-        "never used",
-        changed("api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 91 * DAY_MS, last_used_on=None)),
-        "abc",
-        "never used",
-    ),
-    (
-        "api-keys",
-        "no longer used",
-        changed(
-            "api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 300 * DAY_MS, last_used_on="2024-07-01")
+        (
+            changed("api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 91 * DAY_MS, last_used_on=None)),
+            "abc",
+            "never used",
         ),
-        "abc",
-        "last used",
-    ),
-]
+        (
+            changed(
+                "api_keys", abc=ApiKeyFacts(tenant_id="acme", created_at=NOW - 300 * DAY_MS, last_used_on="2024-07-01")
+            ),
+            "abc",
+            "last used",
+        ),
+    ],
+}
 
 
 @pytest.mark.guards("doctor-production-checks")
-@pytest.mark.parametrize(
-    ("name", "case", "change", "subject", "words"), IN_PRODUCTION, ids=[f"{w[0]}: {w[1]}" for w in IN_PRODUCTION]
-)
-def test_a_production_stack_is_asked_for_more(name: str, case: str, change: Change, subject: str, words: str) -> None:
-    assert judge(BY_NAME[name], change(SOUND), production=False).findings == ()
-    findings = judge(BY_NAME[name], change(SOUND), production=True).findings
+@pytest.mark.parametrize(("check", "change", "subject", "words"), cases_of(IN_PRODUCTION))
+def test_a_production_stack_is_asked_for_more(check: Check, change: Change, subject: str, words: str) -> None:
+    assert judge(check, change(SOUND), production=False).findings == ()
+    findings = judge(check, change(SOUND), production=True).findings
     assert {finding.subject for finding in findings if words in finding.problem} == {subject}, findings
 
 
