@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.memory.__main__ import delivery_of, function
-from benchmarks.memory.around import summary
-from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of, table
-from benchmarks.memory.throttle import PERIOD_SECONDS, limited, share_of
+from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of
+from benchmarks.memory.throttle import PERIOD_SECONDS, limited
 from darkroom.domain.kernel.lanes import LANES
 from tests.support.fakes.pictures import jpeg
 
@@ -21,11 +20,6 @@ def point(megabytes: int, *milliseconds: float, lane: str = "slow", waiting: flo
 
 SMALL, MIDDLE, LARGE = point(1024, 440), point(2048, 230), point(3008, 200)
 CURVE = [SMALL, MIDDLE, LARGE]
-
-
-@pytest.mark.parametrize(("megabytes", "share"), [(512, 0.289), (1769, 1), (2048, 1.158), (3008, 1.700)])
-def test_processor_time_is_in_proportion_to_memory(megabytes: int, share: float) -> None:
-    assert share_of(megabytes) == pytest.approx(share, abs=0.001)
 
 
 def test_a_million_images_cost_their_gigabyte_seconds() -> None:
@@ -42,11 +36,6 @@ def test_waiting_is_paid_for_and_not_measured() -> None:
 def test_the_best_sizes_are_the_cheapest_and_the_fastest() -> None:
     assert cheapest(CURVE) is SMALL
     assert fastest(CURVE) is LARGE
-
-
-def test_of_equals_the_smallest_is_the_best() -> None:
-    assert cheapest([point(2048, 100), point(1024, 200)]).megabytes == 1024
-    assert fastest([point(2048, 100), point(1024, 100)]).megabytes == 1024
 
 
 def test_a_size_that_the_most_demanding_image_nearly_fills_is_no_option() -> None:
@@ -70,30 +59,6 @@ def test_the_deployed_size_should_be_large_cheap_and_fast_enough(
     assert [word for goal in goals for word in ("memory", "dollars", "milliseconds") if word in goal.name] == missed
 
 
-def test_every_lane_has_its_goals() -> None:
-    both = [*CURVE, *(point(measured.megabytes, *measured.milliseconds, lane="fast") for measured in CURVE)]
-    assert len(goals_of(both, deployed=2048, peak_mb=1100)) == 1 + 2 * 2
-
-
-def test_the_table_names_the_deployed_size_and_those_that_are_too_small() -> None:
-    assert table([point(1024, 440), point(2048, 230)], deployed=2048, peak_mb=1100)[1:] == [
-        "slow      1024   0.58        440       440         5.87  too small",
-        "slow      2048   1.16        230       230         6.13  deployed",
-        "slow    cheapest: 2048 MB; fastest: 2048 MB",
-    ]
-
-
-def test_a_process_runs_again_when_it_is_no_longer_limited() -> None:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
-        try:
-            with limited(process.pid, 0.01), pytest.raises(subprocess.TimeoutExpired):
-                process.wait(timeout=0.1)
-            state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        finally:
-            process.kill()
-    assert state != "T"
-
-
 def test_a_process_that_dies_while_it_is_limited_is_not_waited_for() -> None:
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     with limited(process.pid, 0.5):
@@ -115,8 +80,3 @@ def test_only_photos_that_the_real_handler_develops_are_measured(
         with pytest.raises(RuntimeError, match="has died"):
             transcoder.run(delivery_of(damaged, "slow"))
     assert "damaged.jpg was not developed" in capfd.readouterr().err
-
-
-def test_the_workers_own_code_is_told_from_the_engine_within_each_round() -> None:
-    rounds = [(30.0, 20.0), (90.0, 70.0), (28.0, 20.0)]
-    assert summary("now", rounds) == {"build": "now", "around_ms": 10.0, "engine_ms": 20.0, "share": 0.5}

@@ -53,11 +53,6 @@ def test_the_chosen_photos_are_taken_from_the_first_mirror_that_has_them(archive
     assert {file.name: file.read_bytes() for file in (tmp_path / "photos").iterdir()} == {"one.jpg": CONTENT}
 
 
-def test_what_is_there_is_not_fetched_again(archive: Archive, tmp_path: Path) -> None:
-    fetch([archive], tmp_path / "photos", mirrors(tmp_path))
-    fetch([archive], tmp_path / "photos", [])
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -80,12 +75,6 @@ def test_another_photo_is_refused(archive: Archive, tmp_path: Path, changed: dic
     with pytest.raises(NoPhotos, match=message):
         fetch([replace(archive, photos=(changed_photo,))], tmp_path / "photos", mirrors(tmp_path))
     assert list((tmp_path / "photos").iterdir()) == []
-
-
-def test_what_is_no_package_is_refused(archive: Archive, tmp_path: Path) -> None:
-    (tmp_path / "mirror" / "a.deb").write_bytes(b"no package")
-    with pytest.raises(NoPhotos, match="no package of Debian"):
-        fetch([replace(archive, sha256=sha256(b"no package"))], tmp_path / "photos", mirrors(tmp_path))
 
 
 def test_the_list_is_of_many_free_photos_each_with_a_name_of_its_own() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.scale.aws import Account, Bites, Bucket, Function, Table
-from benchmarks.scale.flow import Deployed, Flow, Phase
-from benchmarks.scale.loads import Load, deployed_for, play
+from benchmarks.scale.flow import Phase
+from benchmarks.scale.loads import Load, play
 from benchmarks.scale.sample import Sample, sample
 from benchmarks.scale.saturation import measure
 from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.capacity.quotas import Quotas
-from tests.support.fakes.load_shedding import lanes_deployed_with
 
 SAMPLE = Sample(
     uploads=[100.0],
@@ -68,26 +67,6 @@ def test_a_bucket_holds_a_burst_and_a_table_doubles_within_half_an_hour() -> Non
     assert sum(table.write(1) for _ in range(300)) == pytest.approx(180, abs=1)
 
 
-def test_an_event_source_begins_with_five_batches_and_adds_five_per_second_unless_pollers_are_provisioned() -> None:
-    def running(after_seconds: float, **pollers: int) -> int:
-        deployed = Deployed(
-            service=lanes_deployed_with(fast=100),
-            pollers=pollers,
-            uploads_per_second=10_000,
-            uploads_at_once=5_000,
-            quotas=Quotas(concurrency=10_000),
-        )
-        flow = Flow(deployed, SAMPLE, [Phase(per_second=2000, seconds=after_seconds)], seed=1)
-        flow.time.pause(after_seconds * 1000)
-        running_pollers = flow.sources["fast"].running
-        flow.time.close()
-        return running_pollers
-
-    assert running(2) in range(11, 16)
-    assert running(6) in range(30, 36)
-    assert running(2, fast=8) in range(80, 101)
-
-
 def test_every_upload_has_one_answer_and_what_is_accepted_is_done() -> None:
     burst = Load(name="a burst", phase=Phase(per_second=300, seconds=20))
     row = play(burst, SAMPLE, seed=1)
@@ -97,11 +76,6 @@ def test_every_upload_has_one_answer_and_what_is_accepted_is_done() -> None:
     assert abs(row["retry_after"]["median"] - 1) < 0.2
     new = play(Load(name="new", phase=burst.phase, quotas=Quotas(concurrency=10)), SAMPLE, seed=1)
     assert new["answers"]["503 of Lambda"] > 100 and new["lost"] == 0
-
-
-def test_a_stack_of_a_loads_size_is_what_capacity_says() -> None:
-    sized = deployed_for(Load(name="many", phase=Phase(per_second=200, seconds=1), is_sized=True), SAMPLE)
-    assert (sized.service["fast"].concurrency, sized.service["slow"].concurrency) == (63, 63)
 
 
 def test_the_simulation_and_the_arithmetic_name_the_same_limit_of_the_default_stack() -> None:

@@ -17,25 +17,19 @@ from darkroom.aws.webhooks.deliveries_table import DELIVERIES
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
 from darkroom.domain.kernel.errors import INTERNAL
-from darkroom.domain.kernel.message import Message, UnreadableMessage, read_message
-from darkroom.domain.schedules.hold import HeldMessage, UnreadableBatch, read_batch, read_batch_dead_letter
-from darkroom.domain.uploads.upload_notification import read_notification
 from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.ports.kernel import UnreadableRow
 from tests.chaos.comparison import (
-    LEAD_SECONDS,
     SWEEP_SECONDS,
-    WINDOW_SECONDS,
     Life,
     compare,
     longest_gap_seconds,
     misrouted,
-    next_moment,
     problems_of_dead_letters,
     written_twice,
 )
 from tests.chaos.machinery import Strikes
-from tests.chaos.plan import INSTANTS_SECONDS, Strike, Way, plan_of
+from tests.chaos.plan import Strike, Way, plan_of
 from tests.chaos.poison import (
     DEAD_LETTER,
     DEAD_LETTERS,
@@ -46,10 +40,7 @@ from tests.chaos.poison import (
     Poison,
     bad_row,
     bad_webhooks,
-    damaged_batches,
-    poison_of_batches,
     poisons,
-    upload_notification,
 )
 from tests.support.fakes.rows import accepted_image
 from tests.support.running.conditions import ACCEPTOR, FETCHER, HOLDER, INJECTED, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
@@ -72,11 +63,6 @@ REFUSED = replace(GIVEN_UP, error=Failure(code="truncated", message="m", retryab
 # ── The plan ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_seed_has_one_plan_and_another_seed_another() -> None:
-    assert plan_of(200, 1) == plan_of(200, 1)
-    assert plan_of(200, 1) != plan_of(200, 2)
-
-
 @pytest.mark.parametrize("images", [30, 1000])
 def test_every_plan_has_images_of_every_kind(images: int) -> None:
     plan = plan_of(images, 3)
@@ -94,22 +80,6 @@ def test_every_plan_has_images_of_every_kind(images: int) -> None:
     assert sum(sending.is_neighbour and sending.strike is None for sending in plan.sendings) >= images * 3 // 4
 
 
-def test_those_who_wait_are_sent_first_and_nobody_else_has_an_instant() -> None:
-    plan = plan_of(300, 1)
-    waiting = [sending.instant is not None for sending in plan.sendings]
-    assert waiting == [True] * plan.scheduled + [False] * (300 - plan.scheduled)
-    assert {sending.instant for sending in plan.sendings if sending.instant is not None} == set(
-        range(len(INSTANTS_SECONDS))
-    )
-
-
-def test_poison_takes_no_chance_away_from_the_plan() -> None:
-    """Only one rehearsal has stale records and unreadable rows: everything else is the same in both."""
-    plan = plan_of(300, 1)
-    struck_or_doomed = [sending for sending in plan.sendings if sending.strike or sending.is_doomed]
-    assert not any(sending.is_stale for sending in struck_or_doomed)
-
-
 # ── Poison ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -118,52 +88,6 @@ def test_every_queue_gets_poison_and_no_body_is_there_twice() -> None:
     assert {poison.queue for poison in made} == {*QUEUES, *DEAD_LETTERS.values()}
     assert len({poison.body for poison in made}) == len(made) > 100
     assert poisons(1, now=NOW) == made != poisons(2, now=NOW)
-
-
-@pytest.mark.parametrize(
-    "poison", [poison for poison in poisons(1, now=NOW) if poison.queue in QUEUES], ids=lambda poison: poison.name
-)
-def test_what_must_be_a_dead_letter_cannot_be_read_and_what_must_be_settled_can(poison: Poison) -> None:
-    def read() -> object:
-        if poison.queue == UPLOAD_QUEUE:
-            return read_notification(poison.body)
-        return (read_batch_dead_letter(poison.body) if poison.queue == HOLD_QUEUE else None) or read_message(
-            poison.body
-        )
-
-    if poison.ends == DEAD_LETTER:
-        with pytest.raises(UnreadableMessage):
-            read()
-    elif poison.ends == SETTLED:
-        assert read() is not None
-
-
-def test_a_damaged_batch_that_must_be_a_dead_letter_cannot_be_read() -> None:
-    made = damaged_batches(1, wake_at=NOW)
-    assert len({each.execution for each in made}) == len(made)
-    for batch in made:
-        if batch.ends == DEAD_LETTER:
-            with pytest.raises(UnreadableBatch):
-                read_batch(batch.dumped)
-
-
-def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None:
-    message = Message(image_id=IMAGE_ID, tenant_id="crowd", lane="slow", run=1, schedule=0)
-    neighbour = HeldMessage(message=message, process_at=NOW + 5000)
-    (damaged,) = [batch for batch in damaged_batches(1, wake_at=NOW, neighbour=neighbour) if "lane" in batch.name]
-    entries = read_batch(damaged.dumped).entries
-    assert neighbour in entries
-    assert {entry.message.lane for entry in entries} == {"express", "slow"}
-
-
-def test_the_dead_letter_of_a_damaged_batch_is_one_that_the_hold_queue_reads() -> None:
-    made = damaged_batches(1, wake_at=NOW)
-    dead_letters = [read_batch_dead_letter(poison.body) for poison in poison_of_batches(made)]
-    assert [dead_letter and dead_letter.batch for dead_letter in dead_letters] == [batch.key for batch in made]
-
-
-def test_a_copy_of_the_news_of_an_upload_is_read_as_the_news_itself() -> None:
-    assert read_notification(upload_notification(f"uploads/{IMAGE_ID}")).image_ids == (IMAGE_ID,)
 
 
 @pytest.mark.parametrize("lane", ["fast", "slow"])
@@ -227,12 +151,6 @@ def test_images_that_were_hit_themselves_are_excluded_and_counted(
     else:
         assert (comparison.compared, comparison.late, comparison.excluded) == (0, (), Counter({"killed": 1}))
     assert comparison.alike_latest_seconds == (399 if hit_before and hit_after else 0)
-
-
-def test_of_a_late_image_all_is_told_that_made_it_wait() -> None:
-    waiting = replace(life(1, 90), delays=("after 2 s: message not sent (a timeout)",))
-    (late,) = compare(of(life(1, 1)), of(waiting)).late
-    assert late == "image 1 took 90 s, and 1 s without poison; after 2 s: message not sent (a timeout)"
 
 
 def test_whom_the_poison_was_meant_for_and_who_was_not_accepted_twice_are_left_out() -> None:
@@ -307,13 +225,6 @@ def test_poison_that_is_not_where_it_should_be_is_astray(
     assert bool(misrouted([poison], dead_letters)) is is_misrouted
 
 
-def test_poison_among_dead_letters_stays_there() -> None:
-    dead_letters = {name: set[str]() for name in DEAD_LETTERS.values()}
-    among = [poison for poison in poisons(1, now=NOW) if poison.queue in dead_letters]
-    assert len(misrouted(among, dead_letters)) == len(among)
-    assert misrouted(among, {name: {poison.body for poison in among} for name in dead_letters}) == []
-
-
 # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -334,29 +245,6 @@ def test_a_move_of_the_clock_counts_as_one_period_and_a_sweeper_that_has_stopped
     assert longest_gap_seconds([], jumps, since=since, until=until) == lived + 7 * SWEEP_SECONDS
     sweeps = [instant + 361_000 for instant, _ in jumps]
     assert longest_gap_seconds(sweeps, jumps, since=since, until=until) <= 600
-
-
-@pytest.mark.parametrize(
-    ("expected", "options"),
-    [
-        (None, {"instants": []}),
-        (None, {"instants": [-10]}),
-        (1000 - LEAD_SECONDS, {"instants": [1000, 5000]}),
-        (LEAD_SECONDS // 2, {"instants": [LEAD_SECONDS // 2]}),
-        (501, {"instants": [1000], "wakes": [500, 700]}),
-        (400, {"instants": [1000], "wakes": [500], "returns": [-5, 400]}),
-        (WINDOW_SECONDS, {"instants": [1000], "is_gathering": True}),
-        (20, {"instants": [1000], "is_gathering": True, "step_seconds": 20}),
-    ],
-)
-def test_the_clock_goes_to_the_next_thing_that_happens_and_past_nobodys_time(
-    expected: float | None, options: dict[str, object]
-) -> None:
-    def shifted(value: object) -> object:
-        return seconds(*value) if isinstance(value, list) else value
-
-    moment = next_moment(NOW, **{name: shifted(value) for name, value in options.items()})  # type: ignore[arg-type]
-    assert moment == (None if expected is None else seconds(expected)[0])
 
 
 # ── How processes die ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -413,9 +301,3 @@ def test_a_process_dies_at_its_call_in_the_first_event_that_holds_its_token(
     (death,) = strikes.deaths()
     assert (death.function, death.token, death.image_ids) == ("F", IMAGE_ID, (IMAGE_ID,))
     assert strikes.lift() == 0
-
-
-def test_a_strike_that_nobody_has_met_is_taken_back(tmp_path: Path) -> None:
-    strikes = Strikes(tmp_path)
-    strikes.lay(Strike(function="F", call=1), "token")
-    assert (strikes.deaths(), strikes.lift(), strikes.lift()) == ([], 1, 0)

@@ -7,7 +7,6 @@ import pytest
 
 from repository.report import ROOT
 from tests.guards.__main__ import Guard, mutant, problem_of, read_guards
-from tests.guards.fork_server import exchanged_codes
 from tests.guards.mutants import NoMutantError, Removal, Way, guarded_lines, without_guard
 
 CODE = Path("code.py")
@@ -81,30 +80,6 @@ def test_the_data_say_which_part_of_a_line_is_meant(code: str, way: Way, part: s
     assert removed(code, way, part) == without
 
 
-def test_a_text_may_be_replaced_as_far_as_it_begins_on_the_line() -> None:
-    code = "one = 1\nif one > 1:  # guard: x\n    one = 2\n"
-    assert removed(code, Way.REPLACE, "if one > 1:\n    one", "one") == "one = 1\none = 2\n"
-    with pytest.raises(NoMutantError, match="0 times"):
-        removed(code, Way.REPLACE, "2", "3")
-    with pytest.raises(SyntaxError):
-        removed(code, Way.REPLACE, "if one", "if")
-
-
-@pytest.mark.parametrize(
-    ("code", "way", "part"),
-    [
-        ("# guard: x\n\ngo()", None, ""),
-        ("go(\n    one\n    .two,\n    *three[\n        1  # guard: x\n    ],\n)", None, ""),
-        ("go(one, one)  # guard: x", Way.WITHOUT, "one"),
-        ("go(one)  # guard: x", Way.WITHOUT, "two"),
-        ("if one < two < three:  # guard: x\n    stop()", Way.BOUND, ""),
-    ],
-)
-def test_what_is_not_said_clearly_is_no_mutant(code: str, way: Way | None, part: str) -> None:
-    with pytest.raises(NoMutantError):
-        removed(code, way, part)
-
-
 def test_a_line_of_yaml_is_left_out_or_replaced() -> None:
     code, path = "a: 1\nb: 2  # guard: x\n", Path("template.yaml")
     assert without_guard(path, code, 2, Removal()) == "a: 1\n"
@@ -161,23 +136,3 @@ def test_a_name_stands_once_in_the_code_and_nowhere_else_for_nothing(
 def test_a_guard_that_no_test_names_is_told(project: Path) -> None:
     (project / "tests" / "test_code.py").write_text("")
     assert [problem_of(guard, project) for guard in read_guards(project)] == ["no test names it"] * 2
-
-
-HOLDER = "LIMIT = 1\ndef outer(a):\n    def inner(): return a + 1\n    return inner\n"
-
-
-@pytest.mark.parametrize(
-    ("after", "exchanged"),
-    [
-        (
-            "LIMIT = 1\ndef outer(a):\n    def inner(): return a + 2\n    return inner\n",
-            {"outer", "outer.<locals>.inner"},
-        ),
-        ("LIMIT = 1\ndef outer(a):\n    return a\n", {"outer"}),
-        ("LIMIT = 2\ndef outer(a):\n    def inner(): return a + 1\n    return inner\n", None),
-        ("LIMIT = 1\ndef outer(a=0):\n    def inner(): return a + 1\n    return inner\n", None),
-    ],
-)
-def test_only_functions_bodies_can_be_exchanged_while_a_program_runs(after: str, exchanged: set[str] | None) -> None:
-    codes = exchanged_codes(HOLDER, after, "code.py")
-    assert (codes if codes is None else {code.co_qualname for code in codes}) == exchanged

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from checks.idle_machine import why_not_idle
 from repository.report import Goal, commit_of, write_report
 
 
@@ -42,39 +41,6 @@ def test_a_report_has_all_its_keys_and_ends_with_the_count_of_goals(
         {"name": "ratio", "value": 1.5, "limit": 2, "holds": False},
     ]
     assert capsys.readouterr().out.splitlines() == ["missed: ratio is 1.5, not ≥ 2", "goals: 1 hold, 1 miss"]
-
-
-@pytest.mark.parametrize(
-    ("unjudged", "said", "holds"),
-    [
-        ("", ["slow: unit (s) is 91, not ≤ 80", "times: 1 within budget, 1 over"], [False, True]),
-        ("the machine was busy", ["times: not judged, as the machine was busy"], [None, None]),
-    ],
-)
-def test_times_are_no_goals_of_a_change_and_are_judged_on_an_idle_machine_alone(
-    unjudged: str, said: list[str], holds: list[bool | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    times = [
-        Goal(name="unit (s)", value=91, limit=80, at_least=False),
-        Goal(name="engine (s)", value=99, limit=100, at_least=False),
-    ]
-    path = write_report("tests", seed=None, rows=[], goals=times, folder=tmp_path, times_unjudged=unjudged)
-    assert [goal["holds"] for goal in json.loads(path.read_text())["goals"]] == holds
-    assert capsys.readouterr().out.splitlines() == said
-
-
-def test_a_machine_is_idle_unless_others_use_a_tenth_of_it_for_a_while(tmp_path: Path) -> None:
-    def reason(*shares: int) -> str:
-        # Ticks of processors: between the two looks of a pair, so many more of a hundred were used.
-        readings = (
-            f"cpu {used} 0 0 {idle} 0 0 0 0\ncpu0" for share in shares for used, idle in ((0, 0), (share, 100 - share))
-        )
-        return why_not_idle(lambda: next(readings), pause=0)
-
-    assert reason(10) == ""
-    assert reason(90, 40, 5) == "", "what had ended was still stopping"
-    assert reason(90, 40, 11, 12) == "the machine was busy: other programs used 12% of its processors"
-    assert why_not_idle((tmp_path / "none").read_text) == "this machine does not say how busy it is"
 
 
 def test_the_commit_tells_whether_files_were_changed(tmp_path: Path) -> None:

@@ -14,9 +14,6 @@ from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS
 SCREENS = Path(__file__).parents[2] / "layers" / "page" / "web" / "screens"
 
 
-STYLE = SCREENS.parent / "style.css"
-
-
 def source(name: str) -> str:
     """A screen's module."""
     return (SCREENS / name).read_text(encoding="utf-8")
@@ -57,14 +54,3 @@ def test_the_page_makes_as_many_webhooks_as_the_api_takes() -> None:
 def test_deliveries_can_be_filtered_by_each_of_their_statuses() -> None:
     assert listed("webhook.js", "STATUSES") == list(DeliveryStatus)
     assert number("webhook.js", "PAGE_DELIVERIES") == MAX_PAGE_DELIVERIES
-
-
-def test_the_rules_of_each_screen_hold_at_every_width() -> None:
-    depth, sections = 0, []
-    for line in STYLE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("/* ──"):
-            assert depth == 0, f"a block before this is open: {line}"
-            sections.append(line)
-        depth += line.count("{") - line.count("}")
-    assert depth == 0
-    assert len(sections) >= 5

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from checks import test_tiers
-from checks.test_tiers import TIERS, SuiteTier, TierForm, TierOutcome, left_out, report_of, run, run_all
+from checks.test_tiers import TIERS, SuiteTier, TierForm, run, run_all
 from repository.report import ROOT
 
 
@@ -83,21 +83,6 @@ def test_what_failed_and_why_is_said_at_the_end(
 
 def test_every_input_of_a_tier_exists() -> None:
     assert [name for tier in TIERS for name in tier.inputs if not (ROOT / name).exists()] == []
-
-
-def test_a_budget_that_is_exceeded_is_a_missed_goal_and_no_failure() -> None:
-    slow = TierOutcome(tier=COUNTED, form=TierForm.SHORT, passed=1, seconds=61)
-    unrun = TierOutcome(tier=COUNTED, form=TierForm.SHORT, note="no Docker engine answers")
-    rows, goals = report_of([slow, unrun], 61, limit=600)
-    assert slow.is_good
-    assert [(goal.name, goal.holds) for goal in goals] == [("counted (s)", False), ("all (s)", True)]
-    assert [row["has_run"] for row in rows] == [True, False]
-
-
-def test_the_summary_says_which_tiers_were_left_out_and_which_ran_in_short() -> None:
-    said = "\n".join(left_out([tier.name for tier in TIERS if tier.is_quick], TierForm.SHORT))
-    assert "left out: benchmarks, guards, emulator, invoke, local (make test-all" in said
-    assert "in short form: simulation" in said
 
 
 def test_all_tests_are_in_a_tier() -> None:
