@@ -27,8 +27,6 @@ from darkroom_cli.capacity.prices import IDLE_DOLLARS, METRIC
 from repository.report import ROOT
 from tests.unit.cli.conftest import Run
 
-LOADS = (1_000, 100_000, 10_000_000)
-
 
 def demand_of(images: float) -> Demand:
     """So many images a month, half a second each."""
@@ -39,13 +37,6 @@ def dollars_in(lines: list[BillLine], name: str) -> float:
     """Those of the one line whose name begins so."""
     (line,) = [line for line in lines if line.name.startswith(name)]
     return line.dollars
-
-
-@pytest.mark.parametrize("images", LOADS)
-def test_each_line_of_the_bill_names_its_counter_or_its_assumption(images: int) -> None:
-    lines = bill(demand_of(images), Kept(traced=True, logged=True))
-    assert len({line.name for line in lines}) == len(lines)
-    assert all(line.basis and line.dollars > 0 for line in lines)
 
 
 def test_uploads_and_workers_are_the_formula_and_nothing_else() -> None:
@@ -99,12 +90,6 @@ def test_originals_move_to_their_storage_class_as_they_age(storage: Storage, by_
     kept = Kept(storage=storage, original_megabytes=2)
     dollars = [originals_dollars(1_000_000, kept, months_old=age) for age in range(5)]
     assert dollars == pytest.approx(by_age)
-
-
-@pytest.mark.parametrize("storage", ["infrequent", "intelligent"])
-def test_originals_below_128_kb_cost_what_they_do_in_the_standard_class(storage: Storage) -> None:
-    kept = Kept(storage=storage, original_megabytes=0.1)
-    assert [originals_dollars(1_000_000, kept, months_old=age) for age in (0, 1, 5)] == pytest.approx([2.3] * 3)
 
 
 def test_events_cost_what_is_measured_at_their_rate() -> None:

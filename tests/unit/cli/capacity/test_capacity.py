@@ -22,9 +22,7 @@ from darkroom_cli.capacity.plan import (
     LanePlan,
     TooMuch,
     plan_of,
-    requests_an_image,
 )
-from darkroom_cli.capacity.prices import PER_MILLION
 from darkroom_cli.capacity.quotas import Quotas, quotas_of
 from repository.expand_template import raw_template, resources
 from tests.unit.cli.conftest import Run
@@ -58,11 +56,6 @@ def test_the_marks_are_what_the_lanes_work_off_in_time() -> None:
     assert lanes_of(Demand(per_second=200, seconds=3, sla_seconds={"fast": 60}))[0].high_water_mark == 7_500
 
 
-def test_a_lane_with_a_share_of_its_own_leaves_the_others_the_rest() -> None:
-    fast, slow = lanes_of(Demand(per_second=100, seconds=1, paid_share=0.5, shares={"slow": 0.8}))
-    assert (fast.peak_per_second, slow.peak_per_second) == pytest.approx((10, 80))
-
-
 def test_a_lane_has_two_workers_at_least_and_a_thousand_at_most() -> None:
     assert [lane.concurrency for lane in lanes_of(Demand(per_second=0.01, seconds=0.25, paid_share=0))] == [2, 2]
     assert lanes_of(Demand(per_second=800, seconds=1, paid_share=0))[1].concurrency == 1000
@@ -81,14 +74,6 @@ def test_a_month_is_the_average_and_not_the_peak() -> None:
     assert plan.images == 200 * 30 * 86_400
     assert plan.requests["Lambda GB-milliseconds"] == pytest.approx(plan.images * 1000 * (1769 / 1024 * 3 + 0.5 * 0.14))
     assert plan_of(Demand(per_second=200, seconds=3, peak=1.5)).requests == plan.requests
-
-
-def test_an_image_asks_for_what_has_a_price() -> None:
-    requests = requests_an_image(BUSY)
-    assert requests.keys() <= PER_MILLION.keys()
-    assert requests["Lambda requests"] == 1 + 2 + 0.75, "a batch of the slow lane is two images"
-    assert requests["SQS requests"] == 1 + 2 * 0.75
-    assert requests["S3 puts"] == 5
 
 
 def test_it_reckons_with_the_templates_own_numbers() -> None:
@@ -142,12 +127,6 @@ def test_shares_are_parts_of_a_whole(run: Run) -> None:
     assert result.exit_code == 2 and "add up to more than 1" in result.stderr
     result = run("capacity", "--rate", "100", "--seconds", "1", "--share", "fast=0.25", "--share", "slow=0.75")
     assert "FastConcurrency=32 SlowConcurrency=94" in result.stdout
-
-
-def test_an_account_that_needs_a_higher_quota_is_told_so(run: Run) -> None:
-    result = run("capacity", "--rate", "400", "--seconds", "2.5", "--paid", "0.5")
-    others = MIN_WORKERS * (len(LANES) - 2)
-    assert f"ask for {1_306 + others:,}" in result.stdout
 
 
 def test_what_no_lane_can_do_is_an_error_that_says_what_to_do(run: Run) -> None:

@@ -78,14 +78,6 @@ def test_it_waits_until_the_image_has_ended_and_downloads_what_the_document_name
         darkroom.download(document, "huge")
 
 
-def test_a_wait_shows_each_document_on_the_way_from_what_was_seen(api: FakeApi, darkroom: Darkroom) -> None:
-    api.polls_until_done = 3
-    accepted, shown = darkroom.upload(b"photo"), list[str]()
-    darkroom.wait(accepted.image_id, seen=accepted, on_document=lambda document: shown.append(document["status"]))
-    assert (shown[0], shown[-1]) == ("pending", "done")
-    assert len(shown) == 1 + len(api.requests) - len(api.posts)
-
-
 def test_a_wait_asks_once_more_at_its_timeout_and_ends(api: FakeApi) -> None:
     api.polls_until_done = 1_000_000
     now, pauses = 0.0, list[float]()

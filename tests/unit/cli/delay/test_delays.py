@@ -81,14 +81,6 @@ def test_days_are_listed_with_their_lanes_and_what_to_type_next(run: Run, stack:
     assert shown.endswith(f"One day by its hours:  ./darkroom delay ls --day 2026-12-24{OPTIONS}\n")
 
 
-def test_days_are_those_of_the_zone_that_is_asked_for(run: Run, stack: FakeStack) -> None:
-    schedule(stack, "2026-12-24T23:30:00Z")
-    shown = run("delay", "ls", "--zone", "Europe/Berlin").stdout
-    assert "1 image waits for its time, at 2026-12-25 00:30:00 (Europe/Berlin)." in shown
-    assert rows_of(shown)[1][:2] == ["Fri", "2026-12-25"]
-    assert f"./darkroom delay ls --day 2026-12-25 --zone Europe/Berlin{OPTIONS}" in shown
-
-
 def test_a_day_is_listed_by_its_hours(run: Run, stack: FakeStack) -> None:
     schedule(stack, "2026-12-24T08:00:00Z", "2026-12-24T08:59:59Z", "2026-12-24T23:00:00Z", "2026-12-25T00:00:00Z")
     shown = run("delay", "ls", "--day", "2026-12-24", "--lane", "slow").stdout
@@ -244,16 +236,6 @@ def test_what_makes_no_sense_is_a_usage_error_that_names_its_option(
     result = run("delay", *arguments)
     assert result.exit_code == 2 and option in result.stderr
     assert api.requests == []
-
-
-def test_without_a_stack_it_is_the_local_one_that_must_run(run: Run) -> None:
-    result = run("delay", "ls")
-    assert result.exit_code == 1
-    assert "The local stack is not running. Start it with: make run\nOr name a deployed stack: --stack" in result.stderr
-
-
-def test_a_bar_is_as_long_as_its_number_and_never_nothing() -> None:
-    assert [delay_pages.bar(count, 1000) for count in (1000, 500, 42, 5, 1)] == ["█" * 24, "█" * 12, "█", "▏", "▏"]
 
 
 # ── A whole day ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -447,15 +429,6 @@ def test_they_are_asked_for_with_the_callers_key(
         assert {seen.headers["authorization"] for seen in api.requests} == {f"Bearer {sent}"}
 
 
-def test_a_delay_of_nothing_is_now(run: Run, api: FakeApi) -> None:
-    image_id = api.put("scheduled")
-    assert (
-        run("delay", "reschedule", image_id, "--delay", "PT0S").stdout
-        == f"{image_id}  no longer waits: it is pending\n"
-    )
-    assert json.loads(api.requests[0].body) == {"delay": "PT0S"}
-
-
 def test_what_cannot_be_rescheduled_does_not_stop_the_others_and_fails_the_command(run: Run, api: FakeApi) -> None:
     done, unknown, scheduled = api.put("done"), image_id_of("unknown"), api.put("scheduled")
     result = run("delay", "reschedule", done, unknown, scheduled, "--to", NEW_TIME)
@@ -472,14 +445,6 @@ def test_a_time_that_no_image_can_have_is_said_once(run: Run, api: FakeApi) -> N
     result = run("delay", "reschedule", api.put("scheduled"), api.put("scheduled"), "--to", "soon")
     assert (result.exit_code, len(api.requests)) == (1, 1)
     assert result.stderr == "error: process_at is an instant with its zone.\n"
-
-
-def test_an_answer_that_is_lost_is_asked_for_again(run: Run, api: FakeApi) -> None:
-    image_id = api.put("scheduled")
-    for method in ("PATCH", "DELETE"):
-        api.faults[method].append(Reply(lost=True))
-    assert run("delay", "reschedule", image_id, "--to", NEW_TIME).exit_code == 0
-    assert run("delay", "cancel", image_id).exit_code == 0
 
 
 def test_an_image_is_withdrawn_once_and_unknown_from_then_on(run: Run, api: FakeApi) -> None:
@@ -524,13 +489,6 @@ def test_an_api_that_does_not_answer_ends_it_and_what_was_done_is_told(run: Run,
     assert (result.exit_code, len(api.requests)) == (1, 9)
     assert "failed 8 times, the last time with: Not now." in result.stderr
     assert "1 of 3 images were rescheduled before that." in result.stderr
-
-
-def test_a_caller_who_may_not_ends_it_at_once(run: Run, api: FakeApi) -> None:
-    api.faults["PATCH"].append(Reply(status=403, body={"message": "Forbidden"}))
-    result = run("delay", "reschedule", api.put("scheduled"), api.put("scheduled"), "--to", NEW_TIME)
-    assert (result.exit_code, len(api.requests)) == (1, 1)
-    assert "use --iam" in result.stderr
 
 
 def test_an_interruption_ends_it_after_the_image_on_the_way(

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letters.dead_letter import Verdict
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
 from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.domain.imports.fetch import Unfetched, await_fetch, not_fetched
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.lanes import LANES
-from darkroom_cli.dlq.commands import _VERDICTS
 from darkroom_client.client import ApiError
 from tests.support.dead_letters import DAY, REFUSED, DeadLetterWorld, given_up, rejected
 from tests.support.fakes.rows import accepted_image
@@ -32,11 +30,6 @@ def stack(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     stack.world = DeadLetterWorld()
     monkeypatch.setattr("darkroom_cli.dlq.job.Job.pause", lambda *_: None)
     return stack
-
-
-def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
-    result = run("dlq", "ls")
-    assert (result.exit_code, result.stdout) == (0, f"No dead letters in {QUEUES}.\n")
 
 
 def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, stack: FakeStack) -> None:
@@ -75,15 +68,6 @@ def test_a_listing_that_is_not_whole_says_so(run: Run, stack: FakeStack) -> None
     assert "That is not all: of about 2 dead letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
     stack.world.dead_letters.take("slow", 1)
     assert "About 1 more are hidden by another reader" in run("dlq", "ls").stdout
-
-
-def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: FakeStack) -> None:
-    stack.world.place(FAILED)
-    document = json.loads(run("dlq", "ls", "--json").stdout)
-    (case,) = document["cases"]
-    assert document["queues"] == dict.fromkeys(LANES, 0) | {"slow": 1}
-    assert (case["image_id"], case["verdict"], case["cause"]) == (FAILED.image_id, "failed", "ZeroDivisionError")
-    assert case["explanation"]["attempts"][0]["stack"].endswith("boom")
 
 
 def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: FakeStack) -> None:
@@ -298,10 +282,6 @@ def test_without_a_stack_it_is_the_local_one_that_must_run(run: Run) -> None:
     assert run("dlq", "ls", "--region", "eu-west-1").exit_code == 2
 
 
-def test_the_verdicts_that_can_be_typed_are_those_that_there_are() -> None:
-    assert list(_VERDICTS) == list(Verdict)
-
-
 BATCH = json.dumps(
     {"v": 1, "batch": f"holds/x/{'0' * 40}.json.gz", "error": "Retryable", "cause": "no rows", "execution": "arn"}
 )
@@ -449,15 +429,6 @@ def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guil
     )
     assert shown.count(way) == 2
     assert "pydantic" not in shown and "Traceback" not in shown
-
-
-def test_that_not_all_unfinished_images_were_read_is_said(run: Run, stack: FakeStack) -> None:
-    for number in (1, 2):
-        row = accepted_image(now=NOW, image_id=f"{number:026d}")
-        stack.images.rows[row.image_id] = row
-    said = "Of the unfinished images only the 1 that have waited longest were read. See --limit.\n"
-    assert said in run("dlq", "ls", "--limit", "1").stdout
-    assert said not in run("dlq", "ls", "--limit", "2").stdout
 
 
 def retried(*causes: Cause | None, **changes: Any) -> Image:

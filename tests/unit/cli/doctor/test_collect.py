@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from darkroom_cli.doctor import collect
-from darkroom_cli.doctor.checkout import hashes_of, runbook_sections, source_files
+from darkroom_cli.doctor.checkout import source_files
 from darkroom_cli.doctor.collect import READING, SERVICES, WouldChange, only_reading
 from darkroom_cli.doctor.facts import Checkout
 from darkroom_cli.doctor.policies import actions_on, covers, is_for_anybody, refuses_plain_http, statements_of
@@ -56,13 +56,6 @@ def test_every_operation_that_it_calls_only_reads() -> None:
     operations = calls()
     assert {"GetQueueAttributes", "ListSubscriptionsByTopic", "DescribeAlarms", "ListServiceQuotas"} <= operations
     assert {name for name in operations if not READING.match(name)} == set()
-
-
-@pytest.mark.parametrize(
-    "name", ["GetItem", "ListQueues", "DescribeAlarms", "BatchGetItem", "Query", "Scan", "SimulatePrincipalPolicy"]
-)
-def test_these_operations_read(name: str) -> None:
-    assert READING.match(name)
 
 
 @pytest.mark.parametrize(
@@ -138,14 +131,6 @@ def test_what_a_bucket_does_not_have_is_nothing_and_what_is_refused_stays_refuse
         collect._if_there_is(raising("AccessDenied"), "NoSuchBucketPolicy")
 
 
-def test_the_hashes_of_a_package_are_those_of_its_python_files() -> None:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as opened:
-        opened.writestr("app.py", b"code")
-        opened.writestr("__pycache__/app.cpython-313.pyc", b"bytecode")
-    assert hashes_of(archive.getvalue()) == {"app.py": hashlib.sha256(b"code").hexdigest()}
-
-
 def test_the_code_that_is_compared_is_what_lambda_would_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class FakeLambda:
         def get_function(self, FunctionName: str) -> Any:  # noqa: N803 - AWS's name
@@ -187,10 +172,6 @@ def test_this_checkout_has_a_source_of_each_function_and_of_both_layers() -> Non
     assert "python/darkroom/domain/images/image.py" in sources["CoreLayer"]
     assert "python/darkroom/ports/webhooks.py" in sources["PartsLayer"]
     assert sources["CoreLayer"].keys().isdisjoint(sources["PartsLayer"])
-
-
-def test_the_runbook_is_read_by_its_anchors() -> None:
-    assert "./darkroom dlq replay" in runbook_sections()["dead-letters"]
 
 
 # ── Policies ─────────────────────────────────────────────────────────────────────────────────────────────────────────

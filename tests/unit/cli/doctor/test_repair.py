@@ -17,7 +17,6 @@ from darkroom_cli.doctor.facts import Facts, Missing
 from darkroom_cli.drill.opened import OpenDrill
 from darkroom_cli.stack import operators
 from repository.expand_template import resources
-from repository.report import ROOT
 from tests.support.stack import OPTIONS, FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.doctor.sound import KEY, SOUND, VARIABLES, deployed
@@ -198,8 +197,3 @@ def test_a_wrong_bucket_is_healed_by_the_runbook_alone(run: Run, stack: Repaired
     assert run("doctor", "--repair", "--yes").exit_code == 0
     assert stack.variables[WORKER] == RIGHT_BUCKET
     assert "ORIGINALS_BUCKET" not in run("doctor").stdout
-
-
-def test_the_page_of_the_decision_says_that_only_repair_changes_something() -> None:
-    page = (ROOT / "docs" / "decisions" / "0033-operators-tools.md").read_text()
-    assert "`--repair --yes`" in page

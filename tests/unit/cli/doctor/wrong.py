@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -32,7 +32,20 @@ from tests.unit.cli.doctor.sound import (
     refusing,
 )
 
-type Change = Callable[[Facts], Facts]
+
+@dataclass(frozen=True)
+class Change:
+    """Other facts, and the name of the resource that they are about."""
+
+    of: Callable[[Facts], Facts]
+    subject: str = ""
+
+    def __call__(self, facts: Facts) -> Facts:
+        return self.of(facts)
+
+
+type Case = tuple[Change, str] | tuple[Change, str, str]
+"""A change, words of what is found then, and what that is about, if not what was changed."""
 
 OF_LANES = ",".join(f"{lane}DeadLetters" for lane in NAMES)
 ENOUGH = next(most for most in range(1000) if int(most * (1 - ROOM_FOR_THE_API)) >= 10 * len(NAMES))
@@ -51,7 +64,7 @@ def changed(section: str, **items: Any) -> Change:
         }
         return replace(facts, **sections)
 
-    return change
+    return Change(change, next(iter(items), ""))
 
 
 def change_of(section: str, name: str, **attributes: Any) -> Change:
@@ -59,8 +72,19 @@ def change_of(section: str, name: str, **attributes: Any) -> Change:
     return changed(section, **{name: replace(getattr(SOUND, section)[name], **attributes)})
 
 
+def stated(**facts_given: Any) -> Change:
+    """Other facts as a whole."""
+    return Change(lambda facts: replace(facts, **facts_given))
+
+
+def code(here: dict[str, str], *, deployed: dict[str, str]) -> Change:
+    """The files of a function in this checkout, and those that are deployed."""
+    checkout = replace(SOUND.checkout, sources={"F": here})
+    return replace(stated(checkout=checkout, deployed_sources={"F": deployed}), subject="F")
+
+
 def parameters(**given: str) -> Change:
-    return lambda facts: replace(facts, parameters={**facts.parameters, **given})
+    return Change(lambda facts: replace(facts, parameters={**facts.parameters, **given}), next(iter(given)))
 
 
 def all_of(*changes: Change) -> Change:
@@ -69,7 +93,7 @@ def all_of(*changes: Change) -> Change:
             facts = each(facts)
         return facts
 
-    return change
+    return Change(change, changes[-1].subject)
 
 
 def with_role(name: str, *statements: Any, **attributes: Any) -> Change:
@@ -111,138 +135,108 @@ ENCRYPTED_BY_OURS = all_of(
     change_of("log_groups", "ReadImageLogs", key=OURS),
 )
 
-WRONG: dict[str, list[tuple[Change, str, str]]] = {
+WRONG: dict[str, list[Case]] = {
     "senders-only-send": [
-        (with_policy("FastQueue", allowing("sqs:SendMessage", "*", principals=ANYBODY)), "FastQueue", "everybody"),
+        (with_policy("FastQueue", allowing("sqs:SendMessage", "*", principals=ANYBODY)), "everybody"),
         (
             with_policy("FastQueue", allowing("sqs:SendMessage", "*", principals={"AWS": "arn:aws:iam::1:root"})),
-            "FastQueue",
             "arn:aws:iam::1:root",
         ),
-        (with_policy("FastQueue", by_service("s3.amazonaws.com", "sqs:SendMessage", {})), "FastQueue", "no condition"),
+        (with_policy("FastQueue", by_service("s3.amazonaws.com", "sqs:SendMessage", {})), "no condition"),
         (
             with_policy("FastQueue", by_service("s3.amazonaws.com", "sqs:SendMessage,sqs:ReceiveMessage", {"a": "b"})),
-            "FastQueue",
             "sqs:ReceiveMessage",
         ),
         (
             with_role("SubmitImageFunctionRole", allowing("sqs:ReceiveMessage", arn("sqs", "FastQueue"))),
-            "SubmitImageFunctionRole",
             "sqs:ReceiveMessage",
         ),
-        (with_role("SubmitImageFunctionRole", allowing("sqs:*", "*")), "SubmitImageFunctionRole", "sqs:*"),
-        (
-            with_role("CountUsageFunctionRole", allowing("sqs:PurgeQueue", arn("sqs", "FastQueue"))),
-            "CountUsageFunctionRole",
-            "FastQueue",
-        ),
-        (
-            with_role("SubmitImageFunctionRole", managed=("AmazonSQSFullAccess",)),
-            "SubmitImageFunctionRole",
-            "AmazonSQSFullAccess",
-        ),
+        (with_role("SubmitImageFunctionRole", allowing("sqs:*", "*")), "sqs:*"),
+        (with_role("CountUsageFunctionRole", allowing("sqs:PurgeQueue", arn("sqs", "FastQueue"))), "FastQueue"),
+        (with_role("SubmitImageFunctionRole", managed=("AmazonSQSFullAccess",)), "AmazonSQSFullAccess"),
     ],
     "workers-only-receive": [
         (
             with_role("TranscodeImageFunctionRole", allowing("sqs:SendMessage", arn("sqs", "UsageQueue"))),
-            "TranscodeImageFunctionRole",
             "sqs:SendMessage",
         ),
-        (
-            with_role("TranscodeImageFunctionRole", managed=("AdministratorAccess",)),
-            "TranscodeImageFunctionRole",
-            "AdministratorAccess",
-        ),
+        (with_role("TranscodeImageFunctionRole", managed=("AdministratorAccess",)), "AdministratorAccess"),
         (
             with_role(
                 "TranscodeImageFunctionRole",
                 trusted=(allowing("sts:AssumeRole", "*", principals={"AWS": "arn:aws:iam::1:root"}),),
             ),
-            "TranscodeImageFunctionRole",
             "may act as this role",
         ),
     ],
     "nobody-lists": [
         (
             change_of("listings", "TranscodeImageFunctionRole", everything=frozenset({"OriginalsBucket"})),
-            "TranscodeImageFunctionRole",
             "list the whole of OriginalsBucket",
         ),
         (
             change_of("listings", "TranscodeImageFunctionRole", nothing=frozenset({"OriginalsBucket"})),
-            "TranscodeImageFunctionRole",
             "cannot tell a missing object of OriginalsBucket",
         ),
     ],
     "tls-only": [
-        (change_of("queues", "FastQueue", policy=()), "FastQueue", "TLS"),
-        (change_of("topics", "EventsTopic", policy=()), "EventsTopic", "TLS"),
-        (change_of("buckets", "OriginalsBucket", policy=()), "OriginalsBucket", "TLS"),
+        (change_of("queues", "FastQueue", policy=()), "TLS"),
+        (change_of("topics", "EventsTopic", policy=()), "TLS"),
+        (change_of("buckets", "OriginalsBucket", policy=()), "TLS"),
         (
             change_of(
                 "queues", "FastQueue", policy=(replace(refusing("sqs:*"), principals={"AWS": "arn:aws:iam::1:root"}),)
             ),
-            "FastQueue",
             "TLS",
         ),
-        (change_of("queues", "FastQueue", policy=(refusing("sqs:SendMessage"),)), "FastQueue", "TLS"),
+        (change_of("queues", "FastQueue", policy=(refusing("sqs:SendMessage"),)), "TLS"),
     ],
     "queues-encrypted": [
-        (change_of("queues", "FastQueue", is_encrypted=False), "FastQueue", "nothing encrypts it"),
-        (all_of(ENCRYPTED_BY_OURS, change_of("queues", "FastQueue", key="alias/aws/sqs")), "FastQueue", "another key"),
+        (change_of("queues", "FastQueue", is_encrypted=False), "nothing encrypts it"),
+        (all_of(ENCRYPTED_BY_OURS, change_of("queues", "FastQueue", key="alias/aws/sqs")), "another key"),
     ],
     "messages-signed": [
-        (changed("secrets", MessageKey=None), "MessageKey", "no such secret"),
-        (change_of("secrets", "MessageKey", is_being_deleted=True), "MessageKey", "deleted"),
-        (
-            change_of("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "counted"}),
-            "CountUsageFunction",
-            "no key",
-        ),
-        (
-            change_of("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "another"}),
-            "CountUsageFunction",
-            "something else",
-        ),
-        (change_of("roles", "CountUsageFunctionRole", statements=()), "CountUsageFunction", "may not read"),
+        (changed("secrets", MessageKey=None), "no such secret"),
+        (change_of("secrets", "MessageKey", is_being_deleted=True), "deleted"),
+        (change_of("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "counted"}), "no key"),
+        (change_of("functions", "CountUsageFunction", variables={"MESSAGE_KEY": "another"}), "something else"),
+        (change_of("roles", "CountUsageFunctionRole", statements=()), "may not read", "CountUsageFunction"),
     ],
     "acknowledged-after-work": [
-        (change_of("event_sources", "FastLane", reports_items=False), "FastLane", "ReportBatchItemFailures"),
-        (change_of("event_sources", "ImagesStream", reports_items=False), "ImagesStream", "ReportBatchItemFailures"),
+        (change_of("event_sources", "FastLane", reports_items=False), "ReportBatchItemFailures"),
+        (change_of("event_sources", "ImagesStream", reports_items=False), "ReportBatchItemFailures"),
     ],
     "consumers-have-dead-letters": [
-        (change_of("queues", "FastQueue", dead_letters=None), "FastQueue", "no dead-letter queue"),
-        (change_of("queues", "FastQueue", dead_letters=arn("sqs", "somebodys")), "FastQueue", "not of this stack"),
-        (change_of("event_sources", "ImagesStream", failures=None), "ImagesStream", "destination"),
+        (change_of("queues", "FastQueue", dead_letters=None), "no dead-letter queue"),
+        (change_of("queues", "FastQueue", dead_letters=arn("sqs", "somebodys")), "not of this stack"),
+        (change_of("event_sources", "ImagesStream", failures=None), "destination"),
         (
             change_of(
                 "topics",
                 "EventsTopic",
                 subscriptions=(replace(SOUND.topics["EventsTopic"].subscriptions[0], dead_letters=None),),
             ),
-            "EventsTopic",
             "UsageQueue",
         ),
     ],
     "dead-letters-are-heard": [
-        (changed("alarms", DeadLettersAlarm=None), "DeadLettersAlarm", "no alarm"),
-        (with_alarm("DeadLettersAlarm", metric="Others"), "DeadLettersAlarm", "no alarm"),
-        (with_alarm("EventDeadLettersAlarm", is_acting=False), "EventDeadLettersAlarm", "disabled"),
-        (CHILD, "DeadLettersAlarm", "no composite alarm"),
+        (changed("alarms", DeadLettersAlarm=None), "no alarm"),
+        (with_alarm("DeadLettersAlarm", metric="Others"), "no alarm"),
+        (with_alarm("EventDeadLettersAlarm", is_acting=False), "disabled"),
+        (CHILD, "no composite alarm", "DeadLettersAlarm"),
         (
             all_of(CHILD, changed("alarms", IncidentAlarm=replace(COMPOSITE, is_acting=False))),
-            "IncidentAlarm",
             "speaks for DeadLettersAlarm",
         ),
-        (all_of(CHILD, changed("alarms", IncidentAlarm=replace(COMPOSITE, actions=()))), "IncidentAlarm", "no action"),
+        (all_of(CHILD, changed("alarms", IncidentAlarm=replace(COMPOSITE, actions=()))), "no action"),
         (
             all_of(
                 CHILD, changed("alarms", IncidentAlarm=replace(COMPOSITE, rule='ALARM("other-shop-DeadLettersAlarm")'))
             ),
-            "DeadLettersAlarm",
             "no composite alarm",
+            "DeadLettersAlarm",
         ),
-        (with_alarm("DeadLettersAlarm", actions=(arn("sns", "old"),)), "DeadLettersAlarm", "not of this stack"),
+        (with_alarm("DeadLettersAlarm", actions=(arn("sns", "old"),)), "not of this stack"),
         (
             change_of(
                 "topics",
@@ -252,98 +246,84 @@ WRONG: dict[str, list[tuple[Change, str, str]]] = {
                     Subscription(protocol="email", endpoint="b@example.com", is_confirmed=False),
                 ),
             ),
-            "CriticalAlarms",
             "b@example.com",
         ),
-        (parameters(AlarmEmail="b@example.com"), "CriticalAlarms", "b@example.com is not subscribed any more"),
-        (change_of("topics", "CriticalAlarms", policy=(refusing("sns:Publish"),)), "CriticalAlarms", "CloudWatch"),
-        (change_of("topics", "CriticalAlarms", key="alias/aws/sns"), "CriticalAlarms", "dropped silently"),
+        (parameters(AlarmEmail="b@example.com"), "b@example.com is not subscribed any more", "CriticalAlarms"),
+        (change_of("topics", "CriticalAlarms", policy=(refusing("sns:Publish"),)), "CloudWatch"),
+        (change_of("topics", "CriticalAlarms", key="alias/aws/sns"), "dropped silently"),
     ],
     "retries-end": [
-        (change_of("queues", "UsageQueue", max_receives=1000), "UsageQueue", "1,000 times"),
-        (change_of("queues", "FastQueue", max_receives=4), "FastQueue", "only 4"),
-        (change_of("queues", "UsageQueue", max_receives=1), "UsageQueue", "only 1"),
-        (
-            change_of("event_sources", "ImagesStream", maximum_retries=-1, maximum_age_seconds=-1),
-            "ImagesStream",
-            "without end",
-        ),
-        (change_of("event_sources", "ImagesStream", maximum_age_seconds=86400), "ImagesStream", "forgets"),
-        (states(), "HoldBatchStateMachine", "not tried again"),
-        (states(Retry=[{"BackoffRate": 1.0, "JitterStrategy": "FULL"}]), "HoldBatchStateMachine", "back off"),
-        (states(Retry=[{"BackoffRate": 2.0}]), "HoldBatchStateMachine", "jitter"),
-        (states(Retry=[{"MaxAttempts": 99999, "JitterStrategy": "FULL"}]), "HoldBatchStateMachine", "do not end"),
+        (change_of("queues", "UsageQueue", max_receives=1000), "1,000 times"),
+        (change_of("queues", "FastQueue", max_receives=4), "only 4"),
+        (change_of("queues", "UsageQueue", max_receives=1), "only 1"),
+        (change_of("event_sources", "ImagesStream", maximum_retries=-1, maximum_age_seconds=-1), "without end"),
+        (change_of("event_sources", "ImagesStream", maximum_age_seconds=86400), "forgets"),
+        (states(), "not tried again"),
+        (states(Retry=[{"BackoffRate": 1.0, "JitterStrategy": "FULL"}]), "back off"),
+        (states(Retry=[{"BackoffRate": 2.0}]), "jitter"),
+        (states(Retry=[{"MaxAttempts": 99999, "JitterStrategy": "FULL"}]), "do not end"),
     ],
     "consumers-are-idempotent": [
-        (
-            change_of("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "old"}),
-            "CountUsageFunction",
-            "old",
-        ),
-        (changed("tables", IdempotencyTable=None), "IdempotencyTable", "no such table"),
+        (change_of("functions", "CountUsageFunction", variables={"COUNTED_EVENTS_TABLE": "old"}), "old"),
+        (changed("tables", IdempotencyTable=None), "no such table"),
     ],
     "own-queues": [
-        (changed("queues", FastQueue=None), "FastQueue", "no such queue"),
+        (changed("queues", FastQueue=None), "no such queue"),
         (
             change_of("functions", "SubmitImageFunction", variables={"FAST_QUEUE_URL": QUEUES["SlowQueue"].url}),
-            "SubmitImageFunction",
             "lane fast",
         ),
     ],
     "served-first": [
-        (changed("event_sources", FastLane=None), "FastQueue", "nothing takes"),
-        (change_of("event_sources", "FastLane", is_enabled=False), "FastLane", "disabled"),
-        (change_of("event_sources", "FastLane", window_seconds=5), "FastLane", "waits 5 seconds"),
-        (change_of("event_sources", "FastLane", batch_size=10), "FastLane", "10 images at once"),
+        (changed("event_sources", FastLane=None), "nothing takes", "FastQueue"),
+        (change_of("event_sources", "FastLane", is_enabled=False), "disabled"),
+        (change_of("event_sources", "FastLane", window_seconds=5), "waits 5 seconds"),
+        (change_of("event_sources", "FastLane", batch_size=10), "10 images at once"),
     ],
     "reserved-concurrency": [
-        (change_of("functions", "TranscodeImageFunction", reserved=19), "TranscodeImageFunction", "19 executions"),
+        (change_of("functions", "TranscodeImageFunction", reserved=19), "19 executions"),
         (
             all_of(
                 change_of("functions", "TranscodeImageFunction", reserved=None),
-                lambda facts: replace(facts, concurrency={"limit": 1000, "unreserved": ENOUGH - 1}),
+                stated(concurrency={"limit": 1000, "unreserved": ENOUGH - 1}),
             ),
-            "account",
             f"consumers may take {10 * len(NAMES)}, and a fifth is left for the API ({10 * len(NAMES) - 1})",
+            "account",
         ),
     ],
     "growth-is-told": [
-        (changed("alarms", FreeTenantsShedAlarm=None), "FreeTenantsShedAlarm", "no alarm"),
+        (changed("alarms", FreeTenantsShedAlarm=None), "no alarm"),
     ],
     "lag-is-watched": [
-        (changed("alarms", EventsStuckAlarm=None), "EventsStuckAlarm", "no alarm"),
+        (changed("alarms", EventsStuckAlarm=None), "no alarm"),
         (
             all_of(
                 changed("alarms", MessagesStuckAlarm=None),
                 changed("alarms", OtherAlarm=SOUND.alarms["MessagesStuckAlarm"]),
             ),
-            "MessagesStuckAlarm",
             "no alarm",
+            "MessagesStuckAlarm",
         ),
     ],
     "each-dead-letter-tells": [
-        (with_alarm("DeadLettersAlarm", threshold=5), "DeadLettersAlarm", "does not ring"),
-        (with_alarm("DeadLettersAlarm", datapoints=2), "DeadLettersAlarm", "does not ring"),
-        (with_alarm("DeadLettersAlarm", comparison="GreaterThanThreshold"), "DeadLettersAlarm", "does not ring"),
+        (with_alarm("DeadLettersAlarm", threshold=5), "does not ring"),
+        (with_alarm("DeadLettersAlarm", datapoints=2), "does not ring"),
+        (with_alarm("DeadLettersAlarm", comparison="GreaterThanThreshold"), "does not ring"),
         (
             change_of("functions", "SweepDueImagesFunction", variables={"X": OF_LANES}),
-            "UsageDeadLetters",
             "a quarter of an hour late",
+            "UsageDeadLetters",
         ),
         (
             all_of(
                 with_alarm("DeadLettersAlarm", queues=frozenset(OF_LANES.split(","))),
                 with_alarm("EventDeadLettersAlarm", queues=frozenset()),
             ),
+            "no alarm watches",
             "UsageDeadLetters",
-            "no alarm watches",
         ),
-        (
-            changed("queues", UnpublishedEvents=queue("UnpublishedEvents", retention_days=14)),
-            "UnpublishedEvents",
-            "no alarm watches",
-        ),
-        (changed("alarms", DeadLettersExpiringAlarm=None), "DeadLettersExpiringAlarm", "no alarm"),
+        (changed("queues", UnpublishedEvents=queue("UnpublishedEvents", retention_days=14)), "no alarm watches"),
+        (changed("alarms", DeadLettersExpiringAlarm=None), "no alarm"),
     ],
     "time-is-tracked": [
         (
@@ -351,71 +331,51 @@ WRONG: dict[str, list[tuple[Change, str, str]]] = {
                 parameters(Tracing="Active"),
                 *(change_of("functions", name, is_traced=name != "SubmitImageFunction") for name in SOUND.functions),
             ),
-            "SubmitImageFunction",
             "are not traced, with Tracing=Active",
-        ),
-        (
-            change_of("functions", "SubmitImageFunction", is_traced=True),
             "SubmitImageFunction",
-            "are traced, with Tracing=PassThrough",
         ),
-        (changed("alarms", ImagesLateAlarm=None), "ImagesLateAlarm", "no alarm"),
+        (change_of("functions", "SubmitImageFunction", is_traced=True), "are traced, with Tracing=PassThrough"),
+        (changed("alarms", ImagesLateAlarm=None), "no alarm"),
     ],
     "redriving-is-described": [
-        (with_alarm("ImagesGivenUpAlarm", description="It is so."), "ImagesGivenUpAlarm", "no section"),
-        (with_alarm("ImagesGivenUpAlarm", description="See docs/runbook.md#gone."), "ImagesGivenUpAlarm", "#gone"),
+        (with_alarm("ImagesGivenUpAlarm", description="It is so."), "no section"),
+        (with_alarm("ImagesGivenUpAlarm", description="See docs/runbook.md#gone."), "#gone"),
         (
-            lambda facts: replace(facts, checkout=replace(facts.checkout, runbook={"dead-letters": "Call somebody."})),
-            "docs/runbook.md",
+            stated(checkout=replace(SOUND.checkout, runbook={"dead-letters": "Call somebody."})),
             "replay",
+            "docs/runbook.md",
         ),
-        (change_of("queues", "FastDeadLetters", failed_redrive="AccessDenied"), "FastDeadLetters", "AccessDenied"),
+        (change_of("queues", "FastDeadLetters", failed_redrive="AccessDenied"), "AccessDenied"),
     ],
     "work-ends-in-time": [
-        (
-            change_of("functions", "TranscodeImageFunction", variables={"VISIBILITY_SECONDS": "60"}),
-            "TranscodeImageFunction",
-            "after 60 seconds",
-        ),
-        (change_of("functions", "SweepDueImagesFunction", timeout_seconds=60), "SweepDueImagesFunction", "60"),
-        (change_of("functions", "CountUsageFunction", timeout_seconds=3), "CountUsageFunction", "stopped after 3"),
+        (change_of("functions", "TranscodeImageFunction", variables={"VISIBILITY_SECONDS": "60"}), "after 60 seconds"),
+        (change_of("functions", "SweepDueImagesFunction", timeout_seconds=60), "60"),
+        (change_of("functions", "CountUsageFunction", timeout_seconds=3), "stopped after 3"),
     ],
     "no-more-than-they-can": [
-        (change_of("event_sources", "UsageEvents", maximum_concurrency=None), "UsageEvents", "maximum concurrency"),
-        (change_of("event_sources", "UsageEvents", batch_size=51), "UsageEvents", "51"),
-        (change_of("event_sources", "SlowLane", batch_size=13), "SlowLane", "65 seconds"),
+        (change_of("event_sources", "UsageEvents", maximum_concurrency=None), "maximum concurrency"),
+        (change_of("event_sources", "UsageEvents", batch_size=51), "51"),
+        (change_of("event_sources", "SlowLane", batch_size=13), "65 seconds"),
     ],
     "visibility-is-enough": [
-        (change_of("functions", "CountUsageFunction", timeout_seconds=61), "UsageQueue", "366"),
-        (change_of("event_sources", "UsageEvents", window_seconds=1), "UsageQueue", "361"),
+        (change_of("functions", "CountUsageFunction", timeout_seconds=61), "366", "UsageQueue"),
+        (change_of("event_sources", "UsageEvents", window_seconds=1), "361", "UsageQueue"),
     ],
     "dead-letters-are-kept": [
-        (change_of("queues", "FastDeadLetters", retention_seconds=345600), "FastDeadLetters", "345,600"),
+        (change_of("queues", "FastDeadLetters", retention_seconds=345600), "345,600"),
         (
-            lambda facts: replace(facts, oldest_dead_letters={"FastDeadLetters": 12 * 86400}),
-            "FastDeadLetters",
+            stated(oldest_dead_letters={"FastDeadLetters": 12 * 86400}),
             "12 days",
+            "FastDeadLetters",
         ),
     ],
     "reconciled": [
-        (
-            changed("rules", SweepDueImagesFunctionEveryMinute=None),
-            "SweepDueImagesFunctionEveryMinute",
-            "no such schedule",
-        ),
-        (
-            change_of("rules", "SweepDueImagesFunctionEveryMinute", is_enabled=False),
-            "SweepDueImagesFunctionEveryMinute",
-            "disabled",
-        ),
-        (
-            change_of("rules", "SweepDueImagesFunctionEveryMinute", targets=()),
-            "SweepDueImagesFunctionEveryMinute",
-            "does not invoke",
-        ),
-        (lambda facts: replace(facts, sweeps={"latest": NOW - 301000}), "SweepDueImagesFunction", "5 minutes"),
-        (lambda facts: replace(facts, sweeps={}), "SweepDueImagesFunction", "an hour"),
-        (changed("alarms", SweeperSilentAlarm=None), "SweeperSilentAlarm", "no alarm"),
+        (changed("rules", SweepDueImagesFunctionEveryMinute=None), "no such schedule"),
+        (change_of("rules", "SweepDueImagesFunctionEveryMinute", is_enabled=False), "disabled"),
+        (change_of("rules", "SweepDueImagesFunctionEveryMinute", targets=()), "does not invoke"),
+        (stated(sweeps={"latest": NOW - 301000}), "5 minutes", "SweepDueImagesFunction"),
+        (stated(sweeps={}), "an hour", "SweepDueImagesFunction"),
+        (changed("alarms", SweeperSilentAlarm=None), "no alarm"),
     ],
     "alarms-are-heard": [
         (
@@ -425,52 +385,45 @@ WRONG: dict[str, list[tuple[Change, str, str]]] = {
                     SOUND.alarms["DeadLettersAlarm"], metric="5xx", namespace="AWS/ApiGateway", actions=()
                 ),
             ),
-            "ApiErrorsAlarm",
             "no action",
         ),
     ],
     "everything-runs": [
-        (lambda facts: replace(facts, status="UPDATE_ROLLBACK_COMPLETE"), "shop", "UPDATE_ROLLBACK_COMPLETE"),
-        (change_of("event_sources", "UsageEvents", is_enabled=False), "UsageEvents", "UsageQueue"),
-        (change_of("functions", "CountUsageFunction", reserved=0), "CountUsageFunction", "zero"),
-        (
-            change_of("functions", "CountUsageFunction", problem="its latest update failed"),
-            "CountUsageFunction",
-            "failed",
-        ),
+        (stated(status="UPDATE_ROLLBACK_COMPLETE"), "UPDATE_ROLLBACK_COMPLETE", "shop"),
+        (change_of("event_sources", "UsageEvents", is_enabled=False), "UsageQueue"),
+        (change_of("functions", "CountUsageFunction", reserved=0), "zero"),
+        (change_of("functions", "CountUsageFunction", problem="its latest update failed"), "failed"),
     ],
     "nothing-is-public": [
-        (change_of("buckets", "OriginalsBucket", is_closed=False), "OriginalsBucket", "not blocked"),
+        (change_of("buckets", "OriginalsBucket", is_closed=False), "not blocked"),
         (
             change_of(
                 "buckets",
                 "OriginalsBucket",
                 policy=(refusing("s3:*"), allowing("s3:GetObject", "*", principals=ANYBODY)),
             ),
-            "OriginalsBucket",
             "everybody",
         ),
         (
             change_of("topics", "EventsTopic", policy=(allowing("sns:Subscribe", "*", principals={"AWS": "*"}),)),
-            "EventsTopic",
             "everybody",
         ),
-        (changed("routes", **{"POST /images": "NONE"}), "POST /images", "no credential"),
+        (changed("routes", **{"POST /images": "NONE"}), "no credential"),
     ],
     "everything-is-encrypted": [
-        (change_of("buckets", "OriginalsBucket", algorithm=None), "OriginalsBucket", "nothing encrypts"),
-        (all_of(ENCRYPTED_BY_OURS, change_of("tables", "ImagesTable", key=None)), "ImagesTable", "another key"),
-        (parameters(Encryption="customer"), "Key", "no key of its own"),
-        (all_of(ENCRYPTED_BY_OURS, changed("keys", Key=replace(ITS_KEY, is_enabled=False))), "Key", "disabled"),
-        (all_of(ENCRYPTED_BY_OURS, changed("keys", Key=replace(ITS_KEY, is_rotated=False))), "Key", "rotated"),
+        (change_of("buckets", "OriginalsBucket", algorithm=None), "nothing encrypts"),
+        (all_of(ENCRYPTED_BY_OURS, change_of("tables", "ImagesTable", key=None)), "another key"),
+        (parameters(Encryption="customer"), "no key of its own", "Key"),
+        (all_of(ENCRYPTED_BY_OURS, changed("keys", Key=replace(ITS_KEY, is_enabled=False))), "disabled"),
+        (all_of(ENCRYPTED_BY_OURS, changed("keys", Key=replace(ITS_KEY, is_rotated=False))), "rotated"),
     ],
     "data-is-kept": [
-        (change_of("tables", "ImagesTable", is_protected=False), "ImagesTable", "protected"),
-        (change_of("tables", "ImagesTable", is_recoverable=False), "ImagesTable", "recovery"),
-        (change_of("buckets", "OriginalsBucket", is_versioned=False), "OriginalsBucket", "versions"),
+        (change_of("tables", "ImagesTable", is_protected=False), "protected"),
+        (change_of("tables", "ImagesTable", is_recoverable=False), "recovery"),
+        (change_of("buckets", "OriginalsBucket", is_versioned=False), "versions"),
     ],
     "logs-end": [
-        (changed("log_groups", ReadImageLogs=LogGroup(retention_days=None)), "ReadImageLogs", "for ever"),
+        (changed("log_groups", ReadImageLogs=LogGroup(retention_days=None)), "for ever"),
     ],
     "quotas": [
         (
@@ -478,52 +431,33 @@ WRONG: dict[str, list[tuple[Change, str, str]]] = {
                 "quotas",
                 **{"L-B99A9384": ServiceQuota(name="Concurrent executions", service="lambda", limit=1000, used=800)},
             ),
-            "account",
             "800 of 1,000",
+            "account",
         ),
     ],
     "settings": [
-        (change_of("queues", "FastQueue", visibility_seconds=30), "FastQueue", "VisibilityTimeout is 30"),
-        (lambda facts: replace(facts, types={}), "FastQueue", "does not have"),
+        (change_of("queues", "FastQueue", visibility_seconds=30), "VisibilityTimeout is 30"),
+        (stated(types={}), "does not have", "FastQueue"),
         (
-            lambda facts: replace(facts, types={**facts.types, "Old": "AWS::SQS::Queue"}),
-            "Old",
+            stated(types={**SOUND.types, "Old": "AWS::SQS::Queue"}),
             "this checkout does not have",
+            "Old",
         ),
     ],
     "code": [
-        (
-            lambda facts: replace(
-                facts,
-                checkout=replace(facts.checkout, sources={"F": {"app.py": "1"}}),
-                deployed_sources={"F": {"app.py": "2"}},
-            ),
-            "F",
-            "another version",
-        ),
-        (
-            lambda facts: replace(
-                facts, checkout=replace(facts.checkout, sources={"F": {"app.py": "1"}}), deployed_sources={"F": {}}
-            ),
-            "F",
-            "not deployed",
-        ),
-        (
-            lambda facts: replace(
-                facts, checkout=replace(facts.checkout, sources={"F": {}}), deployed_sources={"F": {"app.py": "2"}}
-            ),
-            "F",
-            "does not have it",
-        ),
+        (code({"app.py": "1"}, deployed={"app.py": "2"}), "another version"),
+        (code({"app.py": "1"}, deployed={}), "not deployed"),
+        (code({}, deployed={"app.py": "2"}), "does not have it"),
     ],
 }
 """For each check what is wrong, and what its finding is about and says."""
 
 
-def cases_of(table: Mapping[str, Sequence[tuple[Change, str, str]]]) -> list[Any]:
+def cases_of(table: Mapping[str, Sequence[Case]]) -> list[Any]:
     """The cases of such a table, for a test that takes the check, the change, the subject and the words."""
     return [
-        pytest.param(BY_NAME[check], change, subject, words, id=f"{check}: {subject} {words}")
+        pytest.param(BY_NAME[check], change, *others, words, id=f"{check}: {others[0]} {words}")
         for check, cases in table.items()
-        for change, subject, words in cases
+        for change, words, *named in cases
+        for others in (named or [change.subject],)
     ]

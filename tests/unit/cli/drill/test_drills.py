@@ -21,7 +21,7 @@ from darkroom_cli.drill.alarms import AlarmHistory
 from darkroom_cli.drill.commands import app
 from darkroom_cli.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from darkroom_cli.drill.loads import UploadsToReplay
-from darkroom_cli.drill.pages import ago, table_of_drills
+from darkroom_cli.drill.pages import table_of_drills
 from darkroom_cli.drill.result import DrillResult
 from darkroom_cli.drill.scene import Scene
 from darkroom_cli.drill.switches import KINDS
@@ -232,14 +232,6 @@ def test_an_alarm_that_the_drill_does_not_name_is_not() -> None:
 def test_an_image_that_was_accepted_and_is_not_done_is_not() -> None:
     (problem,) = judged(DRILLS["sweeper-off"], accepted_image(now=0))
     assert "not done" in problem
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "said"),
-    [(-5, "less than a minute"), (59_999, "less than a minute"), (60_000, "1 minute"), (7_200_000, "2 hours")],
-)
-def test_how_long_ago_it_was_is_said_in_words(milliseconds: int, said: str) -> None:
-    assert ago(milliseconds) == said
 
 
 class LateScene:

@@ -33,14 +33,6 @@ def test_one_variant_can_be_chosen(run: Run, api: FakeApi) -> None:
     assert "There is no variant huge: this image has thumb, webp." in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("file_format", "file"), [("jpeg", "a.jpg"), ("png", "a.png"), ("webp", "a.webp"), ("avif", "a.avif")]
-)
-def test_a_file_has_the_extension_that_its_format_usually_has(file_format: str, file: str) -> None:
-    variant = ReceivedVariant(name="a", width=1, height=1, format=file_format, bytes=1, sha256="", url="")
-    assert file_name(variant) == file
-
-
 def test_a_different_file_in_the_way_stops_everything_unless_forced(run: Run, api: FakeApi) -> None:
     image_id = api.put("done")
     Path("webp.webp").write_bytes(b"mine")

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import json
-import socket
 
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of
+from tests.unit.cli.fake_api import FakeApi, image_id_of
 
 
 def test_a_finished_image_is_shown_with_its_variants_and_what_to_do_next(run: Run, api: FakeApi) -> None:
@@ -104,29 +103,8 @@ def test_texts_from_the_api_cannot_move_the_cursor(run: Run, api: FakeApi) -> No
     assert "gone [bold]markup[/bold]" in result.stdout
 
 
-def test_hints_repeat_the_address_that_was_given(run: Run, api: FakeApi) -> None:
-    result = run("status", api.put("done"), "--url", api.url)
-    assert f"-o DIR --url {api.url}" in result.stdout
-
-
 def test_a_stack_that_is_not_there_is_told_with_the_way_to_start_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DARKROOM_URL")
     result = run("status", image_id_of("any"))
     assert result.exit_code == 1
     assert "error: The local stack is not running. Start it with: make run" in result.stderr
-
-
-@pytest.mark.guards("cli-not-running-local-only")
-def test_an_address_of_this_machine_that_nobody_serves_is_told_as_it_was_given(run: Run) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    result = run("status", image_id_of("any"), "--url", url)
-    assert result.exit_code == 1
-    assert f"error: Nothing listens at {url}." in result.stderr
-    assert "local stack is not running" not in result.stderr
-
-
-def test_a_moment_of_trouble_is_passed_over(run: Run, api: FakeApi) -> None:
-    image_id = api.put("done")
-    api.faults["GET"].append(Reply(lost=True))
-    assert run("status", image_id).exit_code == 0

@@ -77,13 +77,6 @@ def test_two_hundred_images_are_followed_with_a_handful_of_polls_a_second() -> N
     assert len(service.polls) < 6 * len(names)
 
 
-def test_images_are_seen_to_end_soon_after_they_do() -> None:
-    service = Service({name: 0.5 * number for number, name in enumerate(ids(200))})
-    watch = service.watch()
-    service.finish(watch)
-    assert service.now < 100 + 10
-
-
 def test_a_few_images_that_never_end_do_not_hide_the_others() -> None:
     stuck, others = ids(2 * WINDOW), ids(60)[2 * WINDOW :]
     service = Service(dict.fromkeys(stuck, 10_000.0) | dict.fromkeys(others, 1.0))
@@ -94,19 +87,6 @@ def test_a_few_images_that_never_end_do_not_hide_the_others() -> None:
     assert service.now < 120
     assert watch.unfinished == len(stuck)
     assert max(Counter(name for _, name in service.polls).values()) > PATIENCE_POLLS
-
-
-def test_an_image_that_has_ended_is_never_asked_for() -> None:
-    service = Service(dict.fromkeys(ids(3), 0.0))
-    watch = service.watch()
-    assert (watch.seconds_until_next_poll(), watch.unfinished) == (None, 0)
-
-
-def test_the_same_image_is_followed_once() -> None:
-    service = Service(dict.fromkeys(ids(1), 1.0))
-    watch = service.watch()
-    watch.add(service.answer(ids(1)[0]))
-    assert watch.unfinished == 1
 
 
 def test_an_image_that_the_api_does_not_know_any_more_is_lost_and_the_others_go_on() -> None:

@@ -54,13 +54,6 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
     assert "colour     #7a8b5c" in written(out)
 
 
-def test_a_second_development_replaces_the_files_of_the_first(api: FakeApi, photo: Path, tmp_path: Path) -> None:
-    (tmp_path / "webp.webp").write_bytes(b"yesterday")
-    with Darkroom(api.url) as client:
-        assert develop_photo(client, photo, paper(), tmp_path) is not None
-    assert (tmp_path / "webp.webp").read_bytes() == FILES["webp"][1]
-
-
 def test_an_image_that_fails_is_told_with_its_reason(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     api.ends_as[b"a photo"] = "failed"
     out = paper()

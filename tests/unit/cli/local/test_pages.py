@@ -47,29 +47,12 @@ def test_the_seconds_of_all_steps_and_of_what_is_between_them_add_up_to_those_si
     ]
 
 
-def test_an_installed_command_line_is_no_step_but_its_start_counts() -> None:
-    assert shown(99.5, ("build", 0, 20)) == [("build", 20.5), ("together", 20.5)]
-
-
 def test_a_step_that_fails_is_shown_with_its_seconds() -> None:
     text, watch = io.StringIO(), Watch()
     with pytest.raises(ZeroDivisionError), Steps(Console(file=text), 100, watch)("build"):
         watch.now += 2
         raise ZeroDivisionError
     assert "  ✗ build           2.0 s\n" in text.getvalue()
-
-
-def test_a_step_that_lasts_until_all_is_closed_begins_when_it_is_told_and_is_not_shown_otherwise() -> None:
-    text, watch = io.StringIO(), Watch()
-    steps = Steps(Console(file=text), 100, watch)
-    with steps.then("stop"):
-        watch.now += 5
-    assert text.getvalue() == ""
-    with steps.then("stop") as begin:
-        watch.now += 5
-        begin()
-        watch.now += 3
-    assert text.getvalue() == "  ✓ stop            3.0 s\n"
 
 
 def test_a_command_began_when_its_shell_script_says_and_now_if_nothing_does(tmp_path: Path) -> None:

@@ -28,21 +28,6 @@ def test_an_exception_of_powertools_is_on_lines_of_its_own() -> None:
     assert line(record) == 'ERROR   failed\n    Traceback:\n      File "app.py"\n    KeyError'
 
 
-def test_an_exception_that_the_runtime_logs_reads_like_one_of_powertools() -> None:
-    record = {
-        "timestamp": "2026-11-24T12:00:00Z",
-        "level": "ERROR",
-        "errorMessage": "'x'",
-        "errorType": "KeyError",
-        "requestId": "4f",
-        "stackTrace": ['  File "app.py", line 1, in handler\n    event["x"]\n'],
-    }
-    assert (
-        line(record)
-        == 'ERROR   KeyError: \'x\'  requestId=4f\n      File "app.py", line 1, in handler\n        event["x"]'
-    )
-
-
 @pytest.mark.parametrize(
     ("event", "expected"),
     [

@@ -158,12 +158,6 @@ def test_nothing_is_done_while_the_audit_log_is_silent(fresh: FakeStack) -> None
     assert fresh.tenants.keys[key_id].state(fresh.clock()) is KeyState.ACTIVE
 
 
-def test_scheduled_images_of_a_day_are_moved_and_withdrawn_by_the_commands(fresh: FakeStack) -> None:
-    for action in ("reschedule", "cancel"):
-        ending = act(fresh, action, dry_run=True, **ACTIONS[action])
-        assert ending["count"] == 0 and "2026-12-24" in ending["says"][0]
-
-
 def test_one_scheduled_image_is_moved_and_withdrawn_alone(fresh: FakeStack) -> None:
     times = ["2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z"]
     moved, other = (

@@ -171,11 +171,6 @@ def test_the_root_leads_to_the_page(reading: Served) -> None:
         assert answer.is_redirect and answer.headers["location"].endswith("/app/")
 
 
-def test_a_document_that_names_no_icon_gets_the_pages_own(reading: Served) -> None:
-    answer = reading.client.get("/favicon.ico")
-    assert answer.is_redirect and answer.headers["location"].endswith("/icon.svg")
-
-
 @pytest.mark.guards("operate-path-confinement")
 @pytest.mark.parametrize(
     "path",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -124,11 +123,6 @@ def test_every_tenants_webhooks_are_listed_with_their_condition(fresh: FakeStack
     assert parts.read("webhooks", {"tenant": ["nobody"]}) == []
 
 
-def test_delays_are_those_of_delay_ls(fresh: FakeStack) -> None:
-    document = parts_of(fresh).read("delays", {"zone": ["Europe/Berlin"]})
-    assert (document["zone"], document["images"], document["days"]) == ("Europe/Berlin", 0, [])
-
-
 @pytest.mark.parametrize(
     ("part", "query"),
     [
@@ -169,13 +163,6 @@ def test_an_aws_that_does_not_answer_is_a_502(reading: Served, monkeypatch: pyte
     answer = reading.client.get("/operate/api/tenants")
     assert (answer.status_code, answer.json()["code"]) == (502, "aws_unavailable")
     assert "no answer" in answer.json()["detail"]
-
-
-def test_several_windows_at_once_are_each_told_their_own(reading: Served) -> None:
-    failed = [reading.stack.world.give_up(number) for number in range(10, 16)]
-    with ThreadPoolExecutor(6) as pool:
-        documents = list(pool.map(lambda name: reading.get(f"failures/{name}"), failed))
-    assert [document[0]["image_id"] for document in documents] == failed
 
 
 def test_what_is_told_stays_off_the_terminal(fresh: FakeStack, capsys: pytest.CaptureFixture[str]) -> None:

@@ -222,11 +222,6 @@ def test_a_sum_that_changes_meanwhile_keeps_what_was_counted(run: Run, stack: Fa
     assert stack.usage.store["acme"] == stored_by(accepted_image(now=1)) + Stored(size_bytes=100, images=1)
 
 
-def test_an_unknown_key_cannot_be_revoked(run: Run, stack: FakeStack) -> None:
-    result = run("keys", "revoke", "00000000")
-    assert result.exit_code == 1 and "There is no key 00000000 here." in result.stderr
-
-
 def test_a_key_is_never_repeated_in_an_error(run: Run, stack: FakeStack) -> None:
     run("tenants", "add", "acme")
     key = run("keys", "create", "acme").stdout.strip()

@@ -30,13 +30,6 @@ def test_works_run_at_the_same_time_and_not_too_many() -> None:
     assert max(most) == AT_A_TIME
 
 
-def test_works_may_have_works_of_their_own() -> None:
-    def work(number: int) -> int:
-        return sum(at_once([lambda: number] * 20))
-
-    assert at_once([partial(work, number) for number in range(20)]) == [20 * number for number in range(20)]
-
-
 def test_the_first_failure_is_raised_once_all_have_ended() -> None:
     ended = []
 

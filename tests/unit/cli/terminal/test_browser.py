@@ -11,19 +11,6 @@ from darkroom_cli.terminal.browser import open_in_browser
 URL = "http://127.0.0.1:1/app/"
 
 
-def test_the_page_is_opened(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    opened: list[str] = []
-
-    def browser(url: str) -> bool:
-        opened.append(url)
-        return True
-
-    monkeypatch.setattr(webbrowser, "open", browser)
-    open_in_browser(URL)
-    assert opened == [URL]
-    assert capsys.readouterr().err == ""
-
-
 def test_without_a_browser_the_address_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,11 +16,6 @@ def paper() -> tuple[Console, io.StringIO]:
     return Console(file=text, width=20), text
 
 
-@pytest.mark.parametrize(("duration", "expected"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (125, "2 min 5 s")])
-def test_durations_are_told_in_seconds_and_minutes(duration: float, expected: str) -> None:
-    assert display.seconds(duration) == expected
-
-
 def test_texts_from_elsewhere_stay_on_one_line_and_cannot_move_the_cursor() -> None:
     assert display.printable("a\x1b[2J\nb\udce9é") == "a\ufffd[2J\ufffdb\ufffdé"
 
@@ -92,11 +87,3 @@ def test_who_listens_gets_what_its_own_thread_shows_and_the_terminal_nothing(
     assert capsys.readouterr() == ("", "")
     display.line(display.output(), "afterwards")
     assert "afterwards" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(-30, "0 s"), (40.9, "40 s"), (300, "5 min"), (12_000, "3 h 20 min"), (1_051_200, "12 d 4 h")],
-)
-def test_an_age_is_coarse_and_never_negative(seconds: float, words: str) -> None:
-    assert display.age(seconds) == words

@@ -215,21 +215,6 @@ def test_wide_windows_show_two_columns_whole_request_ids_and_paths(stack: FakeSt
     assert any("LANES" in line and "./darkroom ls --late --stack shop" in line for line in lines)
 
 
-def test_a_small_window_has_fewer_rows_of_each_list(stack: FakeStack) -> None:
-    trouble(stack.world)
-    tall, low = drawn(stack, 80, 70), drawn(stack, 80, 45)
-    assert "" in tall and "" not in low
-    assert "OTHER QUEUES" in low[-1]
-    assert "  … and 18 more" in tall and "  … and 18 more" not in low
-
-
-def test_only_the_longest_waiting_rows_were_read_and_the_page_says_so(stack: FakeStack) -> None:
-    for number in range(150):
-        stack.world.fail(number, seconds_ago=9)
-    said = "\n".join(drawn(stack, 120))
-    assert "RETRYING  100 images, 1 defect, of the 100 that have waited longest" in said
-
-
 def test_a_part_that_could_not_be_read_says_why_beside_the_others(run: Run, stack: FakeStack) -> None:
     def fails() -> None:
         raise Retryable("reading the alarms: ThrottlingException")
@@ -390,22 +375,6 @@ def test_what_a_row_or_an_alarm_says_cannot_move_the_cursor(run: Run, stack: Fak
     assert "\x1b" not in run("top", "--once").stdout
 
 
-def test_on_the_local_stack_first_commands_need_no_options(stack: FakeStack) -> None:
-    trouble(stack.world)
-    local = replace(stack, is_local=True, options="")
-    said = "\n".join(drawn(local, 80))
-    assert "./darkroom top" not in said, "which is running"
-    assert "              ./darkroom ls --late\n" in said
-
-
-def test_an_incident_whose_causes_have_just_cleared_is_said_without_them(stack: FakeStack) -> None:
-    trouble(stack.world)
-    del stack.world.alarms.raised[1]
-    lines = drawn(stack, 80)
-    assert lines[0].startswith("shop  incident  ")
-    assert "CRITICAL" not in "\n".join(lines)
-
-
 @pytest.mark.parametrize(
     ("ended", "bad", "shown"), [(5000, 0, "100.0% left"), (5000, 4, "20.0% left"), (10, 1, "spent 100.0×")]
 )
@@ -425,10 +394,6 @@ def test_why_nothing_burns_beside_a_spent_budget_is_said(stack: FakeStack) -> No
         "budget: bad images of 28 days: slow 45 of 197; 0.1% may be. burn: how fast it is spent now, the lower of "
         "5 min and 1 h (fast), 30 min and 6 h (slow); - for fewer than 10 bad images"
     ) in said
-
-
-def test_a_little_burn_is_not_shown_as_none() -> None:
-    assert [pages._burn(burn, 6).plain for burn in (0, 0.04, 0.05, 1.24)] == ["-", "<0.1×", "0.1×", "1.2×"]
 
 
 @pytest.mark.guards("dlq-list-owed-letters")

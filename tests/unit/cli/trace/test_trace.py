@@ -75,10 +75,6 @@ def test_an_unknown_image_is_an_error_that_says_what_to_do(run: Run, stack: Fake
     assert "./darkroom ls --stack shop --region eu-west-1" in shown.stderr
 
 
-def test_what_is_no_id_is_a_usage_error(run: Run, stack: FakeStack) -> None:
-    assert run("trace", "photo.jpg").exit_code == 2
-
-
 def test_a_document_holds_every_step(run: Run, stack: FakeStack) -> None:
     hold(stack, done(), REQUEST, PUBLISHED, DONE)
     document = json.loads(run("trace", ID, "--json").stdout)
@@ -100,12 +96,6 @@ def test_what_others_have_written_cannot_move_the_cursor(run: Run, stack: FakeSt
 
 def step(at: int, until: int | None) -> Step:
     return Step(kind="wait", at=at, until=until, title="")
-
-
-def test_short_lives_are_drawn_true_to_scale() -> None:
-    axis = axis_for([step(number * 10, number * 10 + 10) for number in range(10)], now=100, width=101)
-    assert [axis.column(instant) for instant in (0, 10, 35, 100)] == [0, 10, 35, 100]
-    assert not axis.is_cut
 
 
 @pytest.mark.guards("trace-axis-long-wait-capped")

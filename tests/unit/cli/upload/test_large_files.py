@@ -6,11 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from darkroom_client.client import Api, Refused, RequestRetries
-from darkroom_client.forms import is_out_of_date
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, problem, s3_error
 
@@ -96,13 +94,6 @@ def test_an_announcement_whose_answer_was_lost_is_repeated_under_the_same_key(ru
     assert (len(api.images), len(api.stored)) == (1, 1)
 
 
-def test_the_same_large_photo_twice_is_one_image_when_the_key_comes_from_the_content(run: Run, api: FakeApi) -> None:
-    large_photo()
-    for _ in range(2):
-        assert run("upload", "large.png", "--idempotency-key-from", "content").exit_code == 0
-    assert (len(api.images), len(api.forms)) == (1, 1)
-
-
 @pytest.mark.parametrize(
     ("answer", "explanation"),
     [
@@ -166,13 +157,3 @@ def test_a_file_that_vanishes_before_it_is_sent_is_reported(run: Run, api: FakeA
     result = run("upload", "large.png")
     assert result.exit_code == 1
     assert "It cannot be read: No such file or directory." in result.stderr
-
-
-def test_only_what_a_fresh_form_can_mend_is_out_of_date() -> None:
-    for status, text, expected in (
-        (403, "Policy expired", True),
-        (400, "<Code>ExpiredToken</Code>", True),
-        (403, "<Code>AccessDenied</Code>", False),
-        (204, "Policy expired", False),
-    ):
-        assert is_out_of_date(httpx.Response(status, text=text)) is expected

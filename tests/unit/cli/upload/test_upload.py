@@ -37,19 +37,6 @@ def test_uploading_tells_the_id_of_each_file_and_standard_output_holds_the_ids_a
     assert "2 of 2 files" in result.stderr
 
 
-def test_who_looks_sees_everything_once_on_standard_output(
-    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes any stream for a terminal then
-    photos("a.jpg")
-    result = run("upload", "a.jpg")
-    assert result.exit_code == 0, result.output
-    (image_id,) = api.images
-    assert [image_id in line for line in result.stdout.splitlines() if "a.jpg" in line] == [True]
-    assert "1 of 1 files" in result.stdout
-    assert image_id not in result.stderr
-
-
 @pytest.mark.guards("bodies-no-file-as-text")
 @pytest.mark.parametrize("name", ["a.txt", "a.json", "a.xml", "a.js", "a"])
 def test_a_file_is_never_sent_as_text(run: Run, api: FakeApi, name: str) -> None:
@@ -65,12 +52,6 @@ def test_bytes_are_sent_as_they_are_with_the_type_that_the_name_suggests_and_the
     assert (post.body, post.headers["content-type"]) == (b"photo a.png", "image/png")
     assert post.query == {"preset": ["tiny"]}
     assert post.headers["content-length"] == str(len(post.body))
-
-
-def test_the_same_photo_twice_is_two_images(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    assert run("upload", "a.jpg", "a.jpg").exit_code == 0
-    assert len(api.images) == 2
 
 
 def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(run: Run, api: FakeApi) -> None:
@@ -94,9 +75,11 @@ def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone(tmp_p
         UploadOrder(preset="tiny", variants="a"),
         UploadOrder(variants="a"),
         UploadOrder(recipe="a"),
+        UploadOrder(delay="P2D"),
+        UploadOrder(notify="we_01kyvb60cwewgmgx"),
     ]
     assert key(b"a", UploadOrder()) == key(b"a", UploadOrder())
-    assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 12
+    assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 16
 
 
 def test_a_content_key_for_a_preset_is_the_one_that_it_always_was(tmp_path: Path) -> None:
@@ -106,35 +89,15 @@ def test_a_content_key_for_a_preset_is_the_one_that_it_always_was(tmp_path: Path
     assert content_key(file, UploadOrder(preset="tiny")) == f"content-{of_old}"
 
 
-def test_some_variants_of_a_preset_are_asked_for(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    assert run("upload", "a.jpg", "--preset", "tiny", "--variants", " webp,thumb, webp").exit_code == 0
-    assert api.posts[0].query == {"preset": ["tiny"], "variants": ["thumb,webp"]}
-
-
-def test_a_time_is_sent_in_the_callers_words(run: Run, api: FakeApi) -> None:
+def test_what_is_asked_for_is_sent_in_the_callers_words(run: Run, api: FakeApi) -> None:
     photos("a.jpg")
     when = "2027-03-01T09:00:00+01:00"
     assert run("upload", "a.jpg", "--process-at", when, "--expires-at", "2027-04-01T00:00:00Z").exit_code == 0
-    assert run("upload", "a.jpg", "--preset", "tiny", "--delay", "P2D").exit_code == 0
+    assert run("upload", "a.jpg", "--preset", "tiny", "--delay", "P2D", "--notify", "we_01").exit_code == 0
+    assert run("upload", "a.jpg", "--preset", "tiny", "--variants", " webp,thumb, webp").exit_code == 0
     assert api.posts[0].query == {"process_at": [when], "expires_at": ["2027-04-01T00:00:00Z"]}
-    assert api.posts[1].query == {"preset": ["tiny"], "delay": ["P2D"]}
-
-
-def test_the_webhook_to_notify_is_sent_and_makes_another_image(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    for options in ((), ("--notify", "we_01kyvb60cwewgmgx")):
-        assert run("upload", "a.jpg", "--idempotency-key-from", "content", *options).exit_code == 0
-    assert [post.query for post in api.posts] == [{}, {"notify": ["we_01kyvb60cwewgmgx"]}]
-    assert len({post.headers["idempotency-key"] for post in api.posts}) == 2
-
-
-def test_the_same_photo_for_another_time_is_another_image(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    for options in ((), ("--delay", "P2D"), ("--delay", "P3D"), ("--delay", "P2D")):
-        assert run("upload", "a.jpg", "--idempotency-key-from", "content", *options).exit_code == 0
-    keys = [post.headers["idempotency-key"] for post in api.posts]
-    assert (len(set(keys)), keys[1]) == (3, keys[3])
+    assert api.posts[1].query == {"preset": ["tiny"], "delay": ["P2D"], "notify": ["we_01"]}
+    assert api.posts[2].query == {"preset": ["tiny"], "variants": ["thumb,webp"]}
 
 
 def test_a_recipe_is_sent_from_its_file_as_short_as_can_be(run: Run, api: FakeApi) -> None:
@@ -142,16 +105,6 @@ def test_a_recipe_is_sent_from_its_file_as_short_as_can_be(run: Run, api: FakeAp
     Path("card.json").write_text('{ "variants": [\n  {"width": 600, "name": "caf\\u00e9 #&+"}\n]}')
     assert run("upload", "a.jpg", "--recipe", "card.json").exit_code == 0
     assert api.posts[0].query == {"recipe": ['{"variants":[{"name":"caf\\u00e9 #&+","width":600}]}']}
-
-
-def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    Path("card.json").write_text('{"variants": [{"name": "a", "width": 0}]}')
-    detail = "The recipe is invalid. variants.0.width: must be at least 1."
-    api.faults["POST"].append(problem(400, "invalid_recipe", detail))
-    result = run("upload", "a.jpg", "--recipe", "card.json")
-    assert result.exit_code == 1
-    assert f"not accepted: a.jpg: {detail}" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -248,14 +201,6 @@ def test_waiting_ends_when_every_image_has_ended_and_tells_the_drain_rate(run: R
         "drain rate  6.00 images/s = 12 done / 2.00 s from the first acceptance to the last completion",
     ):
         assert fact in result.stderr
-
-
-def test_waiting_lists_the_variants_of_each_image(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    result = run("upload", "a.jpg", "--wait")
-    (image_id,) = api.images
-    assert f"done: {image_id}  a.jpg: thumb " in result.stderr
-    assert result.stdout == f"{image_id}\n"
 
 
 def test_waiting_reports_each_image_that_failed_and_the_reason(run: Run, api: FakeApi) -> None:
@@ -406,17 +351,6 @@ def test_the_drain_rate_counts_what_this_upload_made_from_first_acceptance_to_la
     assert (summary.drained, summary.drain_seconds, summary.drain_images_per_second) == (2, 10.0, 0.2)
 
 
-def test_without_a_finished_image_there_is_no_drain_rate() -> None:
-    pending = document(1, "pending", created=1, completed=None)
-    summary = summarise(
-        [FileOutcome(file=Path("x"), answer=StatusAnswer(document=pending))],
-        {pending["id"]: pending},
-        files=1,
-        total_seconds=1,
-    )
-    assert summary.drain_images_per_second is None
-
-
 def test_a_url_is_sent_as_one_for_the_stack_to_fetch_with_what_is_asked_for(run: Run, api: FakeApi) -> None:
     url = "https://photos.example/harbour.jpg?a=b"
     result = run("upload", url, "--variants", "thumb,webp", "--delay", "P2D")
@@ -425,9 +359,3 @@ def test_a_url_is_sent_as_one_for_the_stack_to_fetch_with_what_is_asked_for(run:
     assert (post.headers["content-type"], post.query) == ("application/json", {})
     assert json.loads(post.body) == {"url": url, "variants": ["thumb", "webp"], "delay": "P2D"}
     assert result.stdout.splitlines() == list(api.images)
-
-
-def test_the_same_url_is_one_image_when_the_key_comes_from_the_content(run: Run, api: FakeApi) -> None:
-    urls = ["https://photos.example/a.jpg", "https://photos.example/a.jpg", "https://photos.example/b.jpg"]
-    assert run("upload", *urls, "--idempotency-key-from", "content").exit_code == 0
-    assert len(api.images) == 2

@@ -11,7 +11,7 @@ import pytest
 
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer
-from darkroom.domain.webhooks.endpoint import MAX_SECRETS, DisabledBy, Endpoint, disable
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
 from darkroom.egress import EgressPolicy, read_url
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.wiring.webhooks import manage_webhooks
@@ -115,25 +115,10 @@ def test_a_key_goes_with_every_request_and_the_address_with_what_to_type_next(
     assert "secret" not in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("http://hooks.example.com/",), "The URL must begin with https://."),
-        ((URL,), "has this URL already"),
-        (
-            ("https://a.example.com", "--type", "image.gone"),
-            "The webhook is invalid. events.0: is not known. Known: *, ",
-        ),
-        (("https://a.example.com", "--description", "x" * 201), "description: must have at most 200 characters."),
-    ],
-)
-def test_what_the_api_refuses_is_told_in_its_words(
-    run: Run, world: WebhooksWorld, added: Endpoint, arguments: tuple[str, ...], problem: str
-) -> None:
-    result = run("webhooks", "add", *arguments)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert problem in result.stderr
-    assert len(world.endpoints.rows) == 1
+def test_what_the_api_refuses_is_told_in_its_words(run: Run, world: WebhooksWorld) -> None:
+    result = run("webhooks", "add", "https://a.example.com", "--type", "image.gone")
+    assert (result.exit_code, result.stdout, world.endpoints.rows) == (1, "", {})
+    assert "The webhook is invalid. events.0: is not known. Known: *, " in result.stderr
 
 
 def test_a_webhook_whose_answer_was_lost_is_made_once_and_found(run: Run, api: FakeApi, world: WebhooksWorld) -> None:
@@ -163,21 +148,6 @@ def test_webhooks_are_listed_with_what_is_wrong_and_since_when(run: Run, world: 
         [added.endpoint_id, "failing", failed_at, "*", URL],
         [other.endpoint_id, "disabled", failed_at, "image.deleted", "https://other.example.com/"],
     ]
-
-
-def test_a_webhook_that_works_is_shown_with_how_to_try_it(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
-    world.tell(event())
-    world.run()
-    result = run("webhooks", "show", added.endpoint_id)
-    assert result.exit_code == 0
-    assert result.stdout.splitlines()[:5] == [
-        f"{added.endpoint_id}  enabled",
-        f"  url          {URL}",
-        "  events       *",
-        f"  created      {rfc3339(world.now)}",
-        f"  last success {rfc3339(world.now)}",
-    ]
-    assert f"./darkroom webhooks ping {added.endpoint_id}" in result.stdout
 
 
 def test_a_webhook_that_fails_is_shown_resting_since_when_and_until_when(
@@ -385,22 +355,6 @@ def test_a_recovery_begins_at_a_time(run: Run, world: WebhooksWorld, added: Endp
     assert json.loads(shown)["recovering_since"] == instant
 
 
-def test_what_failed_is_delivered_after_a_recovery(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
-    world.receiver.behaves = answering(410)
-    world.tell(event(1))
-    world.run()
-    world.receiver.behaves = answering(200)
-    run("webhooks", "recover", added.endpoint_id, "--since", "2d")
-    world.run_for(600)
-    assert "  delivered at " in run("webhooks", "deliveries", added.endpoint_id).stdout
-
-
-def test_a_recovery_of_the_future_is_refused_in_the_apis_words(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
-    result = run("webhooks", "recover", added.endpoint_id, "--since", "2126-01-01")
-    assert result.exit_code == 1
-    assert "since is an instant in the past" in result.stderr
-
-
 @pytest.mark.guards("cli-webhook-rotation-consent")
 def test_a_secret_is_replaced_only_with_yes(run: Run, api: FakeApi, world: WebhooksWorld, added: Endpoint) -> None:
     result = run("webhooks", "rotate", added.endpoint_id)
@@ -412,12 +366,6 @@ def test_a_secret_is_replaced_only_with_yes(run: Run, api: FakeApi, world: Webho
     assert "shown only this once" in result.stderr
     assert f"The secret before it signs too, until {rfc3339(world.now + 24 * HOUR * 1000)}." in result.stderr
     assert "  secrets      those that were replaced sign too" in run("webhooks", "show", added.endpoint_id).stdout
-
-
-def test_too_many_secrets_are_refused_in_the_apis_words(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
-    results = [run("webhooks", "rotate", added.endpoint_id, "--yes") for _ in range(MAX_SECRETS)]
-    assert [result.exit_code for result in results] == [0] * (MAX_SECRETS - 1) + [1]
-    assert f"{MAX_SECRETS} secrets of this webhook sign at present" in results[-1].stderr
 
 
 @pytest.mark.guards("cli-webhook-removal-consent")
@@ -472,14 +420,6 @@ def test_what_is_not_understood_is_not_sent(
     result = run("webhooks", *arguments)
     assert (result.exit_code, api.requests) == (2, [])
     assert problem in result.stderr
-
-
-def test_a_cursor_that_makes_no_sense_is_refused_in_the_apis_words(
-    run: Run, world: WebhooksWorld, added: Endpoint
-) -> None:
-    result = run("webhooks", "deliveries", added.endpoint_id, "--after", "a&b=c d")
-    assert result.exit_code == 1
-    assert "cursor" in result.stderr
 
 
 @pytest.mark.guards("cli-webhook-id-matches", case="changes0-an invalid id")
