@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,13 +90,8 @@ def at_its_version(before: Image | None, after: Image) -> Image:
     return replace(after, version=version, **written)
 
 
-@dataclass
-class Stack:
-    usage: FakeUsage = field(default_factory=FakeUsage)
-    now: int = NOW
-
-    def count(self, *bodies: str) -> Counting:
-        return count_usage(CountUsagePorts(usage=self.usage, clock=lambda: self.now), bodies)
+def counted(usage: FakeUsage, *bodies: str, now: int = NOW) -> Counting:
+    return count_usage(CountUsagePorts(usage=usage, clock=lambda: now), bodies)
 
 
 def event(kind: EventType = EventType.ACCEPTED, *, number: int = 1, **stated: Any) -> str:
@@ -124,62 +119,68 @@ def stored(size_bytes: int, images: int) -> dict[str, int]:
 
 
 def test_what_is_stored_grows_and_falls_as_events_say() -> None:
-    stack = Stack()
-    stack.count(event(stored=stored(500, 1)), event(EventType.DONE, stored=stored(37, 0)))
-    assert stack.usage.store == {"acme": Stored(size_bytes=537, images=1)}
-    assert stack.count(event(EventType.DELETED, stored=stored(-537, -1))).counted == 1
-    assert stack.usage.store == {"acme": Stored()}
+    usage = FakeUsage()
+    counted(usage, event(stored=stored(500, 1)), event(EventType.DONE, stored=stored(37, 0)))
+    assert usage.store == {"acme": Stored(size_bytes=537, images=1)}
+    assert counted(usage, event(EventType.DELETED, stored=stored(-537, -1))).counted == 1
+    assert usage.store == {"acme": Stored()}
 
 
 def test_the_bytes_of_files_that_were_accepted_are_told_once() -> None:
-    stack = Stack()
-    assert stack.count(event(), event(number=2), event(EventType.DONE)).accepted_bytes == 1_000
-    assert stack.count(event(), event(EventType.DELETED)).accepted_bytes == 0
+    usage = FakeUsage()
+    assert counted(usage, event(), event(number=2), event(EventType.DONE)).accepted_bytes == 1_000
+    assert counted(usage, event(), event(EventType.DELETED)).accepted_bytes == 0
 
 
 @pytest.mark.parametrize("wrong", [7, [], {"bytes": "1"}, {"bytes": None}, {"images": 1.0}])
 def test_an_event_with_an_impossible_change_fails_alone(wrong: Any) -> None:
-    stack = Stack()
-    assert sorted(stack.count(event(stored=wrong), event(number=2)).failures) == [0]
+    usage = FakeUsage()
+    assert sorted(counted(usage, event(stored=wrong), event(number=2)).failures) == [0]
 
 
 def test_images_are_counted_when_they_are_accepted_and_variants_when_they_are_made() -> None:
-    stack = Stack()
-    assert stack.count(event(), event(number=2), event(EventType.DONE)).counted == 3
-    assert stack.usage.sums == {
+    usage = FakeUsage()
+    assert counted(usage, event(), event(number=2), event(EventType.DONE)).counted == 3
+    assert usage.sums == {
         ("acme", "2026-11-21"): Usage(images=2, image_bytes=1000, runs=1, variant_bytes=37, variant_pixels=212)
     }
 
 
 def test_each_tenant_has_its_days_in_utc() -> None:
-    stack = Stack(now=NOW + DAY_MILLISECONDS)
-    stack.count(event(), event(number=2, tenant_id="other"), event(number=3, time=NOW + 15 * 3_600_000))
-    assert stack.usage.sums.keys() == {("acme", "2026-11-21"), ("other", "2026-11-21"), ("acme", "2026-11-22")}
+    usage = FakeUsage()
+    counted(
+        usage,
+        event(),
+        event(number=2, tenant_id="other"),
+        event(number=3, time=NOW + 15 * 3_600_000),
+        now=NOW + DAY_MILLISECONDS,
+    )
+    assert usage.sums.keys() == {("acme", "2026-11-21"), ("other", "2026-11-21"), ("acme", "2026-11-22")}
 
 
 def test_what_adds_nothing_is_done_with() -> None:
-    stack = Stack()
+    usage = FakeUsage()
     bodies = [event(kind) for kind in EventType if kind not in (EventType.ACCEPTED, EventType.DONE)]
     later = json.loads(event()) | {"type": "batch.done"}
-    assert stack.count(*bodies, json.dumps(later)) == Counting(counted=0)
-    assert stack.usage.sums == {}
+    assert counted(usage, *bodies, json.dumps(later)) == Counting(counted=0)
+    assert usage.sums == {}
 
 
 def test_one_that_cannot_be_read_fails_alone() -> None:
-    stack = Stack()
-    counting = stack.count(event(), "junk", event(number=2, bytes=-1), event(number=3, bytes=True), event(number=4))
+    usage = FakeUsage()
+    counting = counted(usage, event(), "junk", event(number=2, bytes=-1), event(number=3, bytes=True), event(number=4))
     assert (counting.counted, sorted(counting.failures)) == (2, [1, 2, 3])
 
 
 @pytest.mark.parametrize("variants", [7, [7], [{}], [{"width": "1", "height": 1, "bytes": 1}], None])
 def test_a_done_event_with_impossible_variants_fails_alone(variants: Any) -> None:
-    stack = Stack()
-    assert sorted(stack.count(event(EventType.DONE, variants=variants), event()).failures) == [0]
+    usage = FakeUsage()
+    assert sorted(counted(usage, event(EventType.DONE, variants=variants), event()).failures) == [0]
 
 
 def test_an_outage_brings_back_all_that_was_to_be_counted_and_nothing_else() -> None:
-    stack = Stack(usage=FakeUsage(is_down=True))
-    assert sorted(stack.count(event(), event(EventType.DELETED), "junk", event(number=2)).failures) == [0, 2, 3]
+    usage = FakeUsage(is_down=True)
+    assert sorted(counted(usage, event(), event(EventType.DELETED), "junk", event(number=2)).failures) == [0, 2, 3]
 
 
 @pytest.mark.guards("isolated-usage-event")
@@ -187,17 +188,15 @@ def test_an_event_that_cannot_be_added_keeps_no_other_from_counting() -> None:
     bug = ZeroDivisionError("its day's row is a newer version's")
     second = "0" * 25 + "2"
     usage = failing(FakeUsage(), "add", bug, lambda counts: any(one.event_id.startswith(second) for one in counts))
-    stack = Stack(usage=usage)
-    counting = stack.count(event(), event(number=2), event(number=3))
+    counting = counted(usage, event(), event(number=2), event(number=3))
     assert (counting.counted, sorted(counting.failures)) == (2, [1])
 
 
 def test_a_transaction_that_fails_for_now_keeps_those_of_no_other_from_counting() -> None:
     throttled = Retryable("throttled")
     usage = failing(FakeUsage(), "add", throttled, lambda counts: any(one.tenant_id == "busy" for one in counts))
-    stack = Stack(usage=usage)
     busy = [event(number=number, tenant_id="busy") for number in range(98)]
-    counting = stack.count(event(number=99, tenant_id="calm"), busy[7], *busy)
+    counting = counted(usage, event(number=99, tenant_id="calm"), busy[7], *busy)
     assert (counting.counted, counting.accepted_bytes) == (1, 500)
     assert sorted(counting.failures) == list(range(1, 100)), "the one that came twice, too"
 
@@ -225,19 +224,19 @@ def test_events_share_transactions_by_tenant_and_none_has_more_than_it_may_chang
 
 
 def test_an_event_that_was_published_again_after_its_image_was_deleted_has_no_figures() -> None:
-    stack = Stack()
+    usage = FakeUsage()
     body = json.loads(event())
     del body["data"]["bytes"]
-    assert stack.count(json.dumps(body)).counted == 1
-    assert stack.usage.sums == {("acme", "2026-11-21"): Usage(images=1)}
+    assert counted(usage, json.dumps(body)).counted == 1
+    assert usage.sums == {("acme", "2026-11-21"): Usage(images=1)}
 
 
 @pytest.mark.guards("usage-forgotten-not-recounted")
 def test_an_event_is_remembered_as_long_as_it_could_come_again() -> None:
     assert REMEMBERED_DAYS > COUNTED_DAYS > 23 + 14
-    stack = Stack()
+    usage = FakeUsage()
     oldest = NOW - COUNTED_DAYS * DAY_MILLISECONDS
-    assert stack.count(event(time=oldest), event(number=2, time=oldest - 1)).counted == 1
+    assert counted(usage, event(time=oldest), event(number=2, time=oldest - 1)).counted == 1
 
 
 def test_it_is_forgotten_only_when_it_no_longer_counts() -> None:
@@ -254,12 +253,12 @@ def test_duplicates_and_replays_change_nothing_whatever_their_order(data: st.Dat
     kinds = st.sampled_from([EventType.ACCEPTED, EventType.DONE])
     known = data.draw(st.lists(st.tuples(kinds, st.integers(1, 5)), min_size=1, max_size=8))
     bodies = [event(kind, number=number) for kind, number in known]
-    stack, once = Stack(), Stack()
-    once.count(*dict.fromkeys(bodies))
+    usage, once = FakeUsage(), FakeUsage()
+    counted(once, *dict.fromkeys(bodies))
     for batch in data.draw(st.lists(st.lists(st.sampled_from(bodies), max_size=10), max_size=6)):
-        stack.count(*batch)
-    stack.count(*bodies)
-    assert stack.usage.sums == once.usage.sums
+        counted(usage, *batch)
+    counted(usage, *bodies)
+    assert usage.sums == once.sums
 
 
 def histories(data: st.DataObject) -> tuple[list[Image], list[str]]:
@@ -290,10 +289,10 @@ def test_the_sum_is_what_the_rows_store_whatever_happened_in_whichever_order_it_
     rows, bodies = histories(data)
     first = {json.loads(body)["id"]: place for place, body in reversed(list(enumerate(bodies)))}
     once = data.draw(st.permutations(sorted(first.values())))
-    stack = Stack(now=NOW + DAY_MILLISECONDS)
+    usage = FakeUsage()
     for place in once:
-        stack.count(bodies[place])
+        counted(usage, bodies[place], now=NOW + DAY_MILLISECONDS)
         again = data.draw(st.sampled_from(bodies))
         if json.loads(again)["id"] in {json.loads(bodies[earlier])["id"] for earlier in once[: once.index(place) + 1]}:
-            stack.count(again)
-    assert stack.usage.store.get("default", Stored()) == sum(map(stored_by, rows), Stored())
+            counted(usage, again, now=NOW + DAY_MILLISECONDS)
+    assert usage.store.get("default", Stored()) == sum(map(stored_by, rows), Stored())

@@ -18,7 +18,9 @@ NOW = 1_795_251_600_000
 
 
 @dataclass
-class Stack:
+class Outlets:
+    """Where events and what cannot be one go."""
+
     topic: FakeTopic = field(default_factory=FakeTopic)
     unpublished: FakeUnpublished = field(default_factory=FakeUnpublished)
 
@@ -41,75 +43,75 @@ def change(number: int, **stated: Any) -> RowChange:
 
 
 def test_every_write_that_tells_something_is_published() -> None:
-    stack = Stack()
+    outlets = Outlets()
     silent = change(2, before=image(2), after=replace(image(2), due_at=1))
-    publishing = stack.publish(change(1), silent, change(3))
-    assert stack.published == ["1", "3"]
+    publishing = outlets.publish(change(1), silent, change(3))
+    assert outlets.published == ["1", "3"]
     assert (publishing.published, publishing.begin_again_at) == ({"image.accepted": 2}, None)
 
 
 @pytest.mark.guards("events-first-failure-counts", "events-stream-resume-place")
 def test_after_an_outage_the_stream_begins_again_at_the_first_that_was_not_published() -> None:
-    stack = Stack(topic=FakeTopic(throttled={image(2).image_id, image(4).image_id}))
-    publishing = stack.publish(*map(change, (1, 2, 3, 4)))
-    assert (stack.published, publishing.begin_again_at) == (["1", "3"], "at 2")
+    outlets = Outlets(topic=FakeTopic(throttled={image(2).image_id, image(4).image_id}))
+    publishing = outlets.publish(*map(change, (1, 2, 3, 4)))
+    assert (outlets.published, publishing.begin_again_at) == (["1", "3"], "at 2")
     assert "does not answer" in str(publishing.problem)
     assert publishing.published == {"image.accepted": 2}
 
 
 def test_a_row_that_cannot_be_read_holds_up_no_other_and_is_noted() -> None:
-    stack = Stack()
+    outlets = Outlets()
     unreadable = change(1, after=None, unreadable=UnreadableRow(image(1).image_id, "invented later"))
-    publishing = stack.publish(unreadable, change(2))
-    assert (stack.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
-    ((image_id, version, reason),) = stack.unpublished.notes
+    publishing = outlets.publish(unreadable, change(2))
+    assert (outlets.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
+    ((image_id, version, reason),) = outlets.unpublished.notes
     assert (image_id, version) == (image(1).image_id, 1)
     assert "invented later" in reason
 
 
 @pytest.mark.guards("isolated-stream-write-bug")
 def test_a_write_that_trips_a_bug_holds_up_no_other_and_is_noted() -> None:
-    stack = Stack()
+    outlets = Outlets()
     nothing: Any = None
-    publishing = stack.publish(change(1, after=replace(image(1), source=nothing)), change(2))
-    assert (stack.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
-    assert stack.unpublished.notes[0][2].startswith("AttributeError")
+    publishing = outlets.publish(change(1, after=replace(image(1), source=nothing)), change(2))
+    assert (outlets.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
+    assert outlets.unpublished.notes[0][2].startswith("AttributeError")
 
 
 @pytest.mark.guards("events-unretryable-set-aside")
 def test_an_event_that_the_topic_refuses_is_noted_once_and_holds_up_no_other() -> None:
-    stack = Stack(topic=FakeTopic(refused={image(1).image_id}))
-    publishing = stack.publish(change(1), change(2))
-    assert (stack.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
-    assert stack.unpublished.notes == [(image(1).image_id, 1, "the topic refuses it")]
+    outlets = Outlets(topic=FakeTopic(refused={image(1).image_id}))
+    publishing = outlets.publish(change(1), change(2))
+    assert (outlets.published, publishing.begin_again_at, len(publishing.set_aside)) == (["2"], None, 1)
+    assert outlets.unpublished.notes == [(image(1).image_id, 1, "the topic refuses it")]
     assert publishing.published == {"image.accepted": 1}
 
 
 def test_what_cannot_be_noted_is_handed_over_again() -> None:
-    stack = Stack(topic=FakeTopic(refused={image(2).image_id}), unpublished=FakeUnpublished(is_down=True))
-    publishing = stack.publish(change(1), change(2), change(3))
+    outlets = Outlets(topic=FakeTopic(refused={image(2).image_id}), unpublished=FakeUnpublished(is_down=True))
+    publishing = outlets.publish(change(1), change(2), change(3))
     assert (publishing.begin_again_at, len(publishing.set_aside)) == ("at 2", 0)
 
 
 def test_the_first_problem_counts_whatever_its_kind() -> None:
-    stack = Stack(
+    outlets = Outlets(
         topic=FakeTopic(refused={image(3).image_id}, throttled={image(2).image_id}),
         unpublished=FakeUnpublished(is_down=True),
     )
-    assert stack.publish(*map(change, (1, 2, 3))).begin_again_at == "at 2"
+    assert outlets.publish(*map(change, (1, 2, 3))).begin_again_at == "at 2"
 
 
 @pytest.mark.guards("events-single-outage-note")
 def test_an_outage_of_hours_makes_no_note_after_note_of_what_comes_behind_it() -> None:
-    stack = Stack(topic=FakeTopic(refused={image(1).image_id, image(3).image_id}, throttled={image(2).image_id}))
+    outlets = Outlets(topic=FakeTopic(refused={image(1).image_id, image(3).image_id}, throttled={image(2).image_id}))
     changes = [change(number) for number in (1, 2, 3)]
-    assert stack.publish(*changes).begin_again_at == "at 2"
+    assert outlets.publish(*changes).begin_again_at == "at 2"
     for _ in range(5):
-        assert not stack.publish(*changes[1:]).set_aside
-    stack.topic.throttled.clear()
-    assert list(stack.publish(*changes[1:]).set_aside) == [1]
-    assert [image_id for image_id, _, _ in stack.unpublished.notes] == [image(1).image_id, image(3).image_id]
+        assert not outlets.publish(*changes[1:]).set_aside
+    outlets.topic.throttled.clear()
+    assert list(outlets.publish(*changes[1:]).set_aside) == [1]
+    assert [image_id for image_id, _, _ in outlets.unpublished.notes] == [image(1).image_id, image(3).image_id]
 
 
 def test_nothing_to_tell_is_nothing_to_do() -> None:
-    assert Stack(topic=FakeTopic(is_down=True)).publish(change(1, after=None, before=image(1))).begin_again_at is None
+    assert Outlets(topic=FakeTopic(is_down=True)).publish(change(1, after=None, before=image(1))).begin_again_at is None

@@ -153,15 +153,6 @@ def test_images_that_an_earlier_version_accepted_are_missing_in_lists_until_they
         assert "Add them with ./darkroom tenants enlist --yes" in result.stdout
 
 
-def test_rows_of_ended_images_are_looked_at_when_told_to(run: Run, stack: FakeStack) -> None:
-    image_id = spoil(stack)
-    ended = replace(stack.images.unreadable[image_id], due_at=None, waiting_since=None)
-    stack.images.unreadable[image_id] = ended
-    assert run("doctor").exit_code == 0
-    result = run("doctor", "--all")
-    assert result.exit_code == 1 and image_id in result.stdout
-
-
 @pytest.mark.guards("isolated-doctor-check")
 def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     stack: FakeStack, capsys: pytest.CaptureFixture[str]

@@ -31,16 +31,6 @@ def test_it_publishes(run: Run, stack: FakeStack) -> None:
     assert [event.subject for event in stack.topic.published] == [*stack.images.rows]
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [("--since", "2026-11-21T09:00:01Z"), ("--since", "2026-11-20", "--until", "2026-11-21"), ("--tenant", "acme")],
-)
-def test_what_is_not_wanted_is_not_published(run: Run, stack: FakeStack, choice: tuple[str, ...]) -> None:
-    asked = choice if "--since" in choice else ("--since", "2026-11-21", *choice)
-    result = run("events", "republish", *asked, "--yes")
-    assert (result.exit_code, stack.topic.published) == (0, [])
-
-
 def test_what_could_not_be_published_is_named(run: Run, stack: FakeStack) -> None:
     (image_id,) = stack.images.rows
     stack.topic.refused = {image_id}

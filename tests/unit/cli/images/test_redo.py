@@ -6,9 +6,7 @@ import pytest
 
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
-from darkroom_cli.images import commands
 from darkroom_cli.terminal.interrupts import Ending, Interrupts, ended_by
-from darkroom_client.client import ApiError
 from tests.support.images import developed
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
@@ -33,16 +31,6 @@ def test_it_does_not_go_faster_than_it_is_told(run: Run, stack: FakeStack) -> No
     began = stack.clock()
     run("redo", "--rate", 2, *ids)
     assert stack.clock() - began == 2000
-
-
-def test_typed_again_it_says_that_the_run_has_begun_and_begins_no_other(run: Run, stack: FakeStack) -> None:
-    image_id = developed(stack.world)
-    run("redo", image_id)
-    sent = len(stack.lanes.sent)
-    result = run("redo", image_id)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert f"{image_id}  not redone: It is pending, in run 2, which a redo or a replay has begun" in result.stderr
-    assert (stack.world.row(image_id).run, len(stack.lanes.sent)) == (2, sent)
 
 
 def test_an_image_that_is_refused_costs_the_others_nothing(run: Run, stack: FakeStack) -> None:
@@ -95,12 +83,3 @@ def test_ctrl_c_ends_it_between_two_images(run: Run, stack: FakeStack, monkeypat
     assert result.exit_code == 130
     assert "Interrupted, with 2 images left: run the same command again." in result.stderr
     assert [stack.world.row(image_id).run for image_id in ids] == [2, 1, 1]
-
-
-def test_a_stack_that_cannot_be_queried_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def reach(*_: object) -> None:
-        raise ApiError("There is no stack shop in eu-west-1.")
-
-    monkeypatch.setattr(commands, "reach", reach)
-    result = run("redo", "0" * 26, "--stack", "shop")
-    assert (result.exit_code, "There is no stack shop" in result.stderr) == (1, True)

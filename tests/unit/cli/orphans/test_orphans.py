@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
 from tests.support.orphans import DAY, PHOTO, a_world, orphaned
@@ -113,22 +112,6 @@ def test_what_a_table_seems_to_have_lost_is_not_removed_without_a_word_for_the_t
     assert len(stack.world.originals.kept) == 0
 
 
-def test_what_has_got_a_row_meanwhile_is_reported(run: Run, stack: FakeStack) -> None:
-    stack.world.submit(PHOTO)
-    orphaned(stack.world, "a", "b")
-    stack.world.advance(3 * DAY)
-    hide = stack.world.originals.hide
-
-    def after_a_repeated_request(image_ids: Any) -> Any:
-        stack.world.submit(PHOTO, idempotency_key="a")
-        return hide(image_ids)
-
-    stack.world.originals.hide = after_a_repeated_request
-    shown = run("orphans", "remove", "--yes").stdout
-    assert shown.startswith("Removed 1 original, ")
-    assert "Left alone: 1 that have a row by now.\n" in shown
-
-
 def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, stack: FakeStack) -> None:
     stack.world.submit(PHOTO)
     orphaned(stack.world, "a")
@@ -162,16 +145,3 @@ def test_a_failure_midway_reports_how_far_it_came(run: Run, stack: FakeStack) ->
     result = run("orphans", "remove", "--yes")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "so far: waiting, 119 of 120" in result.stderr and "AccessDenied" in result.stderr
-
-
-def test_a_store_that_does_not_answer_is_reported(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom_cli.orphans.work.time.sleep", lambda _: None)
-    stack.world.submit(PHOTO)
-
-    def fails(*_: object) -> Any:
-        raise Retryable("reading image rows: ThrottlingException")
-
-    stack.images.known = fails
-    result = run("orphans", "ls")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "ThrottlingException" in result.stderr
