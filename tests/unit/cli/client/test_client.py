@@ -72,22 +72,17 @@ def submit(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "jitter", "pause_seconds"),
-    [(1, 0.0, 0.125), (1, 0.999, 0.25), (2, 0.0, 0.25), (3, 0.0, 0.5), (7, 0.999, 16.0), (50, 0.999, 16.0)],
+    ("attempt", "retry_after", "jitter", "pause_seconds"),
+    [
+        *((1, None, 0.0, 0.125), (1, None, 0.999, 0.25), (3, None, 0.0, 0.5), (50, None, 0.999, 16.0)),
+        *((1, 0.0, 0.0, 0.125), (1, 5.0, 0.0, 5.0), (1, 3600.0, 0.0, 60.0)),
+    ],
 )
-def test_pauses_double_up_to_a_limit_with_jitter_over_a_floor(
-    attempt: int, jitter: float, pause_seconds: float
+def test_pauses_double_up_to_a_limit_with_jitter_over_a_floor_or_what_the_server_says(
+    attempt: int, retry_after: float | None, jitter: float, pause_seconds: float
 ) -> None:
-    pause = pause_before_retry(RequestRetries(), attempt=attempt, retry_after_seconds=None, jitter=jitter)
+    pause = pause_before_retry(RequestRetries(), attempt=attempt, retry_after_seconds=retry_after, jitter=jitter)
     assert pause == pytest.approx(pause_seconds, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("retry_after", "jitter", "pause_seconds"), [(5.0, 0.0, 5.0), (0.0, 0.0, 0.125), (3600.0, 0.0, 60.0)]
-)
-def test_a_servers_retry_after_is_kept_up_to_a_cap(retry_after: float, jitter: float, pause_seconds: float) -> None:
-    pause = pause_before_retry(RequestRetries(), attempt=1, retry_after_seconds=retry_after, jitter=jitter)
-    assert pause == pause_seconds
 
 
 @pytest.mark.parametrize(

@@ -136,16 +136,7 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
     assert lines[0] == ["tenant", "tier", "state", "requests/s", "burst", "stored", "images", "keys", "since"]
     assert lines[1:] == [
         ["acme", "free", "active", "10", "50", *NOTHING_YET, "1", "2026-11-21"],
-        [
-            "globex",
-            "free",
-            "active",
-            "10",
-            "50",
-            *NOTHING_YET,
-            "0",
-            "2026-11-21",
-        ],
+        ["globex", "free", "active", "10", "50", *NOTHING_YET, "0", "2026-11-21"],
     ]
     shown = run("keys", "ls").stdout
     assert [line.split() for line in shown.splitlines()[1:]] == [
@@ -154,10 +145,8 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
     ]
     printed = run("keys", "ls", "--json").stdout + run("tenants", "ls", "--json").stdout + shown
     assert key[12:] not in printed and "digest" not in printed
-    assert [each["id"] for each in json.loads(run("keys", "ls", "acme", "--json").stdout)] == [
-        key_id_of(key),
-        key_id_of(old),
-    ]
+    listed = json.loads(run("keys", "ls", "acme", "--json").stdout)
+    assert [each["id"] for each in listed] == [key_id_of(key), key_id_of(old)]
     assert json.loads(run("keys", "ls", "globex", "--json").stdout) == []
 
 
@@ -549,14 +538,14 @@ def test_what_is_left_is_left_for_as_long_as_the_template_says() -> None:
     groups = resources("AWS::Logs::LogGroup")
     assert groups.pop("AuditLogs")["RetentionInDays"] == erase.AUDIT_DAYS
     assert {group["RetentionInDays"] for group in groups.values()} == {erase.LOG_DAYS}
-    archive = resources("AWS::S3::Bucket")["DeadLetterArchiveBucket"]
-    assert erase.ARCHIVE_DAYS in {rule.get("ExpirationInDays") for rule in archive["LifecycleConfiguration"]["Rules"]}
-    objects = resources("AWS::S3::Bucket")["ObjectEventsBucket"]
-    assert erase.OBJECT_EVENT_DAYS in {
-        rule.get("ExpirationInDays") for rule in objects["LifecycleConfiguration"]["Rules"]
+    kept_days = {
+        "DeadLetterArchiveBucket": erase.ARCHIVE_DAYS,
+        "ObjectEventsBucket": erase.OBJECT_EVENT_DAYS,
+        "HoldsBucket": erase.BATCH_DAYS,
     }
-    batches = resources("AWS::S3::Bucket")["HoldsBucket"]
-    assert erase.BATCH_DAYS in {rule.get("ExpirationInDays") for rule in batches["LifecycleConfiguration"]["Rules"]}
+    for bucket, days in kept_days.items():
+        rules = resources("AWS::S3::Bucket")[bucket]["LifecycleConfiguration"]["Rules"]
+        assert days in {rule.get("ExpirationInDays") for rule in rules}
     queues = resources("AWS::SQS::Queue").items()
     kept = {queue["MessageRetentionPeriod"] for name, queue in queues if name.endswith("Queue") and queue}
     assert kept == {erase.MESSAGE_DAYS * 86_400}

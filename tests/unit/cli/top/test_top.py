@@ -255,16 +255,17 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
         raise Retryable("down")
 
     world = stack.world
-    for store, method in (("queues", "count"), ("throughput", "latest"), ("measurements", "latest")):
-        setattr(getattr(world, store), method, fails)
-    for store, method in (
-        ("outcome_counts", "since"),
-        ("measurements", "budgets"),
-        ("measurements", "function_errors"),
-    ):
-        setattr(getattr(world, store), method, fails)
-    for store, method in (("given_up", "count"), ("endpoints", "everything"), ("images", "waiting")):
-        setattr(getattr(world, store), method, fails)
+    for store, methods in {
+        "measurements": ("latest", "budgets", "function_errors"),
+        "queues": ("count",),
+        "given_up": ("count",),
+        "throughput": ("latest",),
+        "outcome_counts": ("since",),
+        "endpoints": ("everything",),
+        "images": ("waiting",),
+    }.items():
+        for method in methods:
+            setattr(getattr(world, store), method, fails)
     ports: Any = work.ports_of(stack)  # type: ignore[arg-type]
     seen = observe_stack(ports)
     said = drawn(stack, 100, problems=dict.fromkeys(PANELS, "down"))

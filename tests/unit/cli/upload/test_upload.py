@@ -5,16 +5,13 @@ import json
 import signal
 import threading
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from darkroom_cli.terminal.interrupts import Interrupted, Interrupts
 from darkroom_cli.upload import work
 from darkroom_cli.upload.order import UploadOrder
-from darkroom_cli.upload.pages import summarise
-from darkroom_cli.upload.sender import FileOutcome, content_key
-from darkroom_client.client import ReceivedStatus, StatusAnswer
+from darkroom_cli.upload.sender import content_key
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, image_id_of, problem
 
@@ -323,32 +320,6 @@ def test_what_is_no_file_is_a_usage_error_and_nothing_is_sent(run: Run, api: Fak
     assert result.exit_code == 2
     assert "missing.jpg: there is no such file" in result.stderr
     assert api.requests == []
-
-
-def document(number: int, status: str, *, created: int, completed: int | None) -> ReceivedStatus:
-    raw = FakeApi.document(FakeApi.__new__(FakeApi), image_id_of(str(number)), "pending")
-    raw |= {
-        "status": status,
-        "created_at": f"2026-01-01T00:00:{created:02d}.000Z",
-        "completed_at": None if completed is None else f"2026-01-01T00:00:{completed:02d}.000Z",
-    }
-    return cast(ReceivedStatus, raw)
-
-
-def test_the_drain_rate_counts_what_this_upload_made_from_first_acceptance_to_last_completion() -> None:
-    older = document(0, "done", created=1, completed=2)
-    documents = [
-        document(1, "done", created=10, completed=15),
-        document(2, "done", created=11, completed=20),
-        document(3, "failed", created=12, completed=40),
-        document(4, "pending", created=12, completed=None),
-    ]
-    outcomes = [FileOutcome(file=Path("x"), answer=StatusAnswer(document=each)) for each in documents]
-    outcomes.append(FileOutcome(file=Path("x"), answer=StatusAnswer(document=older, replayed=True)))
-    summary = summarise(outcomes, {each["id"]: each for each in [*documents, older]}, files=6, total_seconds=33.0)
-    assert (summary.accepted, summary.distinct_ids) == (5, 5)
-    assert (summary.done, summary.failed, summary.unfinished) == (3, 1, 1)
-    assert (summary.drained, summary.drain_seconds, summary.drain_images_per_second) == (2, 10.0, 0.2)
 
 
 def test_a_url_is_sent_as_one_for_the_stack_to_fetch_with_what_is_asked_for(run: Run, api: FakeApi) -> None:
