@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from benchmarks.engine import goals, table
+from benchmarks.engine import goals
 from benchmarks.engine.curve import Curve
 from benchmarks.engine.dollars import dollars_of
 from benchmarks.engine.engines import (
@@ -25,7 +25,7 @@ from benchmarks.engine.jobs import J3, J4, Job
 from benchmarks.engine.ratios import ratio_of
 from benchmarks.engine.rows import variant_rows
 from benchmarks.engine.sources import Source
-from benchmarks.engine.timing import Cell, Stage, Timed, cells_of, measure, plan_of
+from benchmarks.engine.timing import Cell, Stage, Timed, measure, plan_of
 
 SOURCE = Source(
     name="native", short_title="12 MP JPEG", note="", path=Path("a.jpg"), width=4000, height=3000, jobs=(J3, J4)
@@ -125,25 +125,6 @@ def test_a_million_images_are_priced_by_the_list() -> None:
     assert million.storage == pytest.approx(1000 * 12 * 0.023)
     assert million.transfer == pytest.approx(10 * 250 * 0.09)
     assert million.total == pytest.approx(million.cpu + million.storage + million.transfer)
-
-
-def test_an_earlier_commit_is_a_goal_of_each_job_over_the_set_and_other_bytes_are_marked(tmp_path: Path) -> None:
-    earlier = darkroom_at(tmp_path / "1a2b3c")
-    cells = cells_of([SOURCE, replace(SOURCE, name="other"), replace(SOURCE, name="third")])
-    now = {"native": [103.0, 103.0], "other": [101.0, 101.0], "third": [150.0, 150.0]}
-    timed = Timed(
-        cpu_ms={(cell.name, earlier.name): [100.0, 100.0] for cell in cells}
-        | {(cell.name, DARKROOM.name): now[cell.source.name] for cell in cells},
-        sizes={(cell.name, engine.name): {"thumb": 7} for cell in cells for engine in (earlier, DARKROOM)}
-        | {("third:J4", DARKROOM.name): {"thumb": 8}},
-    )
-    reached = goals.goals_beside_earlier(cells, earlier, timed)
-    assert [(goal.name[:2], round(goal.value, 3), goal.holds) for goal in reached] == [
-        ("J3", 1.03, False),
-        ("J4", 1.03, False),
-    ]
-    different = [line for line in table.of_earlier(cells, earlier, timed).splitlines() if "different" in line]
-    assert [line.split()[0] for line in different] == ["third:J4"]
 
 
 def test_the_code_of_an_earlier_commit_is_its_own(tmp_path: Path) -> None:

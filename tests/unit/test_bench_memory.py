@@ -3,15 +3,11 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from benchmarks.memory.__main__ import delivery_of, function
 from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of
 from benchmarks.memory.throttle import PERIOD_SECONDS, limited
-from darkroom.domain.kernel.lanes import LANES
-from tests.support.fakes.pictures import jpeg
 
 
 def point(megabytes: int, *milliseconds: float, lane: str = "slow", waiting: float = 0) -> Point:
@@ -65,18 +61,3 @@ def test_a_process_that_dies_while_it_is_limited_is_not_waited_for() -> None:
         process.kill()
         process.wait()
         time.sleep(2 * PERIOD_SECONDS)
-
-
-def test_only_photos_that_the_real_handler_develops_are_measured(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    photo, damaged = tmp_path / "photo.jpg", tmp_path / "damaged.jpg"
-    photo.write_bytes(jpeg(640, 480))
-    damaged.write_bytes(jpeg(640, 480)[:2000])
-    with function() as transcoder:
-        for lane in LANES:
-            ran = transcoder.run(delivery_of(photo, lane))
-            assert ran.milliseconds > 0 and ran.peak_mb > 0
-        with pytest.raises(RuntimeError, match="has died"):
-            transcoder.run(delivery_of(damaged, "slow"))
-    assert "damaged.jpg was not developed" in capfd.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from checks import test_tiers
-from checks.test_tiers import TIERS, SuiteTier, TierForm, run, run_all
+from checks.test_tiers import TIERS, SuiteTier, TierForm, run
 from repository.report import ROOT
 
 
@@ -88,36 +88,6 @@ def test_every_input_of_a_tier_exists() -> None:
 def test_all_tests_are_in_a_tier() -> None:
     folders = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
     assert folders == {tier.name for tier in TIERS if not (tier.command or tier.folder)}
-
-
-def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
-    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted = (here / "counted.py").read_text()
-    waiting = "import pathlib, sys, time\nwhile not pathlib.Path('second').exists(): time.sleep(0.01)\n"
-    (here / "waiting.py").write_text(waiting + "print('waited', flush=True)\n" + counted)
-    for name in ("first", "second"):
-        (here / f"{name}.py").write_text(f"open('{name}', 'w')\n" + counted)
-    waits, first, second = [
-        SuiteTier(name="waiting", budget_seconds=60, command=("waiting",), beside=("first", "second")),
-        SuiteTier(name="first", budget_seconds=60, command=("first",)),
-        SuiteTier(name="second", budget_seconds=60, command=("second",)),
-    ]
-    alone: list[str] = []
-    outcomes = list(
-        run_all([waits, first, second], TierForm.SHORT, between=lambda: alone.append((here / "runs").read_text()))
-    )
-    assert [(outcome.tier.name, outcome.passed) for outcome in outcomes] == [
-        ("first", 1),
-        ("waiting", 1),
-        ("second", 1),
-    ]
-    assert alone == ["..."], "not while another tier still runs"
-    printed = capfd.readouterr().out
-    in_order = ["── first", "── second", "── waiting", "waited"]
-    assert sorted(in_order, key=printed.index) == in_order
-    assert [outcome.passed for outcome in run_all([waits, second], TierForm.SHORT)] == [1, 1], "beside those that run"
-    assert [outcome.passed for outcome in run_all([waits], TierForm.SHORT)] == [1], "alone if none of the others runs"
 
 
 def test_every_tier_runs_beside_others_that_there_are_in_their_order() -> None:

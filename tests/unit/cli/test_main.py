@@ -16,17 +16,6 @@ def test_help_shows_examples_and_explains_the_exit_status(run: Run, command: str
         assert text in result.stdout
 
 
-def test_help_lists_every_command_with_a_first_walk_through_them(run: Run) -> None:
-    result = run("--help")
-    assert result.exit_code == 0
-    for text in ("upload", "status", "download", "delay", "local", "make run"):
-        assert text in result.stdout
-
-
-def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
-    assert run("develop").exit_code == 2
-
-
 def test_the_version_names_the_commit(run: Run) -> None:
     result = run("--version")
     assert result.exit_code == 0

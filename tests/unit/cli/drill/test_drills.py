@@ -199,8 +199,10 @@ def judged(drill: Drill, *rows: Image, pages: int = 1, clears: int = 1, more: st
     return result.problems
 
 
-def test_one_page_for_the_incident_is_as_expected() -> None:
+def test_an_incident_pages_once_and_what_only_warns_does_not() -> None:
     assert judged(DRILLS["sweeper-off"]) == []
+    assert judged(DRILLS["sweeper-off"], pages=2) == ["2 pages instead of 1"]
+    assert judged(DRILLS["poison"]) == ["1 pages instead of 0", "1 messages that all is clear instead of 0"]
 
 
 def test_an_alarm_that_may_fire_pages_once_if_it_does() -> None:
@@ -210,17 +212,6 @@ def test_an_alarm_that_may_fire_pages_once_if_it_does() -> None:
     assert judged(drill, pages=0, clears=0, more="SweeperSilentAlarm") == [
         "0 pages instead of 1",
         "0 messages that all is clear instead of 1",
-    ]
-
-
-def test_a_second_page_for_the_same_incident_is_not() -> None:
-    assert judged(DRILLS["sweeper-off"], pages=2) == ["2 pages instead of 1"]
-
-
-def test_a_page_for_what_only_warns_is_not() -> None:
-    assert judged(DRILLS["poison"], pages=1, clears=1) == [
-        "1 pages instead of 0",
-        "1 messages that all is clear instead of 0",
     ]
 
 

@@ -22,11 +22,16 @@ def test_a_finished_image_is_shown_with_its_variants_and_what_to_do_next(run: Ru
 def test_an_image_with_a_recipe_of_its_own_says_so_and_its_colour_and_notices_are_shown(run: Run, api: FakeApi) -> None:
     placeholder = {"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"}
     image_id = api.put(
-        "done", preset=None, placeholder=placeholder, notices=["card: 300\u00d7200 instead of 600\u00d7400."]
+        "done", preset=None, placeholder=placeholder, notices=["card: 300\u00d7200 instead of 600\u00d7400.", "\x1b[2J"]
     )
+    api.images[image_id]["attention"] = {"x": 0.6251, "y": 0}
     shown = run("status", image_id).stdout
     assert "preset     none: a recipe of your own" in shown
     assert "colour     #7a8b5c" in shown
+    assert "attention  63% from the left, 0% from the top" in shown
+    assert "notice     \ufffd[2J" in shown
+    api.images[image_id]["placeholder"] = {"thumbhash": "", "color": "red on blue"}
+    assert "colour" not in run("status", image_id).stdout
     assert "notice     card: 300\u00d7200 instead of 600\u00d7400." in shown
 
 

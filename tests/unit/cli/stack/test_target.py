@@ -27,11 +27,6 @@ def stack(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_an_address_it_is_the_stack_that_runs_here(stack: Path) -> None:
-    target = resolve(None, None, False, environment=environment(stack))
-    assert (target.url, target.api_key, target.options) == ("http://127.0.0.1:4000", None, "")
-
-
 @pytest.mark.guards("cli-local-stack-recorded")
 @pytest.mark.parametrize(
     ("url", "expected"),
