@@ -243,3 +243,9 @@ def test_the_command_answers_how_many_workers_a_rush_needs(run: Run, monkeypatch
 def test_a_load_is_a_rate_or_a_rush(run: Run, options: tuple[str, ...]) -> None:
     result = run("capacity", *options, "--seconds", "1")
     assert result.exit_code == 2 and "give either --rate" in result.stderr
+
+
+def test_an_account_that_needs_a_higher_quota_is_told_so(run: Run) -> None:
+    result = run("capacity", "--rate", "400", "--seconds", "2.5", "--paid", "0.5")
+    others = MIN_WORKERS * (len(LANES) - 2)
+    assert f"ask for {1_306 + others:,}" in result.stdout

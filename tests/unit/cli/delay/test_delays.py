@@ -521,3 +521,12 @@ def test_an_interrupted_stop_is_typed_again(run: Run, stack: FakeStack, monkeypa
     result = run("delay", "stop", "--yes")
     assert result.exit_code == 130
     assert f"For the rest:  ./darkroom delay stop --yes{OPTIONS}" in result.stderr
+
+
+def test_a_delay_of_nothing_is_now(run: Run, api: FakeApi) -> None:
+    image_id = api.put("scheduled")
+    assert (
+        run("delay", "reschedule", image_id, "--delay", "PT0S").stdout
+        == f"{image_id}  no longer waits: it is pending\n"
+    )
+    assert json.loads(api.requests[0].body) == {"delay": "PT0S"}

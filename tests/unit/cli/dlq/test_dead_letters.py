@@ -475,3 +475,12 @@ def test_an_image_in_its_first_attempt_has_no_failure_to_show(run: Run, stack: F
     result = run("dlq", "show", row.image_id)
     assert result.exit_code == 1
     assert "It is processing, in run 1, and no attempt has failed: see ./darkroom trace" in result.stderr
+
+
+def test_that_not_all_unfinished_images_were_read_is_said(run: Run, stack: FakeStack) -> None:
+    for number in (1, 2):
+        row = accepted_image(now=NOW, image_id=f"{number:026d}")
+        stack.images.rows[row.image_id] = row
+    said = "Of the unfinished images only the 1 that have waited longest were read. See --limit.\n"
+    assert said in run("dlq", "ls", "--limit", "1").stdout
+    assert said not in run("dlq", "ls", "--limit", "2").stdout

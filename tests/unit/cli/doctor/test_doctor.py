@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom_cli.doctor import collect as gathering
@@ -15,6 +18,7 @@ from darkroom_cli.doctor import work as doctor_work
 from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.facts import CouldNotBeRead, Facts, Missing
 from darkroom_cli.doctor.work import CHECKLIST, CHECKS
+from darkroom_cli.terminal import display
 from darkroom_client.client import ApiError
 from repository.report import ROOT
 from tests.support.fakes.pictures import jpeg
@@ -207,3 +211,20 @@ def test_every_decision_that_is_named_exists() -> None:
     for check in (*CHECKS, *OF_ROWS):
         for name in check.decisions:
             assert (ROOT / "docs" / "decisions" / f"{name}.md").exists(), name
+
+
+def test_findings_wrap_at_the_width_of_a_terminal_and_names_stay_whole(
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.facts = replace(SOUND, queues={**SOUND.queues, "FastQueue": replace(SOUND.queues["FastQueue"], policy=())})
+    terminal = io.StringIO()
+    out = Console(file=terminal, force_terminal=True, width=60, no_color=True, highlight=False, emoji=False)
+    monkeypatch.setattr(display, "output", lambda: out)
+    run("doctor")
+    lines = Text.from_ansi(terminal.getvalue()).plain.splitlines()
+    place = lines.index("      FastQueue: its policy does not refuse what comes")
+    assert lines[place + 1] == "        without TLS"
+    assert lines[place + 2].startswith("      → Deploy this checkout again")
+    (why,) = [at for at, line in enumerate(lines) if line.startswith("      Why:")]
+    assert max(map(len, lines[place:why])) <= 60
+    assert "docs/decisions/0028-roles-and-encryption.md" in " ".join(lines[why : why + 2])

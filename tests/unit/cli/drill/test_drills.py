@@ -21,7 +21,7 @@ from darkroom_cli.drill.alarms import AlarmHistory
 from darkroom_cli.drill.commands import app
 from darkroom_cli.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from darkroom_cli.drill.loads import UploadsToReplay
-from darkroom_cli.drill.pages import table_of_drills
+from darkroom_cli.drill.pages import ago, table_of_drills
 from darkroom_cli.drill.result import DrillResult
 from darkroom_cli.drill.scene import Scene
 from darkroom_cli.drill.switches import KINDS
@@ -268,3 +268,11 @@ def test_a_drill_takes_its_token_from_the_environment_and_sends_it_where_callers
     scene = Scene(stack=stack, api_url=api.url, clock=unused, pause=unused, token=token)
     scene.upload(1, tier=Tier.PLUS)
     assert [seen.headers.get("authorization") for seen in api.requests] == [sent]
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [(-5, "less than a minute"), (59_999, "less than a minute"), (60_000, "1 minute"), (7_200_000, "2 hours")],
+)
+def test_how_long_ago_it_was_is_said_in_words(milliseconds: int, said: str) -> None:
+    assert ago(milliseconds) == said

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from darkroom.domain.events.event import ReceivedEvent, read_event
 from darkroom_cli.local import hear
-from darkroom_cli.webhooks.forward import Forwarder
+from darkroom_cli.webhooks.forward import Forwarder, NotAnswered
 from tests.unit.cli.published_events import event, text_of
 
 STACK: Any = object()
@@ -70,3 +70,13 @@ def test_an_event_that_its_receiver_refuses_is_told(published: list[str], monkey
     has_come, text = shown(event(1).subject)
     assert not has_come
     assert text.startswith("No webhook came: its receiver answered 401")
+
+
+def test_an_event_that_cannot_be_sent_is_told(published: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    published += [text_of(event(1))]
+
+    def fail(*_: object) -> None:
+        raise NotAnswered("it cannot be reached.")
+
+    monkeypatch.setattr(Forwarder, "send", fail)
+    assert shown(event(1).subject) == (False, "No webhook came: it cannot be reached.\n")

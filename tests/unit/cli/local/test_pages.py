@@ -69,3 +69,16 @@ def test_without_a_function_or_with_a_wrong_one_invoke_lists_those_there_are(run
     assert result.exit_code == 2
     listed = re.findall(r"^  make invoke FN=(\w+)$", result.stderr, re.MULTILINE)
     assert listed == sorted(folder.parent.name for folder in ROOT.glob("functions/*/app.py"))
+
+
+def test_a_step_that_lasts_until_all_is_closed_begins_when_it_is_told_and_is_not_shown_otherwise() -> None:
+    text, watch = io.StringIO(), Watch()
+    steps = Steps(Console(file=text), 100, watch)
+    with steps.then("stop"):
+        watch.now += 5
+    assert text.getvalue() == ""
+    with steps.then("stop") as begin:
+        watch.now += 5
+        begin()
+        watch.now += 3
+    assert text.getvalue() == "  ✓ stop            3.0 s\n"
