@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from darkroom.domain.kernel.errors import Retryable
 
@@ -120,3 +120,12 @@ def failing[P](port: P, method: str, error: Exception, when: Callable[..., bool]
         return error if is_struck else None
 
     return Faults(plan).around("", port)
+
+
+def raising(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:
+    """A function that raises."""
+
+    def call(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return call

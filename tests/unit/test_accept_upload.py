@@ -8,11 +8,11 @@ import pytest
 
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.message import Message
 from darkroom.ports.images import StoredOriginal
 from tests.support.fakes import FakeImages, FakeOriginals, World
 from tests.support.fakes.damage import damage_once, flipped
 from tests.support.fakes.pictures import encoded, jpeg, picture
+from tests.support.faults import raising
 
 PHOTO = jpeg()
 
@@ -25,10 +25,13 @@ def uploaded(world: World, body: bytes = PHOTO, **announced: Any) -> str:
     return begun.image.image_id
 
 
+@pytest.fixture
+def image_id(world: World) -> str:
+    return uploaded(world)
+
+
 @pytest.mark.guards("upload-live-original-kept")
-def test_what_has_come_becomes_the_original_and_its_message_is_sent() -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_what_has_come_becomes_the_original_and_its_message_is_sent(world: World, image_id: str) -> None:
     world.advance(20)
     assert world.accept_upload(image_id).outcome == "accepted"
     image = world.row(image_id)
@@ -38,8 +41,7 @@ def test_what_has_come_becomes_the_original_and_its_message_is_sent() -> None:
     assert world.uploads.objects == {}, "there is one way to originals"
 
 
-def test_it_is_developed_like_any_other() -> None:
-    world = World()
+def test_it_is_developed_like_any_other(world: World) -> None:
     image_id = uploaded(world, variants=["thumb"])
     world.accept_upload(image_id)
     world.deliver(world.lanes.sent[0])
@@ -47,16 +49,14 @@ def test_it_is_developed_like_any_other() -> None:
 
 
 @pytest.mark.guards("upload-type-from-bytes")
-def test_the_type_is_decided_by_the_bytes_and_not_by_what_was_announced() -> None:
-    world = World()
+def test_the_type_is_decided_by_the_bytes_and_not_by_what_was_announced(world: World) -> None:
     image_id = uploaded(world, encoded(picture(), "PNG"), content_type="image/jpeg")
     world.accept_upload(image_id)
     assert world.row(image_id).source.media_type == "image/png"
 
 
 @pytest.mark.guards("upload-type-from-bytes")
-def test_what_is_no_image_fails_at_once_and_nothing_of_it_is_kept() -> None:
-    world = World()
+def test_what_is_no_image_fails_at_once_and_nothing_of_it_is_kept(world: World) -> None:
     image_id = uploaded(world, b"%PDF-1.7 and so on", content_type="image/jpeg")
     assert world.accept_upload(image_id).outcome == "failed"
     image = world.row(image_id)
@@ -69,8 +69,7 @@ def test_what_is_no_image_fails_at_once_and_nothing_of_it_is_kept() -> None:
 
 @pytest.mark.guards("upload-announced-bytes-match")
 @pytest.mark.parametrize("body", [PHOTO[:-1], PHOTO + b"!", PHOTO[:-1] + b"!", b""])
-def test_other_bytes_than_those_that_were_announced_are_refused(body: bytes) -> None:
-    world = World()
+def test_other_bytes_than_those_that_were_announced_are_refused(world: World, body: bytes) -> None:
     image_id = world.begin(PHOTO).image.image_id
     world.uploads.objects[image_id] = body
     assert world.accept_upload(image_id).outcome == "failed"
@@ -94,9 +93,7 @@ def test_an_upload_that_is_read_damaged_once_is_accepted_all_the_same(method: st
 
 
 @pytest.mark.guards("upload-differing-reads-retried")
-def test_an_upload_that_is_read_in_two_ways_waits_for_a_better_day_and_stays() -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_an_upload_that_is_read_in_two_ways_waits_for_a_better_day_and_stays(world: World, image_id: str) -> None:
     damages = iter([PHOTO[:-1], PHOTO[:-2]])
     world.uploads.get = lambda _: next(damages)
     with pytest.raises(Retryable):
@@ -106,16 +103,14 @@ def test_an_upload_that_is_read_in_two_ways_waits_for_a_better_day_and_stays() -
 
 
 @pytest.mark.guards("upload-size-before-read")
-def test_what_is_larger_than_it_should_be_is_not_even_read() -> None:
-    world = World()
+def test_what_is_larger_than_it_should_be_is_not_even_read(world: World) -> None:
     image_id = world.begin(PHOTO).image.image_id
     world.uploads.objects[image_id] = PHOTO + b"!"
     world.uploads.get = None
     assert world.accept_upload(image_id).outcome == "failed"
 
 
-def test_what_comes_before_its_time_is_scheduled() -> None:
-    world = World()
+def test_what_comes_before_its_time_is_scheduled(world: World) -> None:
     image_id = uploaded(world, delay="PT10M")
     world.accept_upload(image_id)
     assert world.row(image_id).status is Status.SCHEDULED
@@ -125,9 +120,7 @@ def test_what_comes_before_its_time_is_scheduled() -> None:
     assert [message.image_id for message in world.hold_queue.held] == [far]
 
 
-def test_a_duplicate_notification_begins_nothing_twice() -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_a_duplicate_notification_begins_nothing_twice(world: World, image_id: str) -> None:
     world.accept_upload(image_id)
     row = world.row(image_id)
     world.deliver(world.lanes.sent[0])
@@ -146,8 +139,7 @@ def test_a_notification_repeated_before_a_worker_has_begun_sends_the_possibly_lo
     assert len(world.lanes.sent) == 2
 
 
-def test_the_first_upload_counts_and_a_second_one_goes() -> None:
-    world = World()
+def test_the_first_upload_counts_and_a_second_one_goes(world: World) -> None:
     begun = world.begin(PHOTO)
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)
@@ -164,11 +156,7 @@ def test_a_store_that_does_not_answer_leaves_the_image_waiting_for_the_next_news
     image_id = uploaded(world)
     store = world.uploads if failing == "get" else world.originals
     works = getattr(store, failing)
-
-    def fails(*_: Any, **__: Any) -> None:
-        raise Retryable("timeout")
-
-    setattr(store, failing, fails)
+    setattr(store, failing, raising(Retryable("timeout")))
     with pytest.raises(Retryable):
         world.accept_upload(image_id)
     assert world.row(image_id).status is Status.AWAITING_UPLOAD
@@ -176,21 +164,13 @@ def test_a_store_that_does_not_answer_leaves_the_image_waiting_for_the_next_news
     assert world.accept_upload(image_id).outcome == "accepted"
 
 
-def test_a_queue_that_does_not_answer_makes_the_image_due_now() -> None:
-    world = World()
-    image_id = uploaded(world)
-
-    def fails(message: Message, *, delay_seconds: int = 0) -> None:
-        raise Retryable("timeout")
-
-    world.lanes.send = fails
+def test_a_queue_that_does_not_answer_makes_the_image_due_now(world: World, image_id: str) -> None:
+    world.lanes.send = raising(Retryable("timeout"))
     assert world.accept_upload(image_id).outcome == "accepted"
     assert world.row(image_id).due_at == world.now
 
 
-def test_what_cannot_be_removed_now_is_removed_when_the_notification_returns() -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_what_cannot_be_removed_now_is_removed_when_the_notification_returns(world: World, image_id: str) -> None:
     remove = world.uploads.remove
     world.uploads.remove = lambda image_ids: dict.fromkeys(image_ids, Retryable("timeout"))
     with pytest.raises(Retryable):
@@ -202,8 +182,7 @@ def test_what_cannot_be_removed_now_is_removed_when_the_notification_returns() -
     assert (world.row(image_id), world.uploads.objects) == (accepted, {})
 
 
-def test_a_notification_without_an_object_changes_nothing() -> None:
-    world = World()
+def test_a_notification_without_an_object_changes_nothing(world: World) -> None:
     image_id = world.begin(PHOTO).image.image_id
     row = world.row(image_id)
     assert world.accept_upload(image_id).outcome == "nothing_there"
@@ -211,17 +190,13 @@ def test_a_notification_without_an_object_changes_nothing() -> None:
     assert world.row(image_id) == row
 
 
-def test_an_upload_that_vanishes_during_a_look_does_not_count() -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_an_upload_that_vanishes_during_a_look_does_not_count(world: World, image_id: str) -> None:
     world.uploads.get = lambda _: None
     assert world.accept_upload(image_id).outcome == "nothing_there"
 
 
 @pytest.mark.parametrize("end", ["deleted", "expired"])
-def test_what_comes_for_an_image_that_has_ended_goes(end: str) -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_what_comes_for_an_image_that_has_ended_goes(world: World, image_id: str, end: str) -> None:
     upload = world.uploads.objects.pop(image_id)
     if end == "deleted":
         world.delete(image_id)
@@ -235,8 +210,7 @@ def test_what_comes_for_an_image_that_has_ended_goes(end: str) -> None:
 
 
 @pytest.mark.guards("upload-late-arrival-expires")
-def test_what_comes_after_its_image_is_wanted_expires() -> None:
-    world = World()
+def test_what_comes_after_its_image_is_wanted_expires(world: World) -> None:
     image_id = uploaded(world, expires_at="2026-11-21T09:01:00Z")
     assert world.now == 1_795_251_600_000  # 09:00
     world.advance(60)

@@ -18,6 +18,7 @@ from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, ke
 from darkroom.operations.tenants.authorize_request import AuthorizeRequestPorts, Denied, authorize_request
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.tenants import FakeTenants
+from tests.support.faults import raising
 
 KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
 KEY_ID = key_id_of(KEY) or ""
@@ -98,10 +99,7 @@ def test_a_key_whose_tenant_is_gone_is_denied(tenants: FakeTenants) -> None:
 def test_while_the_table_does_not_answer_nobody_is_let_in_or_told_that_their_key_is_wrong(
     tenants: FakeTenants, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unavailable(_: str) -> None:
-        raise Retryable("reading the tenants: timeout")
-
-    monkeypatch.setattr(tenants, silent, unavailable)
+    monkeypatch.setattr(tenants, silent, raising(Retryable("reading the tenants: timeout")))
     with pytest.raises(Retryable):
         authorize_request(ports(tenants), f"Bearer {KEY}")
 
@@ -156,8 +154,5 @@ def test_a_key_that_opens_nothing_is_not_noted_as_used(tenants: FakeTenants, cha
 def test_a_use_that_cannot_be_noted_lets_the_request_pass(
     tenants: FakeTenants, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    def unavailable(*_: str) -> None:
-        raise failure
-
-    monkeypatch.setattr(tenants, "note_use", unavailable)
+    monkeypatch.setattr(tenants, "note_use", raising(failure))
     assert isinstance(authorize_request(ports(tenants), f"Bearer {KEY}"), Caller)

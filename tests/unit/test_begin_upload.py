@@ -18,8 +18,7 @@ from tests.support.fakes.pictures import jpeg
 PHOTO = jpeg()
 
 
-def test_an_announced_upload_has_a_row_that_waits_and_a_form_for_its_bytes_alone() -> None:
-    world = World()
+def test_an_announced_upload_has_a_row_that_waits_and_a_form_for_its_bytes_alone(world: World) -> None:
     begun = world.begin(PHOTO, content_type="image/jpeg")
     image = world.row(begun.image.image_id)
     assert is_image_id(image.image_id)
@@ -42,9 +41,7 @@ def test_an_announced_upload_is_its_tenants_and_travels_in_the_lane_of_their_tie
     assert [(message.tenant_id, message.lane) for message in world.lanes.sent] == [("acme", lane)]
 
 
-def test_the_row_is_there_before_its_form_can_be_sent() -> None:
-    world = World()
-
+def test_the_row_is_there_before_its_form_can_be_sent(world: World) -> None:
     def look(*_: Any, **__: Any) -> Any:
         assert len(world.images.rows) == 1
         raise Retryable("the test ends here")
@@ -64,8 +61,7 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_nothing() -> None:
     World(limits=Limits(max_bytes=len(PHOTO))).begin(PHOTO)
 
 
-def test_the_same_key_and_bytes_are_one_image_with_a_fresh_form_and_time() -> None:
-    world = World()
+def test_the_same_key_and_bytes_are_one_image_with_a_fresh_form_and_time(world: World) -> None:
     first = world.begin(PHOTO, idempotency_key="k")
     world.advance(299)
     again = world.begin(PHOTO, idempotency_key="k", content_type="image/jpeg")
@@ -76,14 +72,12 @@ def test_the_same_key_and_bytes_are_one_image_with_a_fresh_form_and_time() -> No
     assert len(world.images.rows) == 1
 
 
-def test_two_announcements_without_a_key_are_two_images() -> None:
-    world = World()
+def test_two_announcements_without_a_key_are_two_images(world: World) -> None:
     assert world.begin(PHOTO).image.image_id != world.begin(PHOTO).image.image_id
 
 
 @pytest.mark.parametrize("other", [{"preset": "avatar"}, {"variants": ["thumb"]}, {"delay": "PT1H"}])
-def test_the_same_key_with_another_order_is_refused(other: dict[str, Any]) -> None:
-    world = World()
+def test_the_same_key_with_another_order_is_refused(world: World, other: dict[str, Any]) -> None:
     world.begin(PHOTO, idempotency_key="k")
     with pytest.raises(Rejected) as refusal:
         world.begin(PHOTO, idempotency_key="k", **other)
@@ -103,8 +97,7 @@ def test_a_key_that_announced_bytes_is_not_answered_as_if_it_had_brought_them_no
         assert refusal.value.code == "idempotency_key_reused"
 
 
-def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form() -> None:
-    world = World()
+def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form(world: World) -> None:
     begun = world.begin(PHOTO, idempotency_key="k")
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)
@@ -140,8 +133,7 @@ def test_a_row_that_changes_under_every_look_is_answered_by_a_503() -> None:
         world.begin(PHOTO, idempotency_key="k")
 
 
-def test_the_key_of_a_deleted_image_gets_no_other_form() -> None:
-    world = World()
+def test_the_key_of_a_deleted_image_gets_no_other_form(world: World) -> None:
     begun = world.begin(PHOTO, idempotency_key="k")
     world.delete(begun.image.image_id)
     for photo in (PHOTO, PHOTO + b"more"):
@@ -150,8 +142,7 @@ def test_the_key_of_a_deleted_image_gets_no_other_form() -> None:
         assert refusal.value.code == "image_deleted"
 
 
-def test_a_time_that_is_past_is_refused_and_one_to_come_is_kept() -> None:
-    world = World()
+def test_a_time_that_is_past_is_refused_and_one_to_come_is_kept(world: World) -> None:
     with pytest.raises(Rejected) as refusal:
         world.begin(PHOTO, process_at="2020-01-01T00:00:00Z")
     assert refusal.value.code == "invalid_process_at"
@@ -175,8 +166,7 @@ def test_a_full_lane_turns_new_announcements_away_but_no_repetition_and_nothing_
     assert len(world.lanes.sent) == 1
 
 
-def test_what_is_announced_for_a_time_after_the_backlog_is_let_in() -> None:
-    world = World()
+def test_what_is_announced_for_a_time_after_the_backlog_is_let_in(world: World) -> None:
     world.depths.depths["slow"] = 1200  # ten minutes, at the rate that the lane is sure to keep
     with pytest.raises(TurnedAway):
         world.begin(PHOTO, delay="PT9M")

@@ -19,8 +19,7 @@ def cancelled(world: World, image_id: str, selection: ScheduledSelection | None 
 
 
 @pytest.mark.guards("day-originals-removed-in-turn")
-def test_an_image_is_withdrawn_once_and_its_original_goes_when_it_is_its_turn() -> None:
-    world = World()
+def test_an_image_is_withdrawn_once_and_its_original_goes_when_it_is_its_turn(world: World) -> None:
     image_id, remove_at = scheduled(world), world.now + 600_000
     assert [cancelled(world, image_id, remove_at=remove_at) for _ in range(2)] == [True, False]
     row = world.row(image_id)
@@ -32,8 +31,7 @@ def test_an_image_is_withdrawn_once_and_its_original_goes_when_it_is_its_turn() 
     assert world.originals.objects == {}
 
 
-def test_a_turn_that_has_passed_is_now() -> None:
-    world = World()
+def test_a_turn_that_has_passed_is_now(world: World) -> None:
     image_id = scheduled(world)
     assert cancelled(world, image_id, remove_at=world.now - 1)
     assert world.row(image_id).due_at == world.now
@@ -41,16 +39,14 @@ def test_a_turn_that_has_passed_is_now() -> None:
 
 @pytest.mark.guards("day-cancel-selection-rechecked")
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.SCHEDULED])
-def test_what_is_not_scheduled_any_more_is_left_alone(status: Status) -> None:
-    world = World()
+def test_what_is_not_scheduled_any_more_is_left_alone(world: World, status: Status) -> None:
     image_id = scheduled(world)
     world.images.rows[image_id] = before = replace(world.row(image_id), status=status)
     assert not cancelled(world, image_id)
     assert world.row(image_id) == before
 
 
-def test_another_day_another_lane_and_no_image_at_all_are_left_alone() -> None:
-    world = World()
+def test_another_day_another_lane_and_no_image_at_all_are_left_alone(world: World) -> None:
     image_id = scheduled(world, delay="P4D")
     assert not cancelled(world, image_id)
     assert not cancelled(world, scheduled(world), replace(soon(world), lanes=("fast",)))
@@ -58,8 +54,7 @@ def test_another_day_another_lane_and_no_image_at_all_are_left_alone() -> None:
 
 
 @pytest.mark.guards("day-cancel-version-fence")
-def test_what_a_worker_finishes_in_between_stays() -> None:
-    world = World()
+def test_what_a_worker_finishes_in_between_stays(world: World) -> None:
     image_id = scheduled(world, delay="PT1M")
     selection, get = soon(world), world.images.get
     world.advance(60)

@@ -18,7 +18,12 @@ from tests.failures import ANY_FAILURE
 from tests.support.fakes.rows import accepted_image
 from tests.support.fakes.webhooks import FakeDeliveries
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
-from tests.support.faults import failing
+from tests.support.faults import failing, raising
+
+
+@pytest.fixture
+def world() -> WebhooksWorld:
+    return WebhooksWorld()
 
 
 @pytest.mark.parametrize(
@@ -36,14 +41,12 @@ def test_a_pattern_is_everything_a_type_or_the_beginning_of_types(pattern: str, 
     assert matches((pattern,), kind) is is_match
 
 
-def test_what_is_no_event_comes_back_alone() -> None:
-    world = WebhooksWorld()
+def test_what_is_no_event_comes_back_alone(world: WebhooksWorld) -> None:
     created = create_deliveries(world.ports(CreateDeliveriesPorts), ["{}", "not even JSON"])
     assert (created.deliveries, set(created.failures)) == (0, {0, 1})
 
 
-def test_the_sweeper_looks_at_an_endpoint_with_a_new_delivery_within_a_minute() -> None:
-    world = WebhooksWorld()
+def test_the_sweeper_looks_at_an_endpoint_with_a_new_delivery_within_a_minute(world: WebhooksWorld) -> None:
     endpoint = world.add()
     world.tell(event())
     due_at = world.endpoint(endpoint).due_at
@@ -53,21 +56,15 @@ def test_the_sweeper_looks_at_an_endpoint_with_a_new_delivery_within_a_minute() 
 
 @pytest.mark.guards("webhook-message-failure-tolerated")
 @ANY_FAILURE
-def test_a_queue_that_does_not_answer_is_no_reason_to_note_it_again(failure: Exception) -> None:
-    world = WebhooksWorld()
+def test_a_queue_that_does_not_answer_is_no_reason_to_note_it_again(world: WebhooksWorld, failure: Exception) -> None:
     endpoint = world.add()
-
-    def down(*_: object, **__: object) -> None:
-        raise failure
-
-    world.delivery_queue.send = down
+    world.delivery_queue.send = raising(failure)
     created = world.tell(event())
     assert (created.deliveries, dict(created.failures)) == (1, {})
     assert world.rows(endpoint)[0].status is DeliveryStatus.WAITING
 
 
-def test_a_disabled_endpoints_deliveries_are_noted_without_a_message() -> None:
-    world = WebhooksWorld()
+def test_a_disabled_endpoints_deliveries_are_noted_without_a_message(world: WebhooksWorld) -> None:
     endpoint = world.add()
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=False))
     world.tell(event())
@@ -92,8 +89,7 @@ def test_an_unreadable_endpoint_keeps_no_sibling_from_its_event_and_gets_its_own
     assert world.run_for(3700).count("delivered") == wanted
 
 
-def test_an_event_for_a_sibling_alone_is_not_noted_for_an_unreadable_endpoint() -> None:
-    world = WebhooksWorld()
+def test_an_event_for_a_sibling_alone_is_not_noted_for_an_unreadable_endpoint(world: WebhooksWorld) -> None:
     bad, good = world.add("https://a.example.com/"), world.add("https://b.example.com/")
     world.endpoints.unreadable.add(bad.endpoint_id)
     world.tell(event(notify=good.endpoint_id))
@@ -101,8 +97,7 @@ def test_an_event_for_a_sibling_alone_is_not_noted_for_an_unreadable_endpoint() 
 
 
 @pytest.mark.guards("isolated-delivery-failure-retried", "isolated-endpoint-delivery")
-def test_an_endpoint_whose_delivery_cannot_be_noted_keeps_none_behind_it_waiting() -> None:
-    world = WebhooksWorld()
+def test_an_endpoint_whose_delivery_cannot_be_noted_keeps_none_behind_it_waiting(world: WebhooksWorld) -> None:
     first, second = world.add("https://a.example.com/"), world.add("https://b.example.com/")
     hot = Retryable("a hot partition")
     world.deliveries = failing(
@@ -130,8 +125,7 @@ def rows_of(world: WebhooksWorld) -> list[Delivery]:
 
 
 @pytest.mark.guards("erasure-late-event-no-details", "erasure-unreadable-image-event")
-def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_details() -> None:
-    world = WebhooksWorld()
+def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_details(world: WebhooksWorld) -> None:
     world.add()
     events = [event(1), event(2), event(3)]
     for number, heard in enumerate(events):
@@ -148,8 +142,7 @@ def test_an_event_that_is_heard_after_its_image_was_deleted_is_noted_without_det
 
 
 @pytest.mark.guards("erasure-late-answer-not-kept")
-def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept() -> None:
-    world = WebhooksWorld()
+def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept(world: WebhooksWorld) -> None:
     endpoint = world.add()
     world.images.create(accepted_image(now=world.now, image_id=event(1).subject, tenant_id=TENANT))
     world.receiver.behaves = lambda _: Answer(milliseconds=5, status=500, body="no hero here")
@@ -161,8 +154,7 @@ def test_of_what_is_answered_to_an_event_of_a_deleted_image_nothing_is_kept() ->
 
 
 @pytest.mark.guards("quotas-hidden-from-webhooks")
-def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored() -> None:
-    world = WebhooksWorld()
+def test_a_webhook_is_not_told_what_its_event_changes_of_what_is_stored(world: WebhooksWorld) -> None:
     endpoint = world.add()
     plain = [event(), event(2)]
     deleted = replace(plain[0], data={**plain[0].data, "stored": {"bytes": -5, "images": -1}})

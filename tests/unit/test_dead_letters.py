@@ -39,11 +39,17 @@ from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from tests.support.dead_letters import DAY, DONE, FAILED, REFUSED, DeadLetterWorld, given_up, rejected, replace_run
 from tests.support.fakes import FakeDeadLetters
 from tests.support.fakes.dead_letters import FakeRedrives
+from tests.support.faults import raising
 from tests.support.images import NOW, awaiting, pending, processing
 from tests.support.notifications import event
 
-# ── What a dead letter is worth
-# ───────────────────────────────────────────────────────────────────────────────────────────
+
+@pytest.fixture
+def world() -> DeadLetterWorld:
+    return DeadLetterWorld()
+
+
+# ── What a dead letter is worth ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -82,8 +88,7 @@ def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:
 # ── Listing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() -> None:
-    world = DeadLetterWorld()
+def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking(world: DeadLetterWorld) -> None:
     world.place(FAILED, explained=False, sent_at=NOW - 5)
     world.place(FAILED)
     (case,) = world.ls().cases
@@ -92,8 +97,7 @@ def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() 
     assert world.ls().dead_letters == 2, "what was looked at is given back"
 
 
-def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
-    world = DeadLetterWorld()
+def test_a_dead_letter_that_sqs_made_is_explained_by_the_row(world: DeadLetterWorld) -> None:
     lost = replace(give_up(processing(attempt=5), now=NOW), dead_letter=DeadLetterState.KEPT)
     world.place(lost, explained=False)
     (case,) = world.ls().cases
@@ -101,8 +105,7 @@ def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
     assert '"r"' in case.explanation["look"], "the request that died is the one to look for"
 
 
-def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
-    world = DeadLetterWorld()
+def test_what_is_no_message_of_ours_is_a_case_of_its_own(world: DeadLetterWorld) -> None:
     world.dead_letters.add("fast", '{"hello": 1}')
     world.dead_letters.add("fast", '{"hello": 1}')
     cases = world.ls().cases
@@ -133,8 +136,7 @@ def test_filters_choose_by_what_is_known_of_a_case(selection: DeadLetterSelectio
     assert [int(case.explanation["image_id"]) for case in world.ls(selection).cases] == numbers
 
 
-def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
-    world = DeadLetterWorld()
+def test_a_queue_that_holds_more_than_was_read_is_named(world: DeadLetterWorld) -> None:
     for number in range(4):
         world.place(given_up(number))
     listing = world.ls(limit=3)
@@ -158,8 +160,7 @@ def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_o
     assert world.replay() == Counter()
 
 
-def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
-    world = DeadLetterWorld()
+def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back(world: DeadLetterWorld) -> None:
     for number, bug in enumerate(("KeyError", "OSError", "KeyError")):
         world.place(given_up(number, bug=bug))
     assert world.replay(DeadLetterSelection(cause="OSError")) == Counter(replayed=1)
@@ -167,8 +168,7 @@ def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
     assert world.in_hand == set()
 
 
-def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict() -> None:
-    world = DeadLetterWorld()
+def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict(world: DeadLetterWorld) -> None:
     world.place(replace(REFUSED, image_id=f"{1:026d}"))
     world.place(processing())
     world.dead_letters.add("slow", "no message")
@@ -188,8 +188,7 @@ def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_messa
     assert world.dead_letters.messages["slow"] == []
 
 
-def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -> None:
-    world = DeadLetterWorld()
+def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go(world: DeadLetterWorld) -> None:
     world.place(FAILED)
     send = world.lanes.send
 
@@ -204,8 +203,7 @@ def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -
     assert world.row(FAILED).run == 2
 
 
-def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
-    world = DeadLetterWorld()
+def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay(world: DeadLetterWorld) -> None:
     world.place(replace(FAILED, dead_letter=DeadLetterState.OWED))
     change = world.images.change
 
@@ -221,8 +219,7 @@ def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
 
 
 @pytest.mark.guards("fence-on-replay")
-def test_of_two_operators_one_opens_the_row() -> None:
-    world = DeadLetterWorld()
+def test_of_two_operators_one_opens_the_row(world: DeadLetterWorld) -> None:
     world.place(FAILED)
     change = world.images.change
 
@@ -290,8 +287,7 @@ def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second
     assert world.dead_letters.messages["slow"] == []
 
 
-def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> None:
-    world = DeadLetterWorld()
+def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun(world: DeadLetterWorld) -> None:
     for number in range(3):
         world.place(given_up(number))
     send = world.lanes.send
@@ -319,8 +315,7 @@ class Forgetful(FakeDeadLetters):
 
 
 @pytest.mark.guards("dead-letters-replay-lost-answer")
-def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
-    world = DeadLetterWorld()
+def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_seen_all(world: DeadLetterWorld) -> None:
     world.dead_letters = Forgetful()
     for number in range(3):
         world.place(given_up(number))
@@ -337,14 +332,9 @@ def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_see
     assert counts.counts == Counter(replayed=3)
 
 
-def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None:
-    world = DeadLetterWorld()
+def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper(world: DeadLetterWorld) -> None:
     world.place(FAILED)
-
-    def throttled(message: Message, *, delay_seconds: int = 0) -> None:
-        raise Retryable("throttled")
-
-    world.lanes.send = throttled  # type: ignore[method-assign]
+    world.lanes.send = raising(Retryable("throttled"))  # type: ignore[method-assign]
     assert world.replay() == Counter(replayed=1)
     assert world.row(FAILED).due_at == world.now
 
@@ -352,8 +342,7 @@ def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None
 # ── Replaying by id ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_image_without_a_dead_letter_is_replayed_by_its_row() -> None:
-    world = DeadLetterWorld()
+def test_an_image_without_a_dead_letter_is_replayed_by_its_row(world: DeadLetterWorld) -> None:
     world.images.rows[FAILED.image_id] = FAILED
     assert replay_image(world.ports, FAILED.image_id).run == 2
     assert [message.run for message in world.lanes.sent] == [2]
@@ -378,8 +367,7 @@ def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> N
         (delete(FAILED, now=NOW), "deleted"),
     ],
 )
-def test_what_cannot_be_replayed_by_id_says_why(image: Image | None, why: str) -> None:
-    world = DeadLetterWorld()
+def test_what_cannot_be_replayed_by_id_says_why(world: DeadLetterWorld, image: Image | None, why: str) -> None:
     if image is not None:
         world.images.rows[image.image_id] = image
     with pytest.raises(NotReplayable, match=why):
@@ -390,8 +378,7 @@ def test_what_cannot_be_replayed_by_id_says_why(image: Image | None, why: str) -
 # ── Replaying a whole queue ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
-    world = DeadLetterWorld()
+def test_a_whole_queue_is_moved_after_the_rows_were_opened(world: DeadLetterWorld) -> None:
     for number in range(3):
         world.place(given_up(number))
     redrives = FakeRedrives(
@@ -408,8 +395,7 @@ def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
     assert waits == [0, 500, 1000], "the sweeper does not overtake the move"
 
 
-def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() -> None:
-    world = DeadLetterWorld()
+def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too(world: DeadLetterWorld) -> None:
     world.place(given_up(1))
     change, late = world.images.change, given_up(2)
 
@@ -435,8 +421,7 @@ def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_
     assert (redrives.started, world.row(FAILED).run) == ([], 1)
 
 
-def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
-    world = DeadLetterWorld()
+def test_a_move_that_runs_already_is_followed_and_not_started_twice(world: DeadLetterWorld) -> None:
     for number in range(2):
         world.place(given_up(number))
     redrives = FakeRedrives(world.dead_letters, world.lanes)
@@ -446,8 +431,7 @@ def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
     assert (redrives.started, counts) == ([("slow", 5)], Counter(replayed=2))
 
 
-def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
-    world = DeadLetterWorld()
+def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest(world: DeadLetterWorld) -> None:
     for number in range(4):
         world.place(given_up(number))
     redrives = FakeRedrives(world.dead_letters, world.lanes)
@@ -462,8 +446,7 @@ def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
     assert {row.run for row in world.images.rows.values()} == {2}
 
 
-def test_a_move_that_fails_says_why() -> None:
-    world = DeadLetterWorld()
+def test_a_move_that_fails_says_why(world: DeadLetterWorld) -> None:
     world.place(FAILED)
     with pytest.raises(NotReplayable, match="slow: CouldNotDetermineMessageSource"):
         world.move(FakeRedrives(world.dead_letters, world.lanes, failure="CouldNotDetermineMessageSource"))
@@ -472,8 +455,7 @@ def test_a_move_that_fails_says_why() -> None:
 # ── Dropping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_settled_dead_letters_are_dropped_unless_forced() -> None:
-    world = DeadLetterWorld()
+def test_only_settled_dead_letters_are_dropped_unless_forced(world: DeadLetterWorld) -> None:
     world.place(FAILED)
     world.place(replace(given_up(2), status=Status.DONE))
     world.dead_letters.add("fast", "no message")
@@ -501,8 +483,7 @@ def test_a_case_can_be_described_without_an_explanation() -> None:
 # ── Events of S3 ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_event_of_s3_is_a_dead_letter_of_its_image_by_the_row() -> None:
-    world = DeadLetterWorld()
+def test_an_event_of_s3_is_a_dead_letter_of_its_image_by_the_row(world: DeadLetterWorld) -> None:
     world.dead_letters.messages["upload"] = []
     waiting = awaiting(tenant_id="acme")
     world.images.rows[waiting.image_id] = waiting
@@ -561,8 +542,7 @@ def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_oth
 
 
 @pytest.mark.guards("unreadable-dead-letter-isolated")
-def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
-    world = DeadLetterWorld()
+def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone(world: DeadLetterWorld) -> None:
     dead_letter = with_an_unreadable_row(world)
     world.place(replace(FAILED, status=Status.DONE))
     assert world.drop() == Counter(dropped=1, unreadable_row=1)
@@ -571,8 +551,7 @@ def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> No
 
 
 @pytest.mark.guards("unreadable-blocks-whole-redrive")
-def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
-    world = DeadLetterWorld()
+def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_whole(world: DeadLetterWorld) -> None:
     with_an_unreadable_row(world)
     world.place(FAILED)
     with pytest.raises(NotReplayable, match="newer version"):
@@ -594,8 +573,7 @@ def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explain
 # ── Messages that did not verify ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names() -> None:
-    world = DeadLetterWorld()
+def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names(world: DeadLetterWorld) -> None:
     world.images.rows[FAILED.image_id] = FAILED
     rejected(world)
     (case,) = world.ls().cases
@@ -605,23 +583,20 @@ def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names() -
     assert world.ls(DeadLetterSelection(image_id=FAILED.image_id)).cases == ()
 
 
-def test_a_message_that_was_rejected_twice_because_an_answer_was_lost_is_one_case() -> None:
-    world = DeadLetterWorld()
+def test_a_message_that_was_rejected_twice_because_an_answer_was_lost_is_one_case(world: DeadLetterWorld) -> None:
     for message_id in ("message-1", "message-2", "message-1"):
         rejected(world, message_id)
     assert [len(case.dead_letters) for case in world.ls().cases] == [2, 1]
 
 
-def test_a_rejected_message_replays_nothing() -> None:
-    world = DeadLetterWorld()
+def test_a_rejected_message_replays_nothing(world: DeadLetterWorld) -> None:
     world.images.rows[FAILED.image_id] = FAILED
     rejected(world)
     assert world.replay() == Counter(rejected=1)
     assert (world.row(FAILED), world.lanes.sent) == (FAILED, [])
 
 
-def test_a_rejected_message_is_dropped_by_force_alone() -> None:
-    world = DeadLetterWorld()
+def test_a_rejected_message_is_dropped_by_force_alone(world: DeadLetterWorld) -> None:
     rejected(world)
     assert world.drop() == Counter(rejected=1)
     assert world.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
@@ -629,8 +604,7 @@ def test_a_rejected_message_is_dropped_by_force_alone() -> None:
 
 
 @pytest.mark.guards("signatures-rejected-unmoved")
-def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
-    world = DeadLetterWorld()
+def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole(world: DeadLetterWorld) -> None:
     world.place(FAILED)
     rejected(world)
     redrives = FakeRedrives(world.dead_letters, world.lanes)
@@ -640,8 +614,7 @@ def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
 
 
 @pytest.mark.guards("signatures-unsigned-unmoved")
-def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved() -> None:
-    world = DeadLetterWorld()
+def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved(world: DeadLetterWorld) -> None:
     world.images.rows[FAILED.image_id] = FAILED
     world.dead_letters.add("slow", message_for(FAILED).model_dump_json(), is_signed=False)
     redrives = FakeRedrives(world.dead_letters, world.lanes)
@@ -652,8 +625,7 @@ def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved(
     assert [message.run for message in world.lanes.sent] == [2]
 
 
-def test_the_archive_keeps_what_was_rejected_and_why() -> None:
-    world = DeadLetterWorld()
+def test_the_archive_keeps_what_was_rejected_and_why(world: DeadLetterWorld) -> None:
     dead_letter = rejected(world, body="made up")
     world.archive_all(older_than_seconds=-1)
     (document,) = world.archive.objects.values()

@@ -17,8 +17,7 @@ from tests.support.fakes.rows import accepted_image, told_by
 PHOTO = jpeg()
 
 
-def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do() -> None:
-    world = World()
+def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do(world: World) -> None:
     image_id = world.submit(PHOTO, idempotency_key="k").image.image_id
     world.delete(image_id)
     world.delete(image_id)
@@ -101,8 +100,7 @@ def test_a_tombstone_says_nothing_about_the_picture_or_its_errors(ending: str) -
 
 @pytest.mark.guards("tenant-withdrawal-own-only")
 @pytest.mark.parametrize("image_id", ["0" * 26, "no id at all"])
-def test_an_image_that_is_not_there_or_anothers_cannot_be_deleted(image_id: str) -> None:
-    world = World()
+def test_an_image_that_is_not_there_or_anothers_cannot_be_deleted(world: World, image_id: str) -> None:
     theirs = world.submit(PHOTO, tenant_id="them").image.image_id
     for unknown in (image_id, theirs):
         with pytest.raises(UnknownImage):
@@ -110,8 +108,7 @@ def test_an_image_that_is_not_there_or_anothers_cannot_be_deleted(image_id: str)
     assert not world.row(theirs).is_deleted
 
 
-def test_a_claim_between_reading_and_writing_does_not_save_it() -> None:
-    world = World()
+def test_a_claim_between_reading_and_writing_does_not_save_it(world: World) -> None:
     image_id = world.submit(PHOTO).image.image_id
     get = world.images.get
     reads: list[str] = []

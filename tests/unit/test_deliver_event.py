@@ -58,7 +58,7 @@ from darkroom.ports.webhooks import DueDelivery
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
-from tests.support.faults import failing
+from tests.support.faults import failing, raising
 
 DOWN = Answer(milliseconds=9, status=500, body="no")
 HOUR = 3600
@@ -78,8 +78,17 @@ def expected_signature(secret: str, request: Request) -> str:
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
-def test_an_event_goes_to_each_endpoint_that_wants_its_type() -> None:
-    world = WebhooksWorld()
+@pytest.fixture
+def world() -> WebhooksWorld:
+    return WebhooksWorld()
+
+
+@pytest.fixture
+def endpoint(world: WebhooksWorld) -> Endpoint:
+    return world.add()
+
+
+def test_an_event_goes_to_each_endpoint_that_wants_its_type(world: WebhooksWorld) -> None:
     world.add("https://a.example.com/", events=("image.done",))
     world.add("https://b.example.com/", events=("image.*",))
     world.add("https://c.example.com/", events=("image.failed", "webhook.*"))
@@ -91,9 +100,7 @@ def test_an_event_goes_to_each_endpoint_that_wants_its_type() -> None:
     ]
 
 
-def test_a_request_has_the_events_id_bytes_and_a_signature() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_request_has_the_events_id_bytes_and_a_signature(world: WebhooksWorld, endpoint: Endpoint) -> None:
     _, secret = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
     world.tell(event())
     world.run()
@@ -105,9 +112,7 @@ def test_a_request_has_the_events_id_bytes_and_a_signature() -> None:
 
 
 @pytest.mark.guards("webhook-replaced-secret-signs")
-def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_both_secrets_sign_for_a_day_after_a_rotation(world: WebhooksWorld, endpoint: Endpoint) -> None:
     _, first = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
     world.advance(ROTATION_SECONDS)
     _, second = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
@@ -122,8 +127,7 @@ def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
 
 
 @pytest.mark.guards("webhook-delivery-ended-not-resent")
-def test_an_event_that_comes_twice_is_delivered_once() -> None:
-    world = WebhooksWorld()
+def test_an_event_that_comes_twice_is_delivered_once(world: WebhooksWorld) -> None:
     world.add()
     world.tell(event(), event())
     world.tell(event())
@@ -133,8 +137,7 @@ def test_an_event_that_comes_twice_is_delivered_once() -> None:
     assert len(world.receiver.requests) == 1
 
 
-def test_an_event_that_cannot_be_noted_fails_alone() -> None:
-    world = WebhooksWorld()
+def test_an_event_that_cannot_be_noted_fails_alone(world: WebhooksWorld) -> None:
     world.add()
     create = world.deliveries.create
 
@@ -150,8 +153,7 @@ def test_an_event_that_cannot_be_noted_fails_alone() -> None:
 
 
 @pytest.mark.guards("webhook-event-one-endpoint")
-def test_an_event_for_one_endpoint_goes_to_no_other() -> None:
-    world = WebhooksWorld()
+def test_an_event_for_one_endpoint_goes_to_no_other(world: WebhooksWorld) -> None:
     world.add("https://a.example.com/")
     chosen = world.add("https://b.example.com/")
     world.tell(event(notify=chosen.endpoint_id))
@@ -159,15 +161,12 @@ def test_an_event_for_one_endpoint_goes_to_no_other() -> None:
     assert [request.url for request in world.receiver.requests] == ["https://b.example.com/"]
 
 
-def test_another_tenants_endpoint_hears_nothing() -> None:
-    world = WebhooksWorld()
+def test_another_tenants_endpoint_hears_nothing(world: WebhooksWorld) -> None:
     world.add()
     assert world.tell(event(tenant_id="other")).deliveries == 0
 
 
-def test_a_failed_delivery_is_tried_ten_times_at_its_times() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_failed_delivery_is_tried_ten_times_at_its_times(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
     world.tell(event())
     world.run()
@@ -214,17 +213,14 @@ def test_a_receiver_that_needs_a_pause_gets_one(answer: Answer, wait: int) -> No
     assert row.due_at == world.now + wait * 1000
 
 
-def test_a_redirect_is_a_failure() -> None:
-    world = WebhooksWorld()
+def test_a_redirect_is_a_failure(world: WebhooksWorld) -> None:
     world.add()
     world.receiver.behaves = lambda _: Answer(milliseconds=1, status=302)
     world.tell(event())
     assert world.run() == ["failed"]
 
 
-def test_an_attempt_is_described_with_the_beginning_of_its_response() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_an_attempt_is_described_with_the_beginning_of_its_response(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = lambda _: Answer(milliseconds=7, status=500, body="x" * 5000)
     world.tell(event())
     world.run()
@@ -232,9 +228,7 @@ def test_an_attempt_is_described_with_the_beginning_of_its_response() -> None:
     assert (attempt.status, attempt.milliseconds, attempt.response) == (500, 7, "x" * 1024)
 
 
-def test_at_most_four_deliveries_are_on_their_way_to_an_endpoint() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_at_most_four_deliveries_are_on_their_way_to_an_endpoint(world: WebhooksWorld, endpoint: Endpoint) -> None:
     most = 0
 
     def receive(_: Request) -> Answer:
@@ -256,9 +250,7 @@ def test_at_most_four_deliveries_are_on_their_way_to_an_endpoint() -> None:
 
 
 @pytest.mark.guards("webhook-called-takes-kept-place")
-def test_what_found_no_room_is_called_when_there_is_some() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_what_found_no_room_is_called_when_there_is_some(world: WebhooksWorld, endpoint: Endpoint) -> None:
     row = world.endpoint(endpoint)
     world.tell(*(event(number) for number in range(6)))
     messages = world.take()
@@ -401,9 +393,7 @@ def test_however_many_call_no_more_are_called_than_there_is_room_for() -> None:
     assert len(in_flight(world.endpoint(endpoint), now=world.now)) == MAX_FLIGHTS
 
 
-def test_a_place_is_kept_for_a_minute_if_the_message_is_lost() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_place_is_kept_for_a_minute_if_the_message_is_lost(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(*(event(number) for number in range(9)))
     fill(world, world.take())
     world.take()
@@ -425,9 +415,7 @@ def test_a_called_delivery_that_may_not_go_any_more_gives_its_place_back() -> No
 
 
 @pytest.mark.guards("webhook-resting-endpoint-one-probe")
-def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
     world.tell(*(event(number) for number in range(10)))
     outcomes = world.run()
@@ -451,9 +439,7 @@ def refuses(*numbers: int) -> Callable[[Request], Answer]:
 
 
 @pytest.mark.guards("webhook-retries-cause-no-rest")
-def test_an_event_that_always_fails_holds_up_no_other() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_an_event_that_always_fails_holds_up_no_other(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = refuses(1)
     world.tell(event(1))
     for number in range(2, 100):  # through all of its attempts
@@ -482,9 +468,7 @@ def test_events_that_always_fail_hold_up_others_until_one_of_them_is_tried() -> 
 
 
 @pytest.mark.guards("webhook-called-may-pass-rest", "webhook-rest-begin-calls-other")
-def test_events_that_always_fail_hold_up_nothing_that_waits_already() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_events_that_always_fail_hold_up_nothing_that_waits_already(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = refuses(1, 2, 3)
     world.tell(*(event(number) for number in range(1, 7)))
     world.run()
@@ -492,9 +476,7 @@ def test_events_that_always_fail_hold_up_nothing_that_waits_already() -> None:
 
 
 @pytest.mark.guards("webhook-resting-newest-called")
-def test_many_events_that_always_fail_hold_up_no_newer_one_for_long() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_many_events_that_always_fail_hold_up_no_newer_one_for_long(world: WebhooksWorld, endpoint: Endpoint) -> None:
     bad = range(1, 21)
     world.receiver.behaves = refuses(*bad)
     world.tell(*(event(number) for number in bad))
@@ -519,8 +501,7 @@ def test_of_those_that_wait_at_a_resting_endpoint_one_with_few_attempts_is_calle
 
 
 @pytest.mark.guards("webhook-resting-one-other-called")
-def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time() -> None:
-    world = WebhooksWorld()
+def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time(world: WebhooksWorld) -> None:
     world.add()
     world.receiver.behaves = fails
     world.tell(*(event(number) for number in range(10)))
@@ -541,8 +522,7 @@ def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time() -> None:
 
 
 @pytest.mark.guards("webhook-call-expires")
-def test_a_call_that_comes_too_late_is_none_any_more() -> None:
-    world = WebhooksWorld()
+def test_a_call_that_comes_too_late_is_none_any_more(world: WebhooksWorld) -> None:
     world.add()
     world.receiver.behaves = fails
     world.tell(*(event(number) for number in range(FAILURES_TO_REST + 1)))
@@ -618,9 +598,7 @@ def test_after_a_short_outage_nothing_waits_for_an_event_that_is_always_refused(
 
 
 @pytest.mark.guards("webhook-sweep-sends-oldest")
-def test_the_sweeper_has_the_one_that_tries_sent_and_the_oldest() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_the_sweeper_has_the_one_that_tries_sent_and_the_oldest(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
     world.tell(event(1))
     world.run()
@@ -664,9 +642,7 @@ def test_at_most_two_deliveries_are_on_their_way_to_an_endpoint_that_rests() -> 
     assert set(outcomes) == {"failed", "busy"}
 
 
-def test_after_a_rest_an_endpoint_is_filled_slowly() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_after_a_rest_an_endpoint_is_filled_slowly(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
     world.tell(*(event(number) for number in range(60)))
     world.run()
@@ -704,18 +680,14 @@ def test_an_endpoint_in_which_everything_fails_is_noted_after_a_day_and_disabled
 
 
 @pytest.mark.guards("webhook-disabled-endpoint-refused")
-def test_410_disables_an_endpoint() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_410_disables_an_endpoint(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = lambda _: Answer(milliseconds=1, status=410)
     world.tell(event(1), event(2))
     assert world.run() == ["failed", "disabled"]
     assert world.endpoint(endpoint).disabled_by is DisabledBy.GONE
 
 
-def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost(world: WebhooksWorld, endpoint: Endpoint) -> None:
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=False))
     world.tell(*(event(number) for number in range(40)))
     world.run()
@@ -728,9 +700,7 @@ def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost() -> None:
 
 
 @pytest.mark.guards("webhook-recovery-new-round")
-def test_recovery_tries_what_has_failed_again() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_recovery_tries_what_has_failed_again(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
     world.tell(event(1), event(2))
     world.run()
@@ -748,9 +718,7 @@ def test_recovery_tries_what_has_failed_again() -> None:
 
 
 @pytest.mark.guards("webhook-look-written-before-send")
-def test_a_large_recovery_goes_page_by_page() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_large_recovery_goes_page_by_page(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(*(event(number) for number in range(350)))
     rows = world.deliveries.rows[endpoint.endpoint_id]
     for delivery_id, row in rows.items():
@@ -765,8 +733,7 @@ def test_a_large_recovery_goes_page_by_page() -> None:
     assert {delivered.status for delivered in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
-def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
-    world = WebhooksWorld()
+def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest(world: WebhooksWorld) -> None:
     endpoint = world.add(events=("image.*",))
     world.receiver.behaves = fails
     world.tell(*(event(number) for number in range(5)))
@@ -792,19 +759,14 @@ def test_a_suspended_tenants_deliveries_wait() -> None:
     assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
 
 
-def test_a_removed_endpoint_gets_nothing() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_removed_endpoint_gets_nothing(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     remove_webhook(world.manage(), TENANT, endpoint.endpoint_id)
     assert world.run() == ["endpoint_gone"]
     assert world.receiver.requests == []
 
 
-def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
-
+def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way(world: WebhooksWorld, endpoint: Endpoint) -> None:
     def remove(_: Request) -> Answer:
         remove_webhook(world.manage(), TENANT, endpoint.endpoint_id)
         return OK
@@ -815,9 +777,7 @@ def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way() -> None:
 
 
 @pytest.mark.guards("webhook-new-delivery-watched")
-def test_a_lost_message_is_sent_again_by_the_sweeper() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_lost_message_is_sent_again_by_the_sweeper(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     world.delivery_queue.sent.clear()
     world.run_for(3 * 60)
@@ -825,14 +785,8 @@ def test_a_lost_message_is_sent_again_by_the_sweeper() -> None:
 
 
 @pytest.mark.guards("webhook-delivery-lease")
-def test_a_worker_that_died_costs_one_attempt() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
-
-    def die(_: Request) -> Answer:
-        raise MemoryError
-
-    world.receiver.behaves = die
+def test_a_worker_that_died_costs_one_attempt(world: WebhooksWorld, endpoint: Endpoint) -> None:
+    world.receiver.behaves = raising(MemoryError)
     world.tell(event())
     (message,) = world.take()
     with pytest.raises(MemoryError):
@@ -846,14 +800,8 @@ def test_a_worker_that_died_costs_one_attempt() -> None:
 
 
 @pytest.mark.guards("webhook-delivery-attempt-limit")
-def test_workers_that_die_in_every_attempt_end_it() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
-
-    def die(_: Request) -> Answer:
-        raise MemoryError
-
-    world.receiver.behaves = die
+def test_workers_that_die_in_every_attempt_end_it(world: WebhooksWorld, endpoint: Endpoint) -> None:
+    world.receiver.behaves = raising(MemoryError)
     world.tell(event())
     for _ in range(MAX_ATTEMPTS):
         with pytest.raises(MemoryError):
@@ -915,9 +863,7 @@ def test_of_two_messages_of_one_delivery_in_one_millisecond_neither_ends_the_oth
 
 
 @pytest.mark.guards("webhook-secret-before-claim")
-def test_without_the_master_secret_nothing_is_claimed() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_without_the_master_secret_nothing_is_claimed(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     world.master_secret.is_down = True
     (message,) = world.take()
@@ -934,9 +880,7 @@ class Contended(FakeEndpoints):
         raise Fenced(before)
 
 
-def test_an_endpoint_that_changes_all_the_time_is_tried_again_later() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_an_endpoint_that_changes_all_the_time_is_tried_again_later(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     (message,) = world.take()
     busy = Contended(rows=world.endpoints.rows)
@@ -947,9 +891,7 @@ def test_an_endpoint_that_changes_all_the_time_is_tried_again_later() -> None:
 
 
 @pytest.mark.guards("webhook-due-look-not-postponed")
-def test_a_stream_of_new_deliveries_does_not_put_the_sweeper_off() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_stream_of_new_deliveries_does_not_put_the_sweeper_off(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event(0))
     world.delivery_queue.sent.clear()  # its message is lost
     looked = 0
@@ -985,16 +927,13 @@ def test_many_events_at_a_time_write_their_endpoints_row_once_a_second() -> None
     assert world.endpoint(endpoint).due_at == world.now + 60_000, "what has come just before is looked for again"
 
 
-def test_a_message_for_what_is_gone_does_nothing() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_message_for_what_is_gone_does_nothing(world: WebhooksWorld, endpoint: Endpoint) -> None:
     message = DeliveryMessage(tenant_id=TENANT, endpoint_id=endpoint.endpoint_id, delivery_id="none")
     assert world.deliver(message).outcome == "gone"
 
 
 @pytest.mark.guards("webhook-delivery-not-early")
-def test_a_message_that_comes_before_the_next_attempt_does_nothing() -> None:
-    world = WebhooksWorld()
+def test_a_message_that_comes_before_the_next_attempt_does_nothing(world: WebhooksWorld) -> None:
     world.add()
     world.receiver.behaves = fails
     world.tell(event())
@@ -1008,9 +947,7 @@ def test_a_message_that_comes_before_the_next_attempt_does_nothing() -> None:
 
 
 @pytest.mark.guards("webhook-late-worker-fenced")
-def test_a_worker_that_took_too_long_leaves_what_another_has_recorded() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_worker_that_took_too_long_leaves_what_another_has_recorded(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     (message,) = world.take()
 
@@ -1072,9 +1009,7 @@ def test_a_recovery_leaves_what_another_has_written_meanwhile_and_goes_on() -> N
 
 
 @pytest.mark.guards("webhook-recovery-retries-blanked")
-def test_a_recovery_opens_what_was_blanked_at_that_moment() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_recovery_opens_what_was_blanked_at_that_moment(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     world.take()
     planted(world, endpoint, status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
@@ -1110,8 +1045,7 @@ def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in
 
 
 @pytest.mark.guards("webhook-sweep-bug-isolated", "webhook-sweep-bug-postponed")
-def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other() -> None:
-    world = WebhooksWorld()
+def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other(world: WebhooksWorld) -> None:
     broken, healthy = world.add("https://a.example.com/"), world.add("https://b.example.com/")
     world.tell(event())
     world.delivery_queue.sent.clear()
@@ -1150,18 +1084,12 @@ def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
 @ANY_FAILURE
 @pytest.mark.parametrize(("answer", "outcome"), [(OK, "delivered"), (DOWN, "failed")])
 def test_what_cannot_be_sent_after_a_delivery_leaves_its_outcome(
-    failure: Exception, answer: Answer, outcome: str
+    world: WebhooksWorld, endpoint: Endpoint, failure: Exception, answer: Answer, outcome: str
 ) -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
     world.tell(event())
     (message,) = world.take()
     world.endpoints.change(world.endpoint(endpoint), replace(world.endpoint(endpoint), crowded_at=world.now))
-
-    def refuse(*_: object, **__: object) -> Any:
-        raise failure
-
-    world.deliveries.due = world.delivery_queue.send = refuse
+    world.deliveries.due = world.delivery_queue.send = raising(failure)
     world.receiver.behaves = lambda _: answer
     assert world.deliver(message).outcome == outcome
 
@@ -1350,8 +1278,7 @@ def test_at_most_four_deliveries_of_a_tenant_are_on_their_way_to_a_host(urls: li
     assert {row.status for endpoint in added for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
-def test_what_another_tenant_sends_to_the_host_takes_no_room() -> None:
-    world = WebhooksWorld()
+def test_what_another_tenant_sends_to_the_host_takes_no_room(world: WebhooksWorld) -> None:
     at_host(world, 4)
     for row in list(world.endpoints.rows.values()):
         other = replace(row, tenant_id="other", endpoint_id=row.endpoint_id[:-1] + "z", created_at=1)
@@ -1363,8 +1290,7 @@ def test_what_another_tenant_sends_to_the_host_takes_no_room() -> None:
 
 
 @pytest.mark.guards("webhook-host-fewest-flights-first")
-def test_a_slow_endpoint_keeps_no_other_at_its_host_from_its_turn() -> None:
-    world = WebhooksWorld()
+def test_a_slow_endpoint_keeps_no_other_at_its_host_from_its_turn(world: WebhooksWorld) -> None:
     slow, quick = at_host(world, 2)
     world.tell(*(event(number, notify=slow.endpoint_id) for number in range(20)))
     sent = Sent(world)
@@ -1410,8 +1336,7 @@ def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back(
 
 
 @pytest.mark.guards("webhook-host-flight-limit")
-def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothing_back() -> None:
-    world = WebhooksWorld()
+def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothing_back(world: WebhooksWorld) -> None:
     mine, other = at_host(world, 2)
     fly(world, other, MAX_FLIGHTS)
     world.tell(event(notify=mine.endpoint_id))
@@ -1443,8 +1368,7 @@ def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() 
     assert [sent for sent, delay in world.delivery_queue.sent if delay > 0] == [message]
 
 
-def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over() -> None:
-    world = WebhooksWorld()
+def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over(world: WebhooksWorld) -> None:
     mine, other = at_host(world, 2)
     fly(world, other, MAX_FLIGHTS)
     world.tell(event(notify=mine.endpoint_id))
@@ -1505,8 +1429,7 @@ def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
 @pytest.mark.parametrize(
     "answer", [DOWN, Answer(milliseconds=15_000, error="timeout: the time was up while reading", was_too_slow=True)]
 )
-def test_what_a_path_answers_makes_no_other_of_its_host_rest(answer: Answer) -> None:
-    world = WebhooksWorld()
+def test_what_a_path_answers_makes_no_other_of_its_host_rest(world: WebhooksWorld, answer: Answer) -> None:
     bad, good = at_host(world, 2)
     world.receiver.behaves = lambda request: answer if request.url == bad.url else OK
     world.tell(*(event(number) for number in range(6)))
@@ -1516,8 +1439,7 @@ def test_what_a_path_answers_makes_no_other_of_its_host_rest(answer: Answer) -> 
     assert {row.status for row in world.rows(good)} == {DeliveryStatus.DELIVERED}
 
 
-def test_no_tenant_rests_for_what_another_could_not_reach() -> None:
-    world = WebhooksWorld()
+def test_no_tenant_rests_for_what_another_could_not_reach(world: WebhooksWorld) -> None:
     unreached(world)
     other = replace(world.endpoint(listed(world)[0]), tenant_id="other", rests_until=None, unreached=0, failures=0)
     world.endpoints.rows["other", place_of(other.endpoint_id)] = other
@@ -1528,8 +1450,7 @@ def test_no_tenant_rests_for_what_another_could_not_reach() -> None:
 
 @pytest.mark.guards("webhook-answer-ends-host-rest")
 @pytest.mark.parametrize("answer", [OK, DOWN])
-def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> None:
-    world = WebhooksWorld()
+def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(world: WebhooksWorld, answer: Answer) -> None:
     scout, *others = unreached(world)
     world.receiver.behaves = lambda request: answer if request.url == scout.url else OK
     world.run_for(6)
@@ -1542,8 +1463,7 @@ def test_any_answer_of_the_host_lets_all_its_endpoints_go_on(answer: Answer) -> 
 @pytest.mark.guards("webhook-scout-is-enabled", case="disabled")
 @pytest.mark.guards("webhook-scout-has-probe", case="gives up")
 @pytest.mark.parametrize("how", ["removed", "disabled", "unreadable", "gives up", "at another host"])
-def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(how: str) -> None:
-    world = WebhooksWorld()
+def test_the_others_go_on_when_the_one_that_tries_their_host_does_not_any_more(world: WebhooksWorld, how: str) -> None:
     scout, *others = unreached(world)
     world.receiver.behaves = lambda _: OK
     if how == "removed":
@@ -1587,8 +1507,7 @@ def test_who_tries_an_endpoint_that_rests_with_its_host_is_sent_it_at_once_and_e
 
 
 @pytest.mark.guards("webhook-held-endpoint-fails-too")
-def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries_it() -> None:
-    world = WebhooksWorld()
+def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries_it(world: WebhooksWorld) -> None:
     unreached(world)
     world.run_for(WARN_SECONDS + 10 * HOUR)
     assert [endpoint.warned_at is not None for endpoint in listed(world)] == [True] * 3
@@ -1597,8 +1516,7 @@ def test_what_rests_with_its_host_is_warned_and_disabled_like_the_one_that_tries
 
 
 @pytest.mark.guards("webhook-no-message-while-held", "webhook-sweep-skips-held-endpoint")
-def test_no_messages_are_sent_for_what_rests_with_its_host() -> None:
-    world = WebhooksWorld()
+def test_no_messages_are_sent_for_what_rests_with_its_host(world: WebhooksWorld) -> None:
     _, mine, *_ = unreached(world)
     world.tell(event(5))
     assert world.take() == []
@@ -1608,8 +1526,7 @@ def test_no_messages_are_sent_for_what_rests_with_its_host() -> None:
 
 
 @pytest.mark.guards("webhook-lost-worker-host-unknown")
-def test_nothing_is_learnt_of_a_host_from_a_worker_that_died() -> None:
-    world = WebhooksWorld()
+def test_nothing_is_learnt_of_a_host_from_a_worker_that_died(world: WebhooksWorld) -> None:
     scout, *_ = unreached(world)
     (first, *_) = world.rows(scout)
     world.deliveries.rows[scout.endpoint_id][first.delivery_id] = replace(

@@ -9,6 +9,7 @@ import pytest
 
 from darkroom.event_source import Record, read_records, settle_each
 from repository.report import ROOT
+from tests.support.faults import raising
 
 
 def event(*ids: str) -> dict[str, Any]:
@@ -76,15 +77,11 @@ def test_only_records_that_failed_come_back() -> None:
 
 @pytest.mark.guards("retry-record-isolated")
 def test_a_batch_of_failures_is_no_failure_of_the_function() -> None:
-    def settle(_: Record) -> None:
-        raise KeyError("always")
-
-    assert settle_each(read_records(event("a")), settle) == {"batchItemFailures": [{"itemIdentifier": "a"}]}
+    assert settle_each(read_records(event("a")), raising(KeyError("always"))) == {
+        "batchItemFailures": [{"itemIdentifier": "a"}]
+    }
 
 
 def test_a_function_that_is_told_to_stop_stops() -> None:
-    def settle(_: Record) -> None:
-        raise SystemExit
-
     with pytest.raises(SystemExit):
-        settle_each(read_records(event("a", "b")), settle)
+        settle_each(read_records(event("a", "b")), raising(SystemExit))

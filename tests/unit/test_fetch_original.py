@@ -33,7 +33,7 @@ from tests.support.fakes import FakeImages, World
 from tests.support.fakes.damage import flipped
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
-from tests.support.faults import ProcessDied, failing
+from tests.support.faults import ProcessDied, failing, raising
 
 URL = "https://photos.example/harbour.jpg?token=secret"
 PHOTO = jpeg()
@@ -59,8 +59,17 @@ def fetch(world: World, image: Image, receipt: str = "receipt-1") -> Fetching:
     return world.fetch(message_for(image), receipt)
 
 
-def test_a_url_has_a_row_that_is_fetched_and_a_message_that_does_not_name_it() -> None:
-    world = serving(PHOTO)
+@pytest.fixture
+def world() -> World:
+    return serving(PHOTO)
+
+
+@pytest.fixture
+def image(world: World) -> Image:
+    return asked(world)
+
+
+def test_a_url_has_a_row_that_is_fetched_and_a_message_that_does_not_name_it(world: World) -> None:
     image = world.row(asked(world).image_id)
     assert (image.status, image.has_original, image.url) == (Status.FETCHING, False, URL)
     assert (image.accepted_at, image.waiting_since) == (None, None), "its service level counts from its arrival"
@@ -70,8 +79,7 @@ def test_a_url_has_a_row_that_is_fetched_and_a_message_that_does_not_name_it() -
     assert (world.remote_images.asked, world.lanes.sent) == ([], [])
 
 
-def test_what_is_fetched_is_from_then_on_as_if_it_had_been_uploaded() -> None:
-    world = serving(PHOTO)
+def test_what_is_fetched_is_from_then_on_as_if_it_had_been_uploaded(world: World) -> None:
     image = asked(world, preset="avatar", notify=None)
     world.advance(30)
     assert fetch(world, image).outcome == "accepted"
@@ -135,8 +143,7 @@ def test_the_url_is_forgotten_once_it_has_failed(why: Unfetched | bytes) -> None
     assert world.originals.objects == {}
 
 
-def test_a_scheduled_image_is_fetched_at_once_and_developed_in_time() -> None:
-    world = serving(PHOTO)
+def test_a_scheduled_image_is_fetched_at_once_and_developed_in_time(world: World) -> None:
     image = asked(world, delay="P2D")
     assert fetch(world, image).outcome == "accepted"
     row = world.row(image.image_id)
@@ -204,9 +211,7 @@ def test_what_never_came_cannot_be_replayed_and_needs_no_dead_letter() -> None:
 
 
 @pytest.mark.guards("fetch-live-lease")
-def test_two_deliveries_at_the_same_time_fetch_once() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_two_deliveries_at_the_same_time_fetch_once(world: World, image: Image) -> None:
     fetched_by_another: list[str] = []
     answer = world.remote_images.fetch
 
@@ -219,9 +224,7 @@ def test_two_deliveries_at_the_same_time_fetch_once() -> None:
     assert (fetched_by_another, world.remote_images.asked) == (["leased"], [URL])
 
 
-def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over(world: World, image: Image) -> None:
     world.remote_images.fetch, alive = die, world.remote_images.fetch
     with pytest.raises(ProcessDied):
         fetch(world, image)
@@ -234,10 +237,7 @@ def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over() -> N
 
 
 @pytest.mark.guards("due-unfetched-leftovers-removed", "sweeper-fetch-failure-counted")
-def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
-
+def test_workers_that_always_die_end_it_and_leave_nothing(world: World, image: Image) -> None:
     def die_late(*_: Any, **__: Any) -> Any:
         world.originals.objects[image.image_id] = PHOTO
         die()
@@ -318,9 +318,7 @@ def test_a_bug_after_the_claim_is_raised_although_the_row_cannot_be_put_back() -
 
 
 @pytest.mark.guards("sweeper-fetch-backlog-wait")
-def test_a_backlog_of_the_fetch_queue_explains_a_wait_and_brings_no_copies() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_backlog_of_the_fetch_queue_explains_a_wait_and_brings_no_copies(world: World, image: Image) -> None:
     world.fetch_queue.asked.clear()
     world.fetch_queue.waiting, world.fetch_queue.taken = 60, 10  # six minutes, if no source answers in time
     world.advance(121)
@@ -394,8 +392,7 @@ def test_another_photo_that_was_sent_with_the_key_is_never_developed_for_it() ->
     assert error is not None and error.code == "idempotency_key_reused"
 
 
-def test_the_same_key_url_and_order_are_one_image_whatever_became_of_it() -> None:
-    world = serving(PHOTO)
+def test_the_same_key_url_and_order_are_one_image_whatever_became_of_it(world: World) -> None:
     first = world.ask(URL, idempotency_key="k")
     assert world.ask(URL, idempotency_key="k").image.image_id == first.image.image_id
     fetch(world, first.image)
@@ -407,8 +404,7 @@ def test_the_same_key_url_and_order_are_one_image_whatever_became_of_it() -> Non
 @pytest.mark.parametrize(
     "other", [{"preset": "avatar"}, {"delay": "PT1H"}, {"url": "https://photos.example/other.jpg"}]
 )
-def test_the_same_key_with_another_url_or_order_is_refused(other: dict[str, Any]) -> None:
-    world = serving(PHOTO)
+def test_the_same_key_with_another_url_or_order_is_refused(world: World, other: dict[str, Any]) -> None:
     image = asked(world, idempotency_key="k")
     fetch(world, image)
     with pytest.raises(Rejected) as refusal:
@@ -446,9 +442,7 @@ def test_a_message_to_the_lane_that_was_lost_is_sent_by_the_next_delivery() -> N
 
 
 @pytest.mark.guards("fetch-withdrawn-not-stored")
-def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing(world: World, image: Image) -> None:
     answer = world.remote_images.fetch
 
     def withdrawn(url: str, **how: Any) -> Any:
@@ -463,9 +457,7 @@ def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing() -> None:
     assert (row.status, row.url) == (Status.CANCELLED, None)
 
 
-def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later(world: World, image: Image) -> None:
     put = world.originals.put_if_absent
 
     def withdrawn(*arguments: Any, **options: Any) -> StoredOriginal:
@@ -482,8 +474,7 @@ def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later() -> None
 
 
 @pytest.mark.guards("fetch-expired-not-stored")
-def test_an_image_that_expires_while_it_is_fetched_is_not_stored() -> None:
-    world = serving(PHOTO)
+def test_an_image_that_expires_while_it_is_fetched_is_not_stored(world: World) -> None:
     image = asked(world, expires_at="2026-11-21T09:01:00Z")
     answer = world.remote_images.fetch
 
@@ -497,8 +488,7 @@ def test_an_image_that_expires_while_it_is_fetched_is_not_stored() -> None:
     assert world.originals.objects == {}
 
 
-def test_an_image_that_is_fetched_cannot_be_rescheduled() -> None:
-    world = serving(PHOTO)
+def test_an_image_that_is_fetched_cannot_be_rescheduled(world: World) -> None:
     image = asked(world, delay="P1D")
     with pytest.raises(Rejected) as refusal:
         reschedule_image(
@@ -511,9 +501,7 @@ def test_an_image_that_is_fetched_cannot_be_rescheduled() -> None:
     assert refusal.value.code == "not_scheduled"
 
 
-def test_a_redo_needs_no_fetch() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_redo_needs_no_fetch(world: World, image: Image) -> None:
     fetch(world, image)
     world.deliver(world.lanes.sent[-1])
     redo_image(world.ports(RedoImagePorts), image.image_id)
@@ -522,9 +510,7 @@ def test_a_redo_needs_no_fetch() -> None:
     assert (row.status, row.run, len(world.remote_images.asked)) == (Status.DONE, 2, 1)
 
 
-def test_it_is_told_as_accepted_when_it_is_here_and_as_failed_if_it_never_came() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_it_is_told_as_accepted_when_it_is_here_and_as_failed_if_it_never_came(world: World, image: Image) -> None:
     before = world.row(image.image_id)
     fetch(world, image)
     after = world.row(image.image_id)
@@ -534,18 +520,14 @@ def test_it_is_told_as_accepted_when_it_is_here_and_as_failed_if_it_never_came()
     assert [event.type for event in events_of(after)] == [EventType.ACCEPTED]
 
 
-def test_an_overloaded_lane_turns_a_url_away_like_a_photo() -> None:
-    world = serving(PHOTO)
+def test_an_overloaded_lane_turns_a_url_away_like_a_photo(world: World) -> None:
     world.depths.depths["slow"] = 10**9
     with pytest.raises(TurnedAway):
         asked(world)
 
 
 def test_a_url_that_may_not_be_fetched_makes_no_row() -> None:
-    def refuse(_: str) -> None:
-        raise Rejected("invalid_url", "The URL must begin with https://.")
-
-    world = World(check_url=refuse)
+    world = World(check_url=raising(Rejected("invalid_url", "The URL must begin with https://.")))
     with pytest.raises(Rejected):
         world.ask("http://photos.example/")
     assert world.images.rows == {}
@@ -567,9 +549,7 @@ def test_a_message_that_does_not_match_its_row_fetches_nothing(forged: dict[str,
     assert world.remote_images.asked == []
 
 
-def test_a_lanes_worker_leaves_alone_what_is_being_fetched() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_lanes_worker_leaves_alone_what_is_being_fetched(world: World, image: Image) -> None:
     world.deliver(message_for(image))
     assert world.row(image.image_id) == image
 

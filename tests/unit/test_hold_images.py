@@ -75,8 +75,12 @@ def refuse(*_: object) -> None:
     raise Retryable("throttled")
 
 
-def test_a_far_image_is_written_down_and_set_to_wake() -> None:
-    plane = Plane()
+@pytest.fixture
+def plane() -> Plane:
+    return Plane()
+
+
+def test_a_far_image_is_written_down_and_set_to_wake(plane: Plane) -> None:
     holding = plane.hold(entry(1, DAY))
     ((name, (key, wake_at)),) = plane.wake_ups.wakings.items()
     batch = read_batch(plane.holds.objects[key])
@@ -86,8 +90,7 @@ def test_a_far_image_is_written_down_and_set_to_wake() -> None:
 
 
 @pytest.mark.guards("delay-rounded-up")
-def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_left() -> None:
-    plane = Plane()
+def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_left(plane: Plane) -> None:
     holding = plane.hold(entry(1, 600.001), entry(2, -30))
     assert list(zip([int(sent.image_id) for sent in plane.lanes.sent], plane.lanes.delays, strict=True)) == [
         (2, 0),
@@ -96,22 +99,19 @@ def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_le
     assert (holding.sent, plane.holds.objects) == (2, {})
 
 
-def test_the_waking_is_not_set_before_the_batch_is_stored() -> None:
-    plane = Plane()
+def test_the_waking_is_not_set_before_the_batch_is_stored(plane: Plane) -> None:
     plane.holds.put = refuse
     assert list(plane.hold(entry(1, DAY)).failed) == [0]
     assert plane.wake_ups.wakings == {}
 
 
 @pytest.mark.guards("hold-message-until-wake-set")
-def test_nothing_is_settled_whose_waking_could_not_be_set() -> None:
-    plane = Plane()
+def test_nothing_is_settled_whose_waking_could_not_be_set(plane: Plane) -> None:
     plane.wake_ups.set = refuse
     assert list(plane.hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 5)).failed) == [0, 1]
 
 
-def test_a_failed_batch_costs_the_others_nothing() -> None:
-    plane = Plane()
+def test_a_failed_batch_costs_the_others_nothing(plane: Plane) -> None:
     put, calls = plane.holds.put, []
 
     def fail_once(key: str, dumped: bytes) -> None:
@@ -125,22 +125,19 @@ def test_a_failed_batch_costs_the_others_nothing() -> None:
     assert (len(holding.failed), holding.batches, len(plane.wake_ups.wakings)) == (1, 1, 1)
 
 
-def test_a_repetition_stores_the_same_batch_and_sets_it_once() -> None:
-    plane = Plane()
+def test_a_repetition_stores_the_same_batch_and_sets_it_once(plane: Plane) -> None:
     plane.hold(entry(1, DAY), entry(2, DAY + 60))
     plane.hold(entry(2, DAY + 60), entry(1, DAY))
     assert (len(plane.holds.objects), len(plane.wake_ups.wakings)) == (1, 1)
 
 
-def test_an_image_that_was_delivered_twice_waits_once_and_both_messages_go() -> None:
-    plane = Plane()
+def test_an_image_that_was_delivered_twice_waits_once_and_both_messages_go(plane: Plane) -> None:
     assert plane.hold(entry(1, DAY), entry(1, DAY)).held == 1
     plane.holds.put = refuse
     assert list(plane.hold(entry(1, DAY), entry(1, DAY)).failed) == [0, 1]
 
 
-def test_a_lane_that_takes_only_some_leaves_the_others_to_come_again() -> None:
-    plane = Plane()
+def test_a_lane_that_takes_only_some_leaves_the_others_to_come_again(plane: Plane) -> None:
     plane.lanes.send_all = lambda lane, messages: dict.fromkeys((1, 2), Retryable("throttled"))
     assert list(plane.hold(entry(1, 300), entry(2, 100), entry(3, 200)).failed) == [2, 0]
 
@@ -151,15 +148,13 @@ def test_what_there_is_no_time_for_comes_again() -> None:
     assert plane.holds.objects == {}
 
 
-def test_a_lane_that_does_not_answer_costs_far_off_images_nothing() -> None:
-    plane = Plane()
+def test_a_lane_that_does_not_answer_costs_far_off_images_nothing(plane: Plane) -> None:
     plane.lanes.send_all = refuse
     holding = plane.hold(entry(1, 300), entry(2, DAY))
     assert (list(holding.failed), holding.held, holding.sent) == ([0], 1, 0)
 
 
-def test_the_largest_batch_comes_last_so_that_little_is_promised_twice_where_it_dies() -> None:
-    plane = Plane()
+def test_the_largest_batch_comes_last_so_that_little_is_promised_twice_where_it_dies(plane: Plane) -> None:
     plane.hold(
         *(entry(number, DAY) for number in range(3)), entry(3, 40 * DAY), *(entry(4 + n, 100 * DAY) for n in (0, 1))
     )
@@ -195,8 +190,7 @@ BAD = {
     "hold-unplaceable-refused",
 )
 @pytest.mark.parametrize(("body", "reason"), BAD.values(), ids=BAD)
-def test_a_bad_message_fails_alone_and_says_why(body: str, reason: type[Exception]) -> None:
-    plane = Plane()
+def test_a_bad_message_fails_alone_and_says_why(plane: Plane, body: str, reason: type[Exception]) -> None:
     plane.holds.put(f"holds/x/{'0' * 40}.json.gz", Batch(level="release", wake_at=0, entries=()).dumped()[:-1])
     plane.holds.put(f"holds/x/{'1' * 40}.json.gz", bytes(MAX_BATCH_BYTES + 1))
     holding = plane.hold(entry(2, 300), body, entry(3, DAY), entry(4, 40 * DAY))
@@ -209,8 +203,7 @@ def test_the_furthest_that_can_be_scheduled_is_held() -> None:
     assert Plane().hold(entry(1, MAX_DELAY_SECONDS)).held == 1
 
 
-def test_a_dead_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_nothing_to_do() -> None:
-    plane = Plane()
+def test_a_dead_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_nothing_to_do(plane: Plane) -> None:
     plane.hold(entry(1, DAY))
     ((name, (key, wake_at)),) = plane.wake_ups.wakings.items()
     plane.wake_ups.wakings.clear()
@@ -219,8 +212,7 @@ def test_a_dead_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_noth
 
 
 @pytest.mark.guards("hold-batch-digest")
-def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake() -> None:
-    plane = Plane()
+def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake(plane: Plane) -> None:
     plane.hold(entry(1, DAY), entry(2, 40 * DAY))
     key, other = plane.holds.objects
     plane.holds.objects[key] = plane.holds.objects[other]
@@ -230,8 +222,7 @@ def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake()
 
 
 @pytest.mark.guards("hold-dead-letter-time-limit")
-def test_dead_letters_come_after_images_and_stop_in_good_time() -> None:
-    plane = Plane()
+def test_dead_letters_come_after_images_and_stop_in_good_time(plane: Plane) -> None:
     plane.holds.get = refuse
     holding = plane.hold(dead_letter_of(f"holds/x/{'0' * 40}.json.gz"), entry(1, DAY))
     assert (list(holding.failed), holding.held) == ([0], 1)
@@ -242,8 +233,7 @@ def test_dead_letters_come_after_images_and_stop_in_good_time() -> None:
 
 @pytest.mark.guards("hold-lane-bug-isolated", "hold-sends-per-lane")
 @pytest.mark.parametrize("error", [Retryable("throttled"), KeyError("fast"), RuntimeError("a bug")], ids=repr)
-def test_a_lane_that_fails_costs_no_other_lanes_images_anything(error: Exception) -> None:
-    plane = Plane()
+def test_a_lane_that_fails_costs_no_other_lanes_images_anything(plane: Plane, error: Exception) -> None:
     send = plane.lanes.send
 
     def fail_in_the_fast_lane(message: Message, *, delay_seconds: int) -> None:
@@ -257,8 +247,7 @@ def test_a_lane_that_fails_costs_no_other_lanes_images_anything(error: Exception
     assert (holding.sent, holding.held) == (1, 1)
 
 
-def test_a_message_that_its_queue_refuses_fails_alone() -> None:
-    plane = Plane()
+def test_a_message_that_its_queue_refuses_fails_alone(plane: Plane) -> None:
     plane.lanes.send_all = lambda lane, messages: {1: Unplaceable("refused")}
     holding = plane.hold(entry(1, 100), entry(2, 200), entry(3, 300))
     assert (list(holding.failed), holding.sent) == ([1], 2)
@@ -266,8 +255,7 @@ def test_a_message_that_its_queue_refuses_fails_alone() -> None:
 
 @pytest.mark.guards("hold-batch-bug-isolated")
 @pytest.mark.parametrize("port", ["holds", "wake_ups"])
-def test_a_batch_that_trips_a_bug_costs_the_others_nothing(port: str) -> None:
-    plane = Plane()
+def test_a_batch_that_trips_a_bug_costs_the_others_nothing(plane: Plane, port: str) -> None:
     call = {"holds": plane.holds.put, "wake_ups": plane.wake_ups.set}[port]
     called = []
 
@@ -304,16 +292,14 @@ def forged(entry: HeldMessage) -> Received:
     return unsigned(body_of(entry), message_id="forged")
 
 
-def test_what_does_not_verify_is_set_aside_and_the_rest_is_held() -> None:
-    plane = Plane()
+def test_what_does_not_verify_is_set_aside_and_the_rest_is_held(plane: Plane) -> None:
     holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)), forged(entry(3, 60)))
     assert (holding.failed, holding.held, holding.sent) == ({}, 1, 0)
     assert holding.rejected == {1: VerificationFailure.UNSIGNED, 2: VerificationFailure.UNSIGNED}
     assert len(plane.rejected.messages[HOLD]) == 2
 
 
-def test_what_cannot_be_set_aside_comes_again() -> None:
-    plane = Plane()
+def test_what_cannot_be_set_aside_comes_again(plane: Plane) -> None:
     plane.rejected.put_rejected = refuse  # type: ignore[method-assign, assignment]
     holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)))
     assert (holding.held, holding.rejected, list(holding.failed)) == (1, {}, [1])
@@ -327,7 +313,6 @@ def test_without_time_left_what_is_rejected_comes_again() -> None:
     assert (list(holding.failed), plane.rejected.messages[HOLD]) == ([0], [])
 
 
-def test_a_batch_of_the_state_machine_needs_no_signature() -> None:
-    plane = Plane()
+def test_a_batch_of_the_state_machine_needs_no_signature(plane: Plane) -> None:
     assert plane.hold(unsigned(dead_letter_of(f"holds/x/{'0' * 40}.json.gz"))).failed == {}
     assert plane.rejected.messages[HOLD] == []

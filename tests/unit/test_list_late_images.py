@@ -25,8 +25,7 @@ def late(world: World) -> list[str]:
     return [image.image_id for image in list_late_images(world.ports(ListLateImagesPorts))]
 
 
-def test_images_are_late_after_their_lanes_service_level_the_longest_waiting_first() -> None:
-    world = World()
+def test_images_are_late_after_their_lanes_service_level_the_longest_waiting_first(world: World) -> None:
     fast, slow = LANES["fast"].sla_seconds, LANES["slow"].sla_seconds
     put(world, 1, seconds_ago=fast)
     second = put(world, 2, seconds_ago=fast + 0.001)
@@ -37,9 +36,9 @@ def test_images_are_late_after_their_lanes_service_level_the_longest_waiting_fir
 
 @pytest.mark.guards("ls-late-current-waits-only")
 def test_what_has_ended_or_waits_anew_is_not_late_though_the_index_still_lists_it(
+    world: World,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World()
     ids = [put(world, number, seconds_ago=99) for number in range(3)]
     rows = dict(world.images.rows)
     rows[ids[0]] = replace(rows[ids[0]], status=Status.DONE)
@@ -48,15 +47,13 @@ def test_what_has_ended_or_waits_anew_is_not_late_though_the_index_still_lists_i
     assert late(world) == [ids[2]]
 
 
-def test_an_unreadable_row_hides_no_other() -> None:
-    world = World()
+def test_an_unreadable_row_hides_no_other(world: World) -> None:
     readable, unreadable = put(world, 1, seconds_ago=99), put(world, 2, seconds_ago=100)
     world.images.unreadable[unreadable] = world.images.rows.pop(unreadable)
     assert late(world) == [readable]
 
 
-def test_no_more_rows_are_read_than_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+def test_no_more_rows_are_read_than_are_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(250):
         put(world, number, seconds_ago=1000 - number)
     get_all, asked = world.images.get_all, list[int]()

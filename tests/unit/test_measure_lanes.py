@@ -22,8 +22,7 @@ def minute_of(world: World, minutes_ago: int = 0) -> int:
     return (world.now // MINUTE - minutes_ago) * MINUTE
 
 
-def test_where_nothing_waits_and_nothing_happened_everything_is_zero() -> None:
-    world = World()
+def test_where_nothing_waits_and_nothing_happened_everything_is_zero(world: World) -> None:
     assert measured(world) == Measures(
         oldest_seconds=dict.fromkeys(LANES, 0.0),
         failing_percent=dict.fromkeys(LANES, 0.0),
@@ -33,8 +32,7 @@ def test_where_nothing_waits_and_nothing_happened_everything_is_zero() -> None:
     )
 
 
-def test_each_lane_is_measured_by_itself() -> None:
-    world = World()
+def test_each_lane_is_measured_by_itself(world: World) -> None:
     world.images.create(accepted_image(lane="fast", now=world.now - 42_000))
     failing = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)
     world.outcome_counts.add("slow", minute_of(world), failing + Outcomes(ended=20, given_up=10))
@@ -46,8 +44,7 @@ def test_each_lane_is_measured_by_itself() -> None:
     assert measures.dead == dict.fromkeys(LANES, 0) | {"fast": 1}
 
 
-def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> None:
-    world = World()
+def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not(world: World) -> None:
     world.outcome_counts.add("slow", minute_of(world, 359), Outcomes(ended=10, late=10))
     world.outcome_counts.add("slow", minute_of(world), Outcomes(ended=10, late=1))
     assert measured(world).slow_burn["slow"] == pytest.approx(100)
@@ -57,9 +54,7 @@ def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> No
 
 @pytest.mark.guards("sweep-measuring-isolated", case="error1")
 @pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
-def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: Exception) -> None:
-    world = World()
-
+def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(world: World, error: Exception) -> None:
     def fails(call: Any, at: str) -> Any:
         def answer(name: str, *arguments: Any) -> Any:
             if name == at:

@@ -26,6 +26,7 @@ from darkroom_cli.operator.operations.observation.observe_stack import (
     SLOW_SECONDS,
 )
 from tests.support.fakes.observation import count
+from tests.support.faults import raising
 from tests.support.observed import Observed
 
 ALARM = Alarm(name="ImagesLateAlarm", description="Late.", reason="", since=1, is_critical=False)
@@ -35,6 +36,11 @@ def known(panel: Any) -> Any:
     """What a part shows, which could be read."""
     assert panel.problem is None and panel.value is not None, panel.problem
     return panel.value
+
+
+@pytest.fixture
+def world() -> Observed:
+    return Observed()
 
 
 def test_a_quiet_stack_has_nothing_to_show() -> None:
@@ -51,8 +57,7 @@ def test_a_quiet_stack_has_nothing_to_show() -> None:
     assert [budget.left_percent for budget in known(seen.budgets).values()] == [None] * len(LANES)
 
 
-def test_each_lane_has_its_own_error_budget_and_what_its_last_minutes_say() -> None:
-    world = Observed()
+def test_each_lane_has_its_own_error_budget_and_what_its_last_minutes_say(world: Observed) -> None:
     minute = world.now // MINUTE * MINUTE
     marks = frozenset({1, 2, 3})
     bad = Outcomes(attempts=10, failed_attempts=3, failing_marks=marks, ended=1000, late=12, given_up=8)
@@ -67,16 +72,14 @@ def test_each_lane_has_its_own_error_budget_and_what_its_last_minutes_say() -> N
     assert known(seen.budgets) == world.measurements.spent
 
 
-def test_the_incident_is_the_first_alarm_and_what_causes_it_the_next() -> None:
-    world = Observed()
+def test_the_incident_is_the_first_alarm_and_what_causes_it_the_next(world: Observed) -> None:
     incident = replace(ALARM, name="IncidentAlarm", since=3, is_critical=True, children=frozenset({"StuckAlarm"}))
     stuck = replace(ALARM, name="StuckAlarm", since=2, is_critical=True)
     world.alarms.raised += [ALARM, stuck, incident]
     assert known(world.look().alarms) == (incident, stuck, ALARM)
 
 
-def test_lanes_show_their_depth_age_flow_and_drain() -> None:
-    world = Observed()
+def test_lanes_show_their_depth_age_flow_and_drain(world: Observed) -> None:
     world.queues.counts["fast"] = count(waiting=7, in_flight=2)
     world.put(1, lane="fast", seconds_ago=40)
     world.put(2, lane="fast", seconds_ago=20)
@@ -90,8 +93,7 @@ def test_lanes_show_their_depth_age_flow_and_drain() -> None:
     assert known(seen.drains)["fast"] == LANES["fast"].concurrency * 2
 
 
-def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest() -> None:
-    world = Observed()
+def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest(world: Observed) -> None:
     busy = world.fail(1, status=Status.PROCESSING, lease_until=world.now + 1000, seconds_ago=9)
     alike = [world.fail(number, seconds_ago=9 - number) for number in (2, 3)]
     other = world.fail(4, "ValueError", lane="fast")
@@ -106,9 +108,9 @@ def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest()
 
 @pytest.mark.guards("top-lane-rows-bound")
 def test_of_a_long_lane_only_the_longest_waiting_rows_are_read_and_that_is_said(
+    world: Observed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = Observed()
     for number in range(3 * ROWS_PER_LANE):
         world.fail(number, seconds_ago=1000 - number)
     world.put(9999, lane="fast")
@@ -128,8 +130,7 @@ def test_of_a_long_lane_only_the_longest_waiting_rows_are_read_and_that_is_said(
 
 
 @pytest.mark.guards("top-shard-entries-bound")
-def test_no_more_entries_of_a_shard_are_read_than_its_bound() -> None:
-    world = Observed()
+def test_no_more_entries_of_a_shard_are_read_than_its_bound(world: Observed) -> None:
     for number in range(40 * ENTRIES_PER_SHARD):
         world.put(number, seconds_ago=5000)
     waits = known(world.look().unfinished).lanes["slow"]
@@ -137,8 +138,7 @@ def test_no_more_entries_of_a_shard_are_read_than_its_bound() -> None:
     assert waits.late == Counted(number=16 * ENTRIES_PER_SHARD, is_all=False)
 
 
-def test_an_unreadable_row_is_counted_and_hides_no_other() -> None:
-    world = Observed()
+def test_an_unreadable_row_is_counted_and_hides_no_other(world: Observed) -> None:
     readable, unreadable = world.fail(1), world.put(2)
     world.images.unreadable[unreadable] = world.images.rows.pop(unreadable)
     unfinished = known(world.look().unfinished)
@@ -156,8 +156,7 @@ def test_what_is_scheduled_is_counted_apart_from_what_was_accepted_just_now_by_a
     assert known(seen.unfinished).lanes["slow"].images.number == 1
 
 
-def test_dead_letters_are_counted_and_some_of_them_told_by_cause_without_taking_them() -> None:
-    world = Observed()
+def test_dead_letters_are_counted_and_some_of_them_told_by_cause_without_taking_them(world: Observed) -> None:
     first, _ = world.give_up(1), world.give_up(2)
     other = world.give_up(3, "ValueError")
     dead = known(world.look().dead_letters)
@@ -169,8 +168,7 @@ def test_dead_letters_are_counted_and_some_of_them_told_by_cause_without_taking_
     assert world.dead_letters.hidden == set()
 
 
-def test_causes_of_dead_letters_are_read_again_when_their_numbers_change_or_after_a_while() -> None:
-    world = Observed()
+def test_causes_of_dead_letters_are_read_again_when_their_numbers_change_or_after_a_while(world: Observed) -> None:
     world.give_up(1)
     before = world.look()
     world.dead_letters.messages["slow"] = []  # what was counted is what counts
@@ -184,8 +182,7 @@ def test_causes_of_dead_letters_are_read_again_when_their_numbers_change_or_afte
     assert known(world.look(again).dead_letters).sampled == 1
 
 
-def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_worst_first() -> None:
-    world = Observed()
+def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_worst_first(world: Observed) -> None:
     world.endpoint(0)
     failing = world.endpoint(1, failing_since=world.now)
     world.endpoints.rows["shop", 2] = gone = disable(world.endpoint(2), DisabledBy.GONE, now=world.now)
@@ -206,8 +203,7 @@ def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_
     ]
 
 
-def test_an_endpoint_that_waits_for_another_to_try_their_host_is_shown_at_rest_as_long() -> None:
-    world = Observed()
+def test_an_endpoint_that_waits_for_another_to_try_their_host_is_shown_at_rest_as_long(world: Observed) -> None:
     held = world.endpoint(0)
     failing: dict[str, Any] = {"failing_since": world.now, "failures": 3, "unreached": 3, "probe": "p"}
     scout = world.endpoint(1, rests_until=world.now + 5, **failing)
@@ -235,19 +231,14 @@ BROKEN = {
 @pytest.mark.parametrize("error", [Retryable("down"), KeyError("a bug")])
 @pytest.mark.parametrize("part", BROKEN)
 def test_a_part_that_cannot_be_read_says_why_keeps_what_it_had_and_hides_no_other(
-    part: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+    world: Observed, part: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = Observed()
     world.put(1)
     world.alarms.raised.append(ALARM)
     before = world.look()
     world.advance(BUDGET_SECONDS)
-
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
     store, method = BROKEN[part]
-    monkeypatch.setattr(getattr(world, store), method, fail)
+    monkeypatch.setattr(getattr(world, store), method, raising(error))
     seen = world.look(before)
     assert seen.problems == {part: error}
     assert getattr(seen, part).value == getattr(before, part).value
@@ -256,8 +247,7 @@ def test_a_part_that_cannot_be_read_says_why_keeps_what_it_had_and_hides_no_othe
     assert getattr(world.look(), part).value is None
 
 
-def test_what_changes_slowly_is_not_read_at_each_look() -> None:
-    world = Observed()
+def test_what_changes_slowly_is_not_read_at_each_look(world: Observed) -> None:
     before = world.look()
     world.advance(SLOW_SECONDS - 1)
     seen = world.look(before)
@@ -275,8 +265,7 @@ def test_what_changes_slowly_is_not_read_at_each_look() -> None:
     assert world.look(later).budgets.read_at == world.now
 
 
-def test_what_failed_is_tried_again_at_the_next_look() -> None:
-    world = Observed()
+def test_what_failed_is_tried_again_at_the_next_look(world: Observed) -> None:
     fine, world.measurements.latest = world.measurements.latest, lambda now: 1 / 0
     failed = world.look()
     assert isinstance(failed.problems["measured"], ZeroDivisionError)
@@ -284,16 +273,14 @@ def test_what_failed_is_tried_again_at_the_next_look() -> None:
     assert world.look(failed).problems == {}
 
 
-def test_a_clock_that_was_set_back_makes_nothing_last_forever() -> None:
-    world = Observed()
+def test_a_clock_that_was_set_back_makes_nothing_last_forever(world: Observed) -> None:
     before = world.look()
     world.advance(-3600)
     assert world.look(before).measured.read_at == world.now
 
 
 @pytest.mark.guards("top-absent-webhooks-not-late")
-def test_nothing_is_late_with_webhooks_that_the_stack_has_not() -> None:
-    world = Observed()
+def test_nothing_is_late_with_webhooks_that_the_stack_has_not(world: Observed) -> None:
     world.endpoint(0, due_at=1)
     assert "endpoints" in " ".join(world.look().sweeper.value or {})
     world.parts = ("usage",)

@@ -39,9 +39,12 @@ def submit(world: World, *images: str, **upload: Any) -> Image:
     return world.submit(PHOTO, recipe=json.dumps(recipe(*images)), **upload).image
 
 
-def test_an_overlays_original_is_pinned_by_version_and_hash_however_the_photo_comes() -> None:
-    world = World()
-    logo = done(world)
+@pytest.fixture
+def logo(world: World) -> Image:
+    return done(world)
+
+
+def test_an_overlays_original_is_pinned_by_version_and_hash_however_the_photo_comes(world: World, logo: Image) -> None:
     assert submit(world, logo.image_id).overlays == {logo.image_id: logo.source}
     assert world.begin(PHOTO, recipe=recipe(logo.image_id)).image.overlays == {logo.image_id: logo.source}
     wanted = world.ask("https://example.com/photo", recipe=recipe(logo.image_id)).image
@@ -49,8 +52,7 @@ def test_an_overlays_original_is_pinned_by_version_and_hash_however_the_photo_co
     assert world.submit(PHOTO).image.overlays is None
 
 
-def test_an_overlay_is_in_the_variant() -> None:
-    world = World()
+def test_an_overlay_is_in_the_variant(world: World) -> None:
     logo = done(world, encoded(picture(8, 8).point(lambda _: 255), "PNG"))
     image = submit(world, logo.image_id)
     world.deliver(world.lanes.sent[-1])
@@ -62,8 +64,7 @@ def test_an_overlay_is_in_the_variant() -> None:
 @pytest.mark.guards("unreadable-overlay-other-tenant", case="submit-another tenant's, of a newer version")
 @pytest.mark.parametrize("kind", ["unknown", "another tenant's", "another tenant's, of a newer version", "deleted"])
 @pytest.mark.parametrize("producer", ["submit", "begin", "fetch"])
-def test_what_is_no_image_of_the_tenant_is_unknown_whatever_it_is(kind: str, producer: str) -> None:
-    world = World()
+def test_what_is_no_image_of_the_tenant_is_unknown_whatever_it_is(world: World, kind: str, producer: str) -> None:
     image_id = UNKNOWN
     if kind != "unknown":
         logo = done(world, tenant_id="default" if kind == "deleted" else "rival")
@@ -97,8 +98,7 @@ def test_an_overlay_that_is_not_done_is_refused_and_its_owner_is_told_why(status
         submit(world, logo.image_id)
 
 
-def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named() -> None:
-    world = World()
+def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named(world: World) -> None:
     logo, get = done(world), world.images.get
     read: list[str] = []
 
@@ -115,9 +115,7 @@ def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named() 
     assert read == [UNKNOWN, logo.image_id]
 
 
-def test_a_repeated_request_keeps_the_pin_of_the_first_even_if_the_overlay_is_gone() -> None:
-    world = World()
-    logo = done(world)
+def test_a_repeated_request_keeps_the_pin_of_the_first_even_if_the_overlay_is_gone(world: World, logo: Image) -> None:
     first = submit(world, logo.image_id, idempotency_key="k")
     world.images.change(logo, delete(logo, now=world.now))
     again = submit(world, logo.image_id, idempotency_key="k")
@@ -128,9 +126,7 @@ def test_a_repeated_request_keeps_the_pin_of_the_first_even_if_the_overlay_is_go
 
 
 @pytest.mark.guards("overlays-missing-rejected")
-def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter() -> None:
-    world = World()
-    logo = done(world)
+def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter(world: World, logo: Image) -> None:
     image = submit(world, logo.image_id)
     world.originals.objects.pop(logo.image_id)
     outcome = world.deliver(world.lanes.sent[-1])
@@ -142,9 +138,7 @@ def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter(
 
 
 @pytest.mark.guards("objects-missing-second-look")
-def test_an_overlay_that_is_not_found_once_is_shown() -> None:
-    world = World()
-    logo = done(world)
+def test_an_overlay_that_is_not_found_once_is_shown(world: World, logo: Image) -> None:
     image = submit(world, logo.image_id)
     get, to_miss = world.originals.get, [logo.image_id]
 
@@ -161,9 +155,7 @@ def test_an_overlay_that_is_not_found_once_is_shown() -> None:
 
 
 @pytest.mark.guards("objects-checksum-on-read")
-def test_other_bytes_in_the_overlays_place_are_never_shown() -> None:
-    world = World()
-    logo = done(world)
+def test_other_bytes_in_the_overlays_place_are_never_shown(world: World, logo: Image) -> None:
     image = submit(world, logo.image_id)
     world.originals.objects[logo.image_id] = PHOTO
     outcome = world.deliver(world.lanes.sent[-1])
@@ -171,9 +163,7 @@ def test_other_bytes_in_the_overlays_place_are_never_shown() -> None:
     assert world.row(image.image_id).status is Status.PENDING
 
 
-def test_a_store_that_does_not_answer_for_an_overlay_is_asked_again() -> None:
-    world = World()
-    logo = done(world)
+def test_a_store_that_does_not_answer_for_an_overlay_is_asked_again(world: World, logo: Image) -> None:
     image, get = submit(world, logo.image_id), world.originals.get
 
     def down(image_id: str, version_id: str) -> Any:
@@ -187,8 +177,7 @@ def test_a_store_that_does_not_answer_for_an_overlay_is_asked_again() -> None:
 
 
 @pytest.mark.guards("overlays-cleared-by-tombstone")
-def test_a_tombstone_says_nothing_about_overlays() -> None:
-    world = World()
+def test_a_tombstone_says_nothing_about_overlays(world: World) -> None:
     image = submit(world, done(world).image_id)
     assert delete(image, now=world.now).overlays is None
 

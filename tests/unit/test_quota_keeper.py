@@ -13,6 +13,7 @@ from darkroom.operations.images.quota_keeper import KNOWN_MILLISECONDS, QuotaKee
 from tests.support.fakes import World
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import raising
 
 NOW = 1_795_251_600_000
 QUOTA = Quota(stored_bytes=1_000, images=10)
@@ -105,11 +106,7 @@ def test_a_sum_that_cannot_be_read_refuses_nobody_and_is_told(
     if error is None:
         house.sums.is_down = True
     else:
-
-        def fails(_: str) -> Any:
-            raise error
-
-        house.sums.stored = fails  # type: ignore[assignment,method-assign]
+        house.sums.stored = raising(error)  # type: ignore[method-assign]
     assert house.takes()
     assert caplog.messages == ["what a tenant stores not read"]
 
@@ -135,8 +132,7 @@ def ways(world: World, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.guards("quotas-room-required")
 @pytest.mark.parametrize("way", ["sent", "announced", "fetched"])
-def test_whichever_way_it_comes_what_does_not_fit_is_refused_and_leaves_nothing(way: str) -> None:
-    world = World()
+def test_whichever_way_it_comes_what_does_not_fit_is_refused_and_leaves_nothing(world: World, way: str) -> None:
     world.sums.store["acme"] = Stored(size_bytes=1_000, images=3)
     with pytest.raises(Rejected) as refused:
         ways(world, quota=QUOTA)[way]()
@@ -145,16 +141,14 @@ def test_whichever_way_it_comes_what_does_not_fit_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("way", ["sent", "announced", "fetched"])
-def test_a_repetition_of_what_was_accepted_is_answered_although_the_quota_is_used_up(way: str) -> None:
-    world = World()
+def test_a_repetition_of_what_was_accepted_is_answered_although_the_quota_is_used_up(world: World, way: str) -> None:
     first = ways(world, quota=Quota(), idempotency_key="k")[way]()
     world.sums.store["acme"] = Stored(size_bytes=1_000, images=10)
     again = ways(world, quota=QUOTA, idempotency_key="k")[way]()
     assert (again.image.image_id, again.replayed) == (first.image.image_id, True)
 
 
-def test_a_file_from_a_url_needs_room_for_the_largest() -> None:
-    world = World()
+def test_a_file_from_a_url_needs_room_for_the_largest(world: World) -> None:
     largest = world.limits.max_bytes
     world.sums.store["acme"] = Stored(size_bytes=1, images=1)
     with pytest.raises(QuotaExceeded):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.domain.images.image import Image, Variant
+from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.operations.images.read_image import (
     ReadImagePorts,
@@ -14,6 +14,7 @@ from darkroom.operations.images.read_image import (
 )
 from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import raising
 
 
 def read(world: World, image_id: str, tenant_id: str = "default") -> Image:
@@ -30,8 +31,7 @@ def done_image(world: World) -> str:
     return image_id
 
 
-def test_an_image_is_read_as_it_stands() -> None:
-    world = World()
+def test_an_image_is_read_as_it_stands(world: World) -> None:
     image_id = done_image(world)
     assert read(world, image_id) == world.row(image_id)
 
@@ -42,20 +42,14 @@ def test_an_unknown_or_malformed_id_is_unknown(image_id: str) -> None:
         read(World(), image_id)
 
 
-def test_a_malformed_id_never_reaches_the_table() -> None:
-    world = World()
-
-    def get(image_id: str) -> None:
-        raise AssertionError("the table was asked")
-
-    world.images.get = get
+def test_a_malformed_id_never_reaches_the_table(world: World) -> None:
+    world.images.get = raising(AssertionError("the table was asked"))
     with pytest.raises(UnknownImage):
         read(world, "x" * 26)
 
 
 @pytest.mark.guards("tenants-read-own-only")
-def test_another_tenants_image_is_unknown() -> None:
-    world = World()
+def test_another_tenants_image_is_unknown(world: World) -> None:
     image_id = done_image(world)
     with pytest.raises(UnknownImage):
         read(world, image_id, tenant_id="another")
@@ -63,20 +57,17 @@ def test_another_tenants_image_is_unknown() -> None:
         url(world, image_id, "thumb", tenant_id="another")
 
 
-def test_a_variant_has_an_address_once_the_image_is_done() -> None:
-    world = World()
+def test_a_variant_has_an_address_once_the_image_is_done(world: World) -> None:
     image_id = done_image(world)
     assert url(world, image_id, "webp") == f"https://outputs.example/outputs/{image_id}/1/webp.webp"
 
 
-def test_a_variant_of_an_unfinished_image_is_not_ready() -> None:
-    world = World()
+def test_a_variant_of_an_unfinished_image_is_not_ready(world: World) -> None:
     with pytest.raises(VariantNotReady):
         url(world, world.submit(jpeg()).image.image_id, "thumb")
 
 
-def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
-    world = World()
+def test_an_unknown_variant_is_refused_with_the_known_ones(world: World) -> None:
     with pytest.raises(UnknownVariant) as unknown:
         url(world, done_image(world), "huge")
     assert unknown.value.names == ("thumb", "medium", "large", "webp")
@@ -84,8 +75,7 @@ def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.guards("variant-missing-object-no-address")
 @pytest.mark.parametrize("left", [None, b"other bytes"])
-def test_a_variant_whose_object_is_gone_or_another_has_no_address(left: bytes | None) -> None:
-    world = World()
+def test_a_variant_whose_object_is_gone_or_another_has_no_address(world: World, left: bytes | None) -> None:
     image_id = done_image(world)
     key = f"outputs/{image_id}/1/webp.webp"
     world.outputs.objects.pop(key)
@@ -98,12 +88,7 @@ def test_a_variant_whose_object_is_gone_or_another_has_no_address(left: bytes | 
 
 
 @pytest.mark.guards("variant-store-outage-tolerated")
-def test_a_store_that_does_not_answer_keeps_nobody_from_an_address() -> None:
-    world = World()
+def test_a_store_that_does_not_answer_keeps_nobody_from_an_address(world: World) -> None:
     image_id = done_image(world)
-
-    def silent(variant: Variant) -> bool:
-        raise Retryable("timeout")
-
-    world.outputs.holds = silent
+    world.outputs.holds = raising(Retryable("timeout"))
     assert url(world, image_id, "thumb").endswith("thumb.jpg")

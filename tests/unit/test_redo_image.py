@@ -10,14 +10,13 @@ import pytest
 from darkroom.domain.images.image import Image, Status, Variant
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.message import Message
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.documents import status_document
 from darkroom.operations.images.read_image import ReadImagePorts, VariantMissing, VariantNotReady, variant_url
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from tests.support.dead_letters import DONE, REFUSED, given_up
 from tests.support.fakes import World
-from tests.support.faults import ProcessDied
+from tests.support.faults import ProcessDied, raising
 from tests.support.images import NOW, developed, pending, processing
 
 
@@ -38,10 +37,13 @@ def keys(variants: tuple[Variant, ...]) -> list[str]:
     return [variant.key for variant in variants]
 
 
+@pytest.fixture
+def image_id(world: World) -> str:
+    return developed(world)
+
+
 @pytest.mark.guards("redo-message-sent")
-def test_a_done_image_is_developed_again_in_its_next_run() -> None:
-    world = World()
-    image_id = developed(world)
+def test_a_done_image_is_developed_again_in_its_next_run(world: World, image_id: str) -> None:
     first = world.row(image_id)
     world.advance(3600)
     begun = redo(world, image_id)
@@ -58,9 +60,7 @@ def test_a_done_image_is_developed_again_in_its_next_run() -> None:
 
 
 @pytest.mark.guards("redo-earlier-variants-served")
-def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> None:
-    world = World()
-    image_id = developed(world)
+def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others(world: World, image_id: str) -> None:
     before = status_document(world.row(image_id), world.outputs.url_of)
     redo(world, image_id)
     meanwhile = status_document(world.row(image_id), world.outputs.url_of)
@@ -73,9 +73,7 @@ def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> Non
 
 
 @pytest.mark.guards("redo-variant-not-ready")
-def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again() -> None:
-    world = World()
-    image_id = developed(world)
+def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again(world: World, image_id: str) -> None:
     del world.outputs.objects[f"outputs/{image_id}/1/thumb.jpg"]
     with pytest.raises(VariantMissing):
         url(world, image_id)
@@ -89,14 +87,11 @@ def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again() -> None:
 
 @pytest.mark.guards("redo-earlier-variants-served")
 def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a bug")
-
     world = World()
     image_id = developed(world)
     made = world.row(image_id).variants
     redo(world, image_id)
-    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", broken)
+    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", raising(ZeroDivisionError("a bug")))
     for attempt in range(5):
         world.deliver(world.lanes.sent[-1], f"receipt-{attempt}")
         world.advance(300)
@@ -110,8 +105,7 @@ def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.guards("redo-clears-expiry")
-def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone() -> None:
-    world = World()
+def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone(world: World) -> None:
     image_id = developed(world, timetable=Timetable(expires_at=world.now + 60_000))
     world.advance(120)
     redo(world, image_id)
@@ -133,8 +127,7 @@ def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone()
         (delete(pending(), now=NOW), "Its client has deleted it"),
     ],
 )
-def test_what_cannot_be_redone_says_why_and_is_left_as_it_is(image: Image | None, why: str) -> None:
-    world = World()
+def test_what_cannot_be_redone_says_why_and_is_left_as_it_is(world: World, image: Image | None, why: str) -> None:
     if image is not None:
         world.images.rows[image.image_id] = image
     before = dict(world.images.rows)
@@ -143,26 +136,15 @@ def test_what_cannot_be_redone_says_why_and_is_left_as_it_is(image: Image | None
     assert (world.images.rows, world.lanes.sent) == (before, [])
 
 
-def test_what_is_no_id_is_not_asked_for() -> None:
-    world = World()
-
-    def get(image_id: str) -> None:
-        raise AssertionError("the table was asked")
-
-    world.images.get = get
+def test_what_is_no_id_is_not_asked_for(world: World) -> None:
+    world.images.get = raising(AssertionError("the table was asked"))
     with pytest.raises(NotRedoable, match="no image"):
         redo(world, "x" * 26)
 
 
-def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
-    world = World()
-    image_id = developed(world)
+def test_a_message_that_cannot_be_sent_is_the_sweepers(world: World, image_id: str) -> None:
     send, sent = world.lanes.send, len(world.lanes.sent)
-
-    def throttled(message: Message, *, delay_seconds: int = 0) -> None:
-        raise Retryable("throttled")
-
-    world.lanes.send = throttled
+    world.lanes.send = raising(Retryable("throttled"))
     assert redo(world, image_id).run == 2
     assert world.row(image_id).due_at == world.now
     world.lanes.send = send
@@ -171,13 +153,10 @@ def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
 
 
 def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
-    def die(message: Message, *, delay_seconds: int = 0) -> None:
-        raise ProcessDied
-
     world = World()
     image_id = developed(world)
     send, sent = world.lanes.send, len(world.lanes.sent)
-    world.lanes.send = die
+    world.lanes.send = raising(ProcessDied)
     with pytest.raises(ProcessDied):
         redo(world, image_id)
     world.lanes.send = send
@@ -188,9 +167,7 @@ def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
     assert [message.run for message in world.lanes.sent[sent:]] == [2]
 
 
-def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two() -> None:
-    world = World()
-    image_id = developed(world)
+def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two(world: World, image_id: str) -> None:
     change = world.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
@@ -206,9 +183,7 @@ def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two() -> No
 
 @pytest.mark.guards("fence-on-replay", "redo-deleted-refused", case="deleted")
 @pytest.mark.parametrize("meanwhile", ["deleted", "marked"])
-def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(meanwhile: str) -> None:
-    world = World()
-    image_id = developed(world)
+def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(world: World, image_id: str, meanwhile: str) -> None:
     change = world.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
@@ -230,9 +205,7 @@ def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(meanwhile: str) ->
         assert redo(world, image_id).run == 2
 
 
-def test_one_that_is_withdrawn_while_it_is_redone_leaves_nothing_of_either_run() -> None:
-    world = World()
-    image_id = developed(world)
+def test_one_that_is_withdrawn_while_it_is_redone_leaves_nothing_of_either_run(world: World, image_id: str) -> None:
     redo(world, image_id)
     world.delete(image_id)
     assert (world.row(image_id).status, world.row(image_id).variants) == (Status.CANCELLED, ())

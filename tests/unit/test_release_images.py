@@ -86,8 +86,12 @@ class Plane:
         return [int(message.image_id) for message in self.lanes.sent]
 
 
-def test_a_release_sends_each_message_with_the_delay_that_is_left_and_removes_the_object() -> None:
-    plane = Plane()
+@pytest.fixture
+def plane() -> Plane:
+    return Plane()
+
+
+def test_a_release_sends_each_message_with_the_delay_that_is_left_and_removes_the_object(plane: Plane) -> None:
     plane.store(entry(1, 300), entry(2, 899.5), entry(3, -1))
     released = plane.release()
     assert list(zip(plane.sent, plane.lanes.delays, strict=True)) == [(3, 0), (1, 300), (2, 900)]
@@ -109,8 +113,7 @@ def test_a_release_sends_each_message_with_the_delay_that_is_left_and_removes_th
     ],
     ids=str,
 )
-def test_what_no_longer_waits_for_this_time_does_not_go(change: dict[str, Any]) -> None:
-    plane = Plane()
+def test_what_no_longer_waits_for_this_time_does_not_go(plane: Plane, change: dict[str, Any]) -> None:
     plane.store(entry(1, 300), entry(2, 300))
     image_id = entry(1, 300).message.image_id
     plane.images.rows[image_id] = replace(plane.images.rows[image_id], **change)
@@ -118,15 +121,13 @@ def test_what_no_longer_waits_for_this_time_does_not_go(change: dict[str, Any]) 
     assert (plane.sent, released.stale, released.done) == ([2], 1, True)
 
 
-def test_an_image_without_a_row_does_not_go() -> None:
-    plane = Plane()
+def test_an_image_without_a_row_does_not_go(plane: Plane) -> None:
     plane.store(entry(1, 300))
     plane.images.rows.clear()
     assert (plane.release().stale, plane.sent) == (1, [])
 
 
-def test_what_woke_so_late_that_its_lane_can_hold_it_is_not_held_once_more() -> None:
-    plane = Plane()
+def test_what_woke_so_late_that_its_lane_can_hold_it_is_not_held_once_more(plane: Plane) -> None:
     plane.store(entry(1, -50), entry(2, 900), entry(3, 901), level="hours")
     released = plane.release()
     assert list(zip(plane.sent, plane.lanes.delays, strict=True)) == [(1, 0), (2, 900)]
@@ -134,8 +135,7 @@ def test_what_woke_so_late_that_its_lane_can_hold_it_is_not_held_once_more() -> 
     assert (released.done, released.sent, released.held, released.latest_seconds) == (True, 2, 1, 50.0)
 
 
-def test_a_batch_of_a_wider_ring_is_held_once_more_with_its_times() -> None:
-    plane = Plane()
+def test_a_batch_of_a_wider_ring_is_held_once_more_with_its_times(plane: Plane) -> None:
     plane.store(entry(1, 5000), entry(2, 7000), level="hours")
     released = plane.release()
     assert [message.process_at for message in plane.hold_queue.held] == [NOW + 5_000_000, NOW + 7_000_000]
@@ -146,8 +146,7 @@ def test_a_batch_that_is_gone_was_released_before() -> None:
     assert Plane().release(position=7).done
 
 
-def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
-    plane = Plane()
+def test_what_a_lane_cannot_hold_yet_is_waited_for(plane: Plane) -> None:
     plane.store(*(entry(number, 300) for number in range(100)), entry(100, 890))
     plane.now -= 100_000  # a slow clock
     released = plane.release()
@@ -177,8 +176,7 @@ def finished(plane: Plane) -> list[tuple[int, int]]:
 
 
 @pytest.mark.guards("release-paced-by-lane")
-def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_them() -> None:
-    plane = Plane()
+def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_them(plane: Plane) -> None:
     count = 50 * FULL_SLOT
     plane.store(*(entry(number, 300) for number in range(count)))
     shown = finished(plane)
@@ -205,15 +203,13 @@ def test_100_000_images_take_few_turns_and_little_of_an_executions_history() -> 
     assert 20 * windows < 25_000
 
 
-def test_a_second_batch_of_the_same_time_waits_behind_the_first() -> None:
-    plane = Plane()
+def test_a_second_batch_of_the_same_time_waits_behind_the_first(plane: Plane) -> None:
     plane.reservations.busy["slow"] = NOW + 300_000 + 60_000
     plane.store(*(entry(number, 300) for number in range(FULL_SLOT)))
     assert min(instant for _, instant in finished(plane)) >= 60_000
 
 
-def test_few_images_wait_behind_nobody() -> None:
-    plane = Plane()
+def test_few_images_wait_behind_nobody(plane: Plane) -> None:
     plane.reservations.busy["slow"] = NOW + 10**9
     plane.store(*(entry(number, 300) for number in range(FULL_SLOT - 1)))
     assert {instant for _, instant in finished(plane)} == {0}
@@ -221,8 +217,7 @@ def test_few_images_wait_behind_nobody() -> None:
 
 
 @pytest.mark.guards("release-window-of-wanted")
-def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
-    plane = Plane()
+def test_what_is_not_wanted_any_more_takes_no_turn(plane: Plane) -> None:
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
     for number in range(4 * FULL_SLOT):
         del plane.images.rows[entry(number, WINDOWS_AHEAD_SECONDS).message.image_id]
@@ -233,8 +228,7 @@ def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
     assert plane.reservations.busy["slow"] == pytest.approx(NOW + 1000 * WINDOWS_AHEAD_SECONDS + length, abs=5)
 
 
-def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
-    plane = Plane()
+def test_two_batches_of_the_same_time_do_not_take_the_same_turns(plane: Plane) -> None:
     for name, first in (("batch", 0), ("other", FULL_SLOT)):
         plane.store(*(entry(first + number, WINDOWS_AHEAD_SECONDS) for number in range(FULL_SLOT)), name=name)
         assert plane.release(name=name).done
@@ -243,8 +237,7 @@ def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
 
 @pytest.mark.guards("release-late-reservation", "release-spread-without-windows")
 @pytest.mark.parametrize("others", [[300 + 2 * n for n in range(FULL_SLOT)], [300 + 400] * FULL_SLOT], ids=str)
-def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
-    plane = Plane()
+def test_nobody_waits_behind_those_of_later_times(plane: Plane, others: list[int]) -> None:
     plane.store(*(entry(number, seconds) for number, seconds in enumerate(others)), name="other")
     plane.store(*(entry(FULL_SLOT + number, 300) for number in range(FULL_SLOT)))
     waits = plane.release(name="other")
@@ -256,8 +249,7 @@ def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
 
 
 @pytest.mark.guards("release-reserved-stretch-kept")
-def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_keeps_them() -> None:
-    plane = Plane()
+def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_keeps_them(plane: Plane) -> None:
     count = 10 * FULL_SLOT
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(count)))
     plane.reservations.busy["slow"] = begins_at = NOW + 880_000
@@ -277,8 +269,7 @@ def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_kee
     assert plane.reservations.busy["slow"] == ends_at
 
 
-def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_elses() -> None:
-    plane = Plane()
+def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_elses(plane: Plane) -> None:
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(2 * FULL_SLOT)))
     reserve, behind = plane.reservations.reserve, NOW + 2_000_000
 
@@ -325,8 +316,7 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
 
 
 @pytest.mark.guards("release-window-noted-first")
-def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() -> None:
-    plane = Plane()
+def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next(plane: Plane) -> None:
     plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
     plane.reservations.busy["slow"] = NOW + 2_000_000
     first = plane.release()
@@ -337,8 +327,7 @@ def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() 
 
 
 @pytest.mark.guards("release-unsent-not-settled")
-def test_a_failure_in_the_midst_goes_on_from_there() -> None:
-    plane = Plane()
+def test_a_failure_in_the_midst_goes_on_from_there(plane: Plane) -> None:
     plane.store(*(entry(number, 300) for number in range(250)))
     send_all, calls = plane.lanes.send_all, []
 
@@ -354,8 +343,7 @@ def test_a_failure_in_the_midst_goes_on_from_there() -> None:
     assert sorted(set(plane.sent)) == list(range(250))
 
 
-def test_a_failure_at_the_beginning_is_the_executions_to_repeat() -> None:
-    plane = Plane()
+def test_a_failure_at_the_beginning_is_the_executions_to_repeat(plane: Plane) -> None:
     plane.store(entry(1, 300))
     plane.lanes.send_all = lambda lane, messages: {0: Retryable("throttled")}
     with pytest.raises(Retryable):
@@ -363,8 +351,7 @@ def test_a_failure_at_the_beginning_is_the_executions_to_repeat() -> None:
     assert plane.holds.objects
 
 
-def test_a_turn_ends_in_good_time() -> None:
-    plane = Plane()
+def test_a_turn_ends_in_good_time(plane: Plane) -> None:
     plane.store(*(entry(number, 300) for number in range(250)))
     answers = iter([False, True])
     plane.out_of_time = lambda: next(answers)
@@ -372,16 +359,14 @@ def test_a_turn_ends_in_good_time() -> None:
 
 
 @pytest.mark.guards("release-batch-read-twice")
-def test_a_batch_that_is_read_damaged_once_is_released() -> None:
-    plane = Plane()
+def test_a_batch_that_is_read_damaged_once_is_released(plane: Plane) -> None:
     plane.store(entry(1, 300))
     damage_once(plane.holds, "get", flipped)
     assert (plane.release().done, plane.sent, plane.holds.objects) == (True, [1], {})
 
 
 @pytest.mark.parametrize("damage", [b"", b"something else"])
-def test_an_object_that_cannot_be_read_stays(damage: bytes) -> None:
-    plane = Plane()
+def test_an_object_that_cannot_be_read_stays(plane: Plane, damage: bytes) -> None:
     plane.store(entry(1, 300))
     plane.holds.objects[plane.keys["batch"]] = damage
     with pytest.raises(UnreadableBatch):
@@ -390,8 +375,7 @@ def test_an_object_that_cannot_be_read_stays(damage: bytes) -> None:
 
 
 @pytest.mark.guards("hold-batch-digest")
-def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released() -> None:
-    plane = Plane()
+def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released(plane: Plane) -> None:
     plane.store(entry(1, 300))
     plane.store(entry(2, 300), name="other")
     plane.holds.objects[plane.keys["batch"]] = plane.holds.objects[plane.keys["other"]]
@@ -402,16 +386,14 @@ def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released()
 
 @pytest.mark.guards("hold-unknown-lane", "release-unplaceable-skipped")
 @pytest.mark.parametrize("level", ["release", "hours"])
-def test_an_image_of_a_lane_that_this_version_does_not_know_is_left_out_alone(level: str) -> None:
-    plane = Plane()
+def test_an_image_of_a_lane_that_this_version_does_not_know_is_left_out_alone(plane: Plane, level: str) -> None:
     plane.store(entry(1, 300), entry(2, 200, lane="newer"), entry(3, 100), level=level)
     released = plane.release()
     assert (plane.sent, released.sent, released.stale, released.done) == ([3, 1], 2, 0, True)
     assert released.skipped == {entry(2, 0).message.image_id: "no lane of this version is called 'newer'"}
 
 
-def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out() -> None:
-    plane = Plane()
+def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out(plane: Plane) -> None:
     plane.store(*(entry(number, 300, lane="newer") for number in range(FULL_SLOT)))
     released = plane.release()
     assert (len(released.skipped), released.done, plane.reservations.busy) == (FULL_SLOT, True, {})
@@ -420,8 +402,7 @@ def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out() -
 @pytest.mark.guards("hold-time-lower-bound", "release-beyond-batch-skipped", "release-unplaceable-skipped")
 @pytest.mark.parametrize("level", ["release", "hours"])
 @pytest.mark.parametrize("seconds", [10.0**27, 9_500 * 365 * DAY, -(10.0**27), HELD_AT_MOST_SECONDS + 1, 1_000])
-def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(level: str, seconds: float) -> None:
-    plane = Plane()
+def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(plane: Plane, level: str, seconds: float) -> None:
     good = [entry(number, 300) for number in range(FULL_SLOT)]
     plane.store(*good, entry(FULL_SLOT, seconds), level=level)
     shown = finished(plane)[:FULL_SLOT]
@@ -429,8 +410,7 @@ def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(level: str, secon
     assert max(instant for _, instant in shown) <= 1000 * FULL_SLOT / SLOW.release_per_second + 2000
 
 
-def test_what_is_left_out_is_told_by_image_and_counts_only_if_it_still_waits() -> None:
-    plane = Plane()
+def test_what_is_left_out_is_told_by_image_and_counts_only_if_it_still_waits(plane: Plane) -> None:
     plane.store(entry(1, 300, lane="newer"), entry(2, 300, lane="newer"))
     del plane.images.rows[entry(1, 0).message.image_id]
     released = plane.release()
@@ -438,8 +418,7 @@ def test_what_is_left_out_is_told_by_image_and_counts_only_if_it_still_waits() -
 
 
 @pytest.mark.parametrize("level", ["release", "hours"])
-def test_a_message_that_its_queue_refuses_is_left_out_alone(level: str) -> None:
-    plane = Plane()
+def test_a_message_that_its_queue_refuses_is_left_out_alone(plane: Plane, level: str) -> None:
     times = (100, 200, 300, 400) if level == "release" else (100, 200, 5000, 6000)
     plane.store(*(entry(number, seconds) for number, seconds in enumerate(times, 1)), level=level)
     refused = {entry(number, 0).message.image_id for number in (2, 3)}
@@ -457,8 +436,7 @@ def test_a_message_that_its_queue_refuses_is_left_out_alone(level: str) -> None:
     assert (set(released.skipped), released.sent + released.held, released.done) == (refused, 2, True)
 
 
-def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> None:
-    plane = Plane()
+def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out(plane: Plane) -> None:
     plane.store(entry(1, 300), entry(2, 300))
     plane.lanes.send_all = lambda lane, messages: {0: Unplaceable("refused"), 1: Retryable("throttled")}
     with pytest.raises(Retryable):
@@ -467,8 +445,7 @@ def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> Non
 
 
 @pytest.mark.guards("unreadable-release-skipped")
-def test_an_unreadable_row_is_left_to_the_sweeper_and_its_neighbours_are_released() -> None:
-    plane = Plane()
+def test_an_unreadable_row_is_left_to_the_sweeper_and_its_neighbours_are_released(plane: Plane) -> None:
     plane.store(entry(1, 300), entry(2, 300))
     bad = f"{1:026d}"
     plane.images.unreadable[bad] = plane.images.rows.pop(bad)

@@ -14,6 +14,7 @@ from darkroom.ports.kernel import Fenced
 from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import raising
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000
@@ -33,9 +34,12 @@ def rescheduled(world: World, image_id: str, tenant_id: str = "default", **times
     )
 
 
-def test_a_moved_image_waits_for_its_new_time_alone() -> None:
-    world = World()
-    image_id = scheduled(world)
+@pytest.fixture
+def image_id(world: World) -> str:
+    return scheduled(world)
+
+
+def test_a_moved_image_waits_for_its_new_time_alone(world: World, image_id: str) -> None:
     image = rescheduled(world, image_id, delay="P3D")
     later = world.now + 72 * HOUR
     assert (image.status, image.schedule, image.process_at, image.waiting_since) == (
@@ -48,9 +52,7 @@ def test_a_moved_image_waits_for_its_new_time_alone() -> None:
 
 
 @pytest.mark.guards("delay-move-outdates-messages")
-def test_there_and_back_is_a_third_schedule() -> None:
-    world = World()
-    image_id = scheduled(world)
+def test_there_and_back_is_a_third_schedule(world: World, image_id: str) -> None:
     first = world.row(image_id)
     rescheduled(world, image_id, delay="PT5M")
     back = rescheduled(world, image_id, delay="P2D")
@@ -62,9 +64,7 @@ def test_there_and_back_is_a_third_schedule() -> None:
     assert world.deliver(last).reason == "done"  # type: ignore[union-attr]
 
 
-def test_moved_to_now_it_is_pending_and_its_message_goes_to_its_lane() -> None:
-    world = World()
-    image_id = scheduled(world)
+def test_moved_to_now_it_is_pending_and_its_message_goes_to_its_lane(world: World, image_id: str) -> None:
     image = rescheduled(world, image_id, delay="PT0S")
     assert (image.status, image.process_at, image.schedule) == (Status.PENDING, world.now, 1)
     assert world.lanes.delays == [0]
@@ -72,14 +72,8 @@ def test_moved_to_now_it_is_pending_and_its_message_goes_to_its_lane() -> None:
 
 
 @ANY_FAILURE
-def test_a_message_that_cannot_be_sent_is_the_sweepers(failure: Exception) -> None:
-    world = World()
-    image_id = scheduled(world)
-
-    def refuse(message: object) -> None:
-        raise failure
-
-    put, world.hold_queue.put = world.hold_queue.put, refuse
+def test_a_message_that_cannot_be_sent_is_the_sweepers(world: World, image_id: str, failure: Exception) -> None:
+    put, world.hold_queue.put = world.hold_queue.put, raising(failure)
     assert rescheduled(world, image_id, delay="P3D").process_at == world.now + 72 * HOUR
     assert world.row(image_id).due_at == world.now
     world.hold_queue.put = put
@@ -89,9 +83,7 @@ def test_a_message_that_cannot_be_sent_is_the_sweepers(failure: Exception) -> No
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.SCHEDULED])
-def test_only_what_is_scheduled_can_be_moved(status: Status) -> None:
-    world = World()
-    image_id = scheduled(world)
+def test_only_what_is_scheduled_can_be_moved(world: World, image_id: str, status: Status) -> None:
     world.images.rows[image_id] = replace(world.row(image_id), status=status)
     with pytest.raises(Rejected, match=f"This one is {status}") as refusal:
         rescheduled(world, image_id, delay="P3D")
@@ -99,9 +91,7 @@ def test_only_what_is_scheduled_can_be_moved(status: Status) -> None:
 
 
 @pytest.mark.guards("tenants-reschedule-own-only")
-def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved() -> None:
-    world = World()
-    image_id = scheduled(world)
+def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved(world: World, image_id: str) -> None:
     for unknown, tenant_id in (("nothing", "default"), ("0" * 26, "default"), (image_id, "another")):
         with pytest.raises(UnknownImage):
             rescheduled(world, unknown, tenant_id, delay="P3D")
@@ -110,16 +100,13 @@ def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved() -> 
         rescheduled(world, image_id, delay="P3D")
 
 
-def test_a_move_says_when() -> None:
-    world = World()
-    image_id = scheduled(world)
+def test_a_move_says_when(world: World, image_id: str) -> None:
     with pytest.raises(Rejected) as refusal:
         rescheduled(world, image_id)
     assert refusal.value.code == "invalid_schedule"
 
 
-def test_an_expiry_stays_unless_it_is_named_and_must_lie_after_the_new_time() -> None:
-    world = World()
+def test_an_expiry_stays_unless_it_is_named_and_must_lie_after_the_new_time(world: World) -> None:
     expires_at = "2026-12-01T09:00:00Z"
     image_id = scheduled(world, delay="P2D", expires_at=expires_at)
     kept = world.row(image_id).expires_at
@@ -130,8 +117,7 @@ def test_an_expiry_stays_unless_it_is_named_and_must_lie_after_the_new_time() ->
     assert rescheduled(world, image_id, delay="P30D", expires_at="2027-06-01T00:00:00Z").expires_at != kept
 
 
-def test_a_claim_that_read_the_row_before_the_move_loses() -> None:
-    world = World()
+def test_a_claim_that_read_the_row_before_the_move_loses(world: World) -> None:
     image_id = scheduled(world, delay="PT1M")
     message = world.lanes.sent[0]
     world.advance(60)
@@ -147,8 +133,7 @@ def test_a_claim_that_read_the_row_before_the_move_loses() -> None:
 
 
 @pytest.mark.guards("delay-move-version-fence")
-def test_a_claim_that_came_between_wins_over_the_move() -> None:
-    world = World()
+def test_a_claim_that_came_between_wins_over_the_move(world: World) -> None:
     image_id = scheduled(world, delay="PT1M")
     get = world.images.get
     world.advance(60)
@@ -165,8 +150,7 @@ def test_a_claim_that_came_between_wins_over_the_move() -> None:
 
 
 @pytest.mark.guards("load-shedding-reschedule")
-def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was() -> None:
-    world = World()
+def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was(world: World) -> None:
     image_id = scheduled(world, delay="PT2H")
     before = world.row(image_id)
     world.depths.depths["slow"] = 1200  # ten minutes, at the rate that the lane is sure to keep

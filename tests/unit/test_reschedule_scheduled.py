@@ -18,6 +18,7 @@ from darkroom_cli.operator.operations.schedules.reschedule_scheduled import (
 from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import raising
 from tests.support.schedules import scheduled, soon
 
 PHOTO = jpeg(32, 24)
@@ -35,8 +36,7 @@ def rescheduled(world: World, image_id: str, selection: ScheduledSelection | Non
 
 
 @pytest.mark.guards("day-move-selection-rechecked")
-def test_an_image_is_moved_once_however_often_it_is_asked_for() -> None:
-    world = World()
+def test_an_image_is_moved_once_however_often_it_is_asked_for(world: World) -> None:
     image_id = scheduled(world)
     before, selection = world.row(image_id), soon(world)
     assert [rescheduled(world, image_id, selection) for _ in range(3)] == [True, False, False]
@@ -49,23 +49,20 @@ def test_an_image_is_moved_once_however_often_it_is_asked_for() -> None:
     ]
 
 
-def test_what_its_client_has_moved_is_left_alone() -> None:
-    world = World()
+def test_what_its_client_has_moved_is_left_alone(world: World) -> None:
     image_id = scheduled(world, delay="P4D")
     assert not rescheduled(world, image_id)
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.SCHEDULED])
-def test_what_is_not_scheduled_any_more_is_left_alone(status: Status) -> None:
-    world = World()
+def test_what_is_not_scheduled_any_more_is_left_alone(world: World, status: Status) -> None:
     image_id = scheduled(world)
     world.images.rows[image_id] = before = replace(world.row(image_id), status=status)
     assert not rescheduled(world, image_id)
     assert world.row(image_id) == before
 
 
-def test_another_lane_another_tenant_and_no_image_at_all_are_left_alone() -> None:
-    world = World()
+def test_another_lane_another_tenant_and_no_image_at_all_are_left_alone(world: World) -> None:
     image_id = scheduled(world)
     assert not rescheduled(world, image_id, replace(soon(world), lanes=("fast",)))
     assert not rescheduled(world, image_id, replace(soon(world), tenant_id="another"))
@@ -73,8 +70,7 @@ def test_another_lane_another_tenant_and_no_image_at_all_are_left_alone() -> Non
     assert rescheduled(world, image_id, replace(soon(world), tenant_id="default"))
 
 
-def test_what_is_due_and_not_begun_is_moved_and_its_message_is_void() -> None:
-    world = World()
+def test_what_is_due_and_not_begun_is_moved_and_its_message_is_void(world: World) -> None:
     image_id = scheduled(world, delay="PT1M")
     selection, message = soon(world), world.lanes.sent[0]
     world.advance(120)
@@ -83,8 +79,7 @@ def test_what_is_due_and_not_begun_is_moved_and_its_message_is_void() -> None:
 
 
 @pytest.mark.guards("day-move-version-fence")
-def test_a_worker_that_comes_between_wins() -> None:
-    world = World()
+def test_a_worker_that_comes_between_wins(world: World) -> None:
     image_id = scheduled(world, delay="PT1M")
     selection, get = soon(world), world.images.get
     world.advance(60)
@@ -101,14 +96,9 @@ def test_a_worker_that_comes_between_wins() -> None:
 
 
 @pytest.mark.guards("day-dead-mover-due-soon")
-def test_a_mover_that_dies_before_it_has_sent_the_message_leaves_it_to_the_sweeper() -> None:
-    world = World()
+def test_a_mover_that_dies_before_it_has_sent_the_message_leaves_it_to_the_sweeper(world: World) -> None:
     image_id = scheduled(world)
-
-    def die(message: object) -> None:
-        raise KeyboardInterrupt
-
-    put, world.hold_queue.put = world.hold_queue.put, die
+    put, world.hold_queue.put = world.hold_queue.put, raising(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         rescheduled(world, image_id)
     world.hold_queue.put = put
@@ -123,14 +113,9 @@ def test_a_mover_that_dies_before_it_has_sent_the_message_leaves_it_to_the_sweep
 
 
 @ANY_FAILURE
-def test_a_message_that_cannot_be_sent_is_the_sweepers_at_once(failure: Exception) -> None:
-    world = World()
+def test_a_message_that_cannot_be_sent_is_the_sweepers_at_once(world: World, failure: Exception) -> None:
     image_id = scheduled(world)
-
-    def refuse(message: object) -> None:
-        raise failure
-
-    world.hold_queue.put = refuse
+    world.hold_queue.put = raising(failure)
     assert rescheduled(world, image_id)
     assert world.row(image_id).due_at == world.now
 

@@ -14,6 +14,7 @@ from darkroom_cli.operator.operations.tenants.revoke_key import UnknownKey
 from darkroom_cli.operator.operations.tenants.rotate_key import KeyNotActive, rotate_key
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.tenants import FakeTenants
+from tests.support.faults import raising
 
 NOW = 1_795_251_600_000
 DAY = 24 * 3600
@@ -76,11 +77,7 @@ def test_a_key_that_is_not_there_is_not_replaced(key_id: str) -> None:
 def test_a_rotation_that_ends_half_way_leaves_the_old_key_as_it_was() -> None:
     world = RotationWorld()
     _, old = create_key(world.ports, "acme", label=None)
-
-    def unavailable(*_: object) -> None:
-        raise Retryable("changing the tenants: timeout")
-
-    world.tenants.expire_key = unavailable  # type: ignore[method-assign, assignment]
+    world.tenants.expire_key = raising(Retryable("changing the tenants: timeout"))  # type: ignore[method-assign]
     with pytest.raises(Retryable):
         rotate_key(world.ports, old.key_id, overlap_seconds=DAY)
     assert world.tenants.keys[old.key_id] == old

@@ -12,6 +12,7 @@ from darkroom.aws.kernel import clients
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.kernel import AtOnce
 from darkroom.wiring.kernel.runtime import at_once, kept_threads, within
+from tests.support.faults import raising
 
 EACH = pytest.mark.parametrize("at_once", [at_once, kept_threads(4)], ids=["new threads", "kept threads"])
 
@@ -36,11 +37,8 @@ def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attem
         time.sleep(0.05)
         ended.append("slow")
 
-    def failing() -> None:
-        raise Retryable("no answer")
-
     with pytest.raises(Retryable, match="no answer"):
-        at_once([failing, slow])
+        at_once([raising(Retryable("no answer")), slow])
     assert ended == ["slow"]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.webhooks.delivery import Answer, DeliveryMessage, DeliveryStatus
+from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import (
     FLIGHT_SECONDS,
     LOOK_SECONDS,
@@ -26,7 +26,7 @@ from darkroom.domain.webhooks.endpoint import (
 )
 from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
-from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
+from tests.support.fakes.webhooks import OK, FakeEndpoints, Request
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from tests.support.faults import failing
 
@@ -85,8 +85,17 @@ def at_the_same_time(
     return most
 
 
-def test_a_quick_endpoint_gets_more_than_four_at_a_time_once_something_has_to_wait() -> None:
-    world = WebhooksWorld()
+@pytest.fixture
+def world() -> WebhooksWorld:
+    return WebhooksWorld()
+
+
+@pytest.fixture
+def endpoint(world: WebhooksWorld) -> Endpoint:
+    return wide(world)
+
+
+def test_a_quick_endpoint_gets_more_than_four_at_a_time_once_something_has_to_wait(world: WebhooksWorld) -> None:
     endpoint = world.add()
     world.tell(*(event(number) for number in range(30)))
     assert at_the_same_time(world, world.take()) == MAX_FLIGHTS
@@ -101,8 +110,7 @@ def test_a_quick_endpoint_gets_more_than_four_at_a_time_once_something_has_to_wa
 
 
 @pytest.mark.guards("webhook-runway-opens-if-crowded")
-def test_an_endpoint_for_which_nothing_waits_stays_narrow() -> None:
-    world = WebhooksWorld()
+def test_an_endpoint_for_which_nothing_waits_stays_narrow(world: WebhooksWorld) -> None:
     endpoint = world.add()
     for number in range(QUICK_TO_WIDEN + 1):
         world.tell(event(number))
@@ -138,9 +146,7 @@ def test_those_that_fail_together_on_runways_count_as_one_and_make_no_endpoint_r
     assert {delivered.status for delivered in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
 
 
-def test_one_that_fails_on_a_runway_is_tried_again_at_its_time() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_one_that_fails_on_a_runway_is_tried_again_at_its_time(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event(1))
     world.receiver.behaves = lambda _: DOWN
     world.run()
@@ -174,8 +180,7 @@ def test_a_message_that_comes_twice_at_a_time_is_sent_once(becomes: str) -> None
     assert world.endpoint(endpoint).flights == ()
 
 
-def test_one_that_is_on_its_way_by_the_row_takes_no_runway() -> None:
-    world = WebhooksWorld()
+def test_one_that_is_on_its_way_by_the_row_takes_no_runway(world: WebhooksWorld) -> None:
     endpoint = wide(world, quick=0)
     world.tell(event(1))
     (message,) = world.take()
@@ -245,9 +250,7 @@ def test_an_outage_at_the_end_of_a_claim_keeps_the_delivery_from_runways_for_a_m
     assert world.deliver(message).outcome == "leased"
 
 
-def test_what_a_full_runway_does_not_take_goes_by_the_row() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_what_a_full_runway_does_not_take_goes_by_the_row(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event(1))
     (message,) = world.take()
     runway = world.deliveries.runways.setdefault((endpoint.endpoint_id, runway_of(message.delivery_id)), {})
@@ -259,9 +262,7 @@ def test_what_a_full_runway_does_not_take_goes_by_the_row() -> None:
 
 
 @pytest.mark.guards("webhook-runway-alone-at-host")
-def test_an_endpoint_with_others_at_its_host_uses_no_runway() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_an_endpoint_with_others_at_its_host_uses_no_runway(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.add(f"{endpoint.url}other")
     world.tell(*(event(number) for number in range(30)))
     messages = [message for message in world.take() if message.endpoint_id == endpoint.endpoint_id]
@@ -327,9 +328,7 @@ def test_a_place_that_the_row_kept_for_one_that_went_from_a_runway_is_free_again
 
 
 @pytest.mark.guards("webhook-new-url-no-points")
-def test_of_another_address_nothing_is_known() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_of_another_address_nothing_is_known(world: WebhooksWorld, endpoint: Endpoint) -> None:
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(url="https://other.example.com/"))
     assert not world.endpoint(endpoint).is_wide
 
@@ -368,9 +367,7 @@ def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> 
 
 
 @pytest.mark.guards("webhook-runway-failure-closes")
-def test_one_failure_takes_all_points() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_one_failure_takes_all_points(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = lambda _: DOWN
     world.tell(event(1))
     world.run()
@@ -382,22 +379,22 @@ def test_one_failure_takes_all_points() -> None:
 
 @pytest.mark.guards("webhook-endpoints-reread")
 def test_endpoints_that_were_read_a_second_ago_are_read_again() -> None:
-    class Slow(FakeDeliveries):
-        def create(self, delivery):  # type: ignore[no-untyped-def]
-            world.advance(1)
-            return super().create(delivery)
-
     endpoints = CountingEndpoints()
-    world = WebhooksWorld(endpoints=endpoints, deliveries=Slow())
+    world = WebhooksWorld(endpoints=endpoints)
+    create = world.deliveries.create
+
+    def slow(delivery: Delivery) -> Delivery:
+        world.advance(1)
+        return cast(Delivery, create(delivery))
+
+    world.deliveries.create = slow
     world.add()
     before = endpoints.reads
     world.tell(event(1), event(2))
     assert endpoints.reads == before + 2
 
 
-def test_the_sweeper_calls_no_more_than_there_is_room_for_at_a_host() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_the_sweeper_calls_no_more_than_there_is_room_for_at_a_host(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.add(f"{endpoint.url}other")
     world.tell(*(event(number) for number in range(10)))
     world.take()  # their messages are lost, so all of them wait
@@ -414,8 +411,7 @@ def test_runways_fill_slowly_at_first() -> None:
 
 
 @pytest.mark.guards("webhook-runway-slow-start")
-def test_one_with_few_points_has_few_on_its_way() -> None:
-    world = WebhooksWorld()
+def test_one_with_few_points_has_few_on_its_way(world: WebhooksWorld) -> None:
     wide(world, quick=QUICK_TO_WIDEN)
     world.tell(*(event(number) for number in range(60)))
     assert at_the_same_time(world, world.take(), lambda _: SLOW) == RUNWAYS + MAX_FLIGHTS

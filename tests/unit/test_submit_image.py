@@ -16,6 +16,7 @@ from darkroom.domain.recipes.recipes import Recipe
 from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
 from tests.support.fakes.pictures import encoded, jpeg, picture
+from tests.support.faults import raising
 
 PHOTO = jpeg()
 RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"}]}'
@@ -31,8 +32,7 @@ class DeadLanes:
         raise self.failure
 
 
-def test_an_accepted_upload_has_its_original_its_row_and_its_message() -> None:
-    world = World()
+def test_an_accepted_upload_has_its_original_its_row_and_its_message(world: World) -> None:
     image = world.submit(PHOTO).image
     assert is_image_id(image.image_id)
     assert world.originals.objects[image.image_id] == PHOTO
@@ -40,8 +40,7 @@ def test_an_accepted_upload_has_its_original_its_row_and_its_message() -> None:
     assert [message.image_id for message in world.lanes.sent] == [image.image_id]
 
 
-def test_rows_carry_tenant_and_lane_from_the_first_day() -> None:
-    world = World()
+def test_rows_carry_tenant_and_lane_from_the_first_day(world: World) -> None:
     image = world.submit(PHOTO).image
     assert (image.tenant_id, image.lane) == ("default", "slow")
     assert (world.lanes.sent[0].tenant_id, world.lanes.sent[0].lane) == ("default", "slow")
@@ -53,8 +52,7 @@ def test_the_row_pins_the_version_and_the_hash_of_its_original() -> None:
     assert len(source.sha256) == 64
 
 
-def test_two_uploads_of_one_photo_are_two_images() -> None:
-    world = World()
+def test_two_uploads_of_one_photo_are_two_images(world: World) -> None:
     assert world.submit(PHOTO).image.image_id != world.submit(PHOTO).image.image_id
 
 
@@ -76,8 +74,7 @@ def test_two_uploads_of_one_photo_are_two_images() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_bad_upload_is_refused_and_leaves_nothing(upload: dict[str, Any], code: str) -> None:
-    world = World()
+def test_a_bad_upload_is_refused_and_leaves_nothing(world: World, upload: dict[str, Any], code: str) -> None:
     with pytest.raises(Rejected) as refusal:
         world.submit(**upload)
     assert refusal.value.code == code
@@ -107,8 +104,7 @@ def test_formats_beside_the_standard_ones_are_accepted_by_setting_alone() -> Non
         world.submit(b"\0\0\0\x14ftypheic\0\0\0\0mif1")
 
 
-def test_an_upload_of_exactly_the_limit_is_accepted() -> None:
-    world = World()
+def test_an_upload_of_exactly_the_limit_is_accepted(world: World) -> None:
     world.submit(PHOTO + bytes(MAX_BODY_BYTES - len(PHOTO)))
     assert len(world.lanes.sent) == 1
 
@@ -117,8 +113,7 @@ def test_the_type_is_decided_by_the_bytes() -> None:
     assert World().submit(encoded(picture(), "PNG")).image.source.media_type == "image/png"
 
 
-def test_the_same_key_and_photo_are_one_image() -> None:
-    world = World()
+def test_the_same_key_and_photo_are_one_image(world: World) -> None:
     first = world.submit(PHOTO, idempotency_key="k")
     second = world.submit(PHOTO, idempotency_key="k")
     assert (first.replayed, second.replayed) == (False, True)
@@ -126,8 +121,7 @@ def test_the_same_key_and_photo_are_one_image() -> None:
 
 
 @pytest.mark.guards("accept-repeat-resends-message")
-def test_a_repeated_request_sends_the_message_that_the_first_one_may_have_lost() -> None:
-    world = World()
+def test_a_repeated_request_sends_the_message_that_the_first_one_may_have_lost(world: World) -> None:
     image = world.submit(PHOTO, idempotency_key="k").image
     world.lanes.sent.clear()  # as if the first request had ended right after its row
     assert world.submit(PHOTO, idempotency_key="k").replayed
@@ -159,8 +153,7 @@ def test_a_repeated_request_while_the_queue_cannot_answer_leaves_the_image_due(f
 
 
 @pytest.mark.guards("accept-key-reuse-refused")
-def test_the_same_key_with_another_photo_is_refused() -> None:
-    world = World()
+def test_the_same_key_with_another_photo_is_refused(world: World) -> None:
     world.submit(PHOTO, idempotency_key="k")
     with pytest.raises(Rejected) as refusal:
         world.submit(jpeg(65, 48), idempotency_key="k")
@@ -176,8 +169,7 @@ def test_the_same_key_with_another_preset_is_refused(monkeypatch: pytest.MonkeyP
     assert refusal.value.code == "idempotency_key_reused"
 
 
-def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
-    world = World()
+def test_naming_the_default_preset_is_the_same_request_as_naming_none(world: World) -> None:
     world.submit(PHOTO, idempotency_key="k")
     assert world.submit(PHOTO, idempotency_key="k", preset="standard").replayed
 
@@ -200,9 +192,8 @@ def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
     ],
 )
 def test_the_same_key_means_the_same_variants_and_the_same_recipe(
-    options: dict[str, str], same: dict[str, str], other: dict[str, str]
+    world: World, options: dict[str, str], same: dict[str, str], other: dict[str, str]
 ) -> None:
-    world = World()
     world.submit(PHOTO, idempotency_key="k", **options)
     assert world.submit(PHOTO, idempotency_key="k", **same).replayed
     with pytest.raises(Rejected) as refusal:
@@ -217,22 +208,19 @@ def test_a_fingerprint_does_not_change_from_one_version_to_the_next() -> None:
     assert fingerprint == hashlib.sha256(f"v1\0{sha256}\0preset:standard".encode()).hexdigest()
 
 
-def test_an_edited_preset_does_not_turn_a_retry_into_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+def test_an_edited_preset_does_not_turn_a_retry_into_a_conflict(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.submit(PHOTO, idempotency_key="k")
     monkeypatch.setitem(PRESETS, "standard", Recipe(variants=PRESETS["standard"].variants[:1]))
     assert world.submit(PHOTO, idempotency_key="k").replayed
 
 
-def test_one_key_of_two_tenants_are_two_images() -> None:
-    world = World()
+def test_one_key_of_two_tenants_are_two_images(world: World) -> None:
     first = world.submit(PHOTO, idempotency_key="k", tenant_id="one").image
     assert not world.submit(PHOTO, idempotency_key="k", tenant_id="other").replayed
     assert world.row(first.image_id).tenant_id == "one"
 
 
-def test_a_retry_after_a_crash_between_original_and_row_goes_on() -> None:
-    world = World()
+def test_a_retry_after_a_crash_between_original_and_row_goes_on(world: World) -> None:
     image_id = world.submit(PHOTO, idempotency_key="k").image.image_id
     del world.images.rows[image_id]
     again = world.submit(PHOTO, idempotency_key="k")
@@ -240,8 +228,7 @@ def test_a_retry_after_a_crash_between_original_and_row_goes_on() -> None:
     assert world.row(image_id).status is Status.PENDING
 
 
-def test_another_photo_after_a_crash_between_original_and_row_is_refused() -> None:
-    world = World()
+def test_another_photo_after_a_crash_between_original_and_row_is_refused(world: World) -> None:
     image_id = world.submit(PHOTO, idempotency_key="k").image.image_id
     del world.images.rows[image_id]
     with pytest.raises(Rejected) as refusal:
@@ -259,13 +246,8 @@ def test_an_upload_gets_its_202_although_a_queue_does_not_answer(failure: Except
     assert world.row(image.image_id).due_at == world.now, "the sweeper sends it at once"
 
 
-def test_a_table_that_does_not_answer_is_a_503_and_promises_nothing() -> None:
-    world = World()
-
-    def create(image: object) -> None:
-        raise Retryable("writing the image row: timeout")
-
-    world.images.create = create
+def test_a_table_that_does_not_answer_is_a_503_and_promises_nothing(world: World) -> None:
+    world.images.create = raising(Retryable("writing the image row: timeout"))
     with pytest.raises(Retryable):
         world.submit(PHOTO)
     assert world.lanes.sent == []

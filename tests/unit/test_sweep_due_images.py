@@ -16,7 +16,7 @@ from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, SLOW
-from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.kernel.message import read_message
 from darkroom.domain.sweeping.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS, behind
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus, new_delivery
 from darkroom.domain.webhooks.row_events import events_of
@@ -29,15 +29,19 @@ from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
 from tests.support.fakes.damage import damage_once
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import raising
 from tests.support.images import pending
 
 PHOTO = jpeg()
 
 
+@pytest.fixture
+def image_id(world: World) -> str:
+    return world.submit(PHOTO).image.image_id
+
+
 @pytest.mark.guards("sweeper-lost-message-sent")
-def test_an_image_that_was_never_enqueued_is_sent_once_it_is_due() -> None:
-    world = World()
-    image_id = world.submit(PHOTO).image.image_id
+def test_an_image_that_was_never_enqueued_is_sent_once_it_is_due(world: World, image_id: str) -> None:
     world.lanes.sent.clear()
     assert world.sweep().outcomes == Counter()
     world.advance(1200)
@@ -47,8 +51,7 @@ def test_an_image_that_was_never_enqueued_is_sent_once_it_is_due() -> None:
     assert world.row(image_id).status is Status.DONE
 
 
-def test_a_rescued_image_is_left_alone_until_it_is_due_again() -> None:
-    world = World()
+def test_a_rescued_image_is_left_alone_until_it_is_due_again(world: World) -> None:
     world.submit(PHOTO)
     world.advance(1200)
     world.sweep()
@@ -57,23 +60,16 @@ def test_a_rescued_image_is_left_alone_until_it_is_due_again() -> None:
     assert world.sweep().outcomes == Counter(rescued=1)
 
 
-def test_a_finished_image_is_never_looked_at() -> None:
-    world = World()
+def test_a_finished_image_is_never_looked_at(world: World) -> None:
     world.submit(PHOTO)
     world.deliver(world.lanes.sent[0])
     world.advance(86_400)
     assert world.sweep().outcomes == Counter()
 
 
-def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn() -> None:
-    world = World()
-    image_id = world.submit(PHOTO).image.image_id
+def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn(world: World, image_id: str) -> None:
     message = world.lanes.sent[0]
-
-    def dies(*_: Any) -> bytes:
-        raise KeyboardInterrupt
-
-    original_get, world.originals.get = world.originals.get, dies
+    original_get, world.originals.get = world.originals.get, raising(KeyboardInterrupt)
     with suppress(KeyboardInterrupt):
         world.deliver(message)
     world.originals.get = original_get
@@ -86,9 +82,7 @@ def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn() -> None:
 
 
 @pytest.mark.guards("sweeper-exhausted-given-up")
-def test_an_image_without_attempts_is_failed_and_not_sent() -> None:
-    world = World()
-    image_id = world.submit(PHOTO).image.image_id
+def test_an_image_without_attempts_is_failed_and_not_sent(world: World, image_id: str) -> None:
     world.images.rows[image_id] = replace(world.row(image_id), attempt=5, due_at=world.now)
     world.lanes.sent.clear()
     assert world.sweep().outcomes == Counter(gave_up=1)
@@ -98,16 +92,10 @@ def test_an_image_without_attempts_is_failed_and_not_sent() -> None:
 
 @pytest.mark.guards("sweeper-unsent-due-at-once")
 @ANY_FAILURE
-def test_a_queue_that_does_not_answer_leaves_the_image_due(failure: Exception) -> None:
-    world = World()
-    image_id = world.submit(PHOTO).image.image_id
+def test_a_queue_that_does_not_answer_leaves_the_image_due(world: World, image_id: str, failure: Exception) -> None:
     world.advance(1200)
     send = world.lanes.send
-
-    def dead(message: object, **_: object) -> None:
-        raise failure
-
-    world.lanes.send = dead
+    world.lanes.send = raising(failure)
     assert world.sweep().outcomes == Counter(unsent=1)
     assert world.row(image_id).due_at == world.now
     world.lanes.send = send
@@ -115,9 +103,7 @@ def test_a_queue_that_does_not_answer_leaves_the_image_due(failure: Exception) -
 
 
 @pytest.mark.guards("fence-on-sweep")
-def test_of_two_sweeps_at_once_only_one_sends() -> None:
-    world = World()
-    image_id = world.submit(PHOTO).image.image_id
+def test_of_two_sweeps_at_once_only_one_sends(world: World, image_id: str) -> None:
     world.lanes.sent.clear()
     world.advance(1200)
     stale = world.row(image_id)
@@ -132,8 +118,7 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
 
 
 @pytest.mark.guards("sweeper-bad-row-isolated")
-def test_a_bug_over_one_image_does_not_keep_the_sweeper_from_the_others() -> None:
-    world = World()
+def test_a_bug_over_one_image_does_not_keep_the_sweeper_from_the_others(world: World) -> None:
     cursed = world.submit(PHOTO).image.image_id
     others = {world.submit(PHOTO).image.image_id for _ in range(20)}
     world.lanes.sent.clear()
@@ -157,8 +142,7 @@ def test_a_bug_over_one_image_does_not_keep_the_sweeper_from_the_others() -> Non
     assert {message.image_id for message in world.lanes.sent} == others
 
 
-def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> None:
-    world = World()
+def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on(world: World) -> None:
     for _ in range(10):
         world.submit(PHOTO)
     world.lanes.sent.clear()
@@ -171,8 +155,7 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
 
 
 @pytest.mark.guards("sweep-lateness-reported")
-def test_what_a_sweep_could_not_do_shows_how_late_it_is() -> None:
-    world = World()
+def test_what_a_sweep_could_not_do_shows_how_late_it_is(world: World) -> None:
     world.images.rows["0" * 26] = pending(due_at=world.now - 450_000)
     world.images.rows["1" * 26] = delete(pending(image_id="1" * 26), now=world.now - 60_000)
     sweep = sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=lambda: True)
@@ -207,20 +190,14 @@ def test_no_tenants_pile_keeps_anothers_image_waiting(limit: int, monkeypatch: p
     assert len(looked_at) == operation.ROWS_IN_TURN
 
 
-def test_where_tenants_cannot_be_read_the_oldest_come_first() -> None:
-    world = World()
+def test_where_tenants_cannot_be_read_the_oldest_come_first(world: World) -> None:
     world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(420))}
-
-    def refuses(_: Sequence[str]) -> Any:
-        raise Retryable("throttled")
-
-    world.images.tenants_of = refuses
+    world.images.tenants_of = raising(Retryable("throttled"))
     assert world.sweep().outcomes == Counter(rescued=420)
 
 
 @pytest.mark.guards("sweep-kinds-independent")
-def test_kinds_do_not_wait_for_each_other() -> None:
-    world = World()
+def test_kinds_do_not_wait_for_each_other(world: World) -> None:
     send_all, both = world.lanes.send_all, threading.Barrier(2, timeout=3)
 
     def send(lane: str, messages: Any) -> Any:
@@ -256,8 +233,7 @@ def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pyte
     assert all(row.due_at is not None and row.due_at <= world.now for row in world.images.rows.values())
 
 
-def test_messages_are_sent_by_tens_and_rows_read_by_hundreds() -> None:
-    world = World()
+def test_messages_are_sent_by_tens_and_rows_read_by_hundreds(world: World) -> None:
     world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1) for n in range(100))}
     calls = Counter[str]()
     for store, method in ((world.images, "get_all"), (world.images, "get"), (world.lanes, "send_all")):
@@ -282,8 +258,7 @@ def unreadable(world: World, image_id: str = "0" * 26, **changes: Any) -> str:
     return image_id
 
 
-def test_an_unreadable_row_keeps_no_other_image_waiting_and_stays_as_it_is() -> None:
-    world = World()
+def test_an_unreadable_row_keeps_no_other_image_waiting_and_stays_as_it_is(world: World) -> None:
     shard = next(iter(DUE_SHARD_NAMES))
     bad, good = islice(ids_of_shard(shard), 2)
     unreadable(world, bad)
@@ -295,8 +270,7 @@ def test_an_unreadable_row_keeps_no_other_image_waiting_and_stays_as_it_is() -> 
     assert world.images.unreadable[bad] == replace(row, due_at=world.now + POSTPONED_SECONDS * 1000)
 
 
-def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_can_be_read() -> None:
-    world = World()
+def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_can_be_read(world: World) -> None:
     bad = unreadable(world)
     world.sweep()
     world.advance(POSTPONED_SECONDS - 1)
@@ -337,8 +311,7 @@ def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
     assert world.sweep().outcomes == (Counter() if is_elsewhere else Counter(rescued=2))
 
 
-def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed() -> None:
-    world = World()
+def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed(world: World) -> None:
     bad = unreadable(world)
     get_all = world.images.get_all
 
@@ -352,23 +325,17 @@ def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed() -> None:
 
 
 @pytest.mark.guards("sweep-postponement-isolated")
-def test_a_row_that_cannot_even_be_postponed_keeps_no_other_waiting() -> None:
-    world = World()
+def test_a_row_that_cannot_even_be_postponed_keeps_no_other_waiting(world: World) -> None:
     unreadable(world)
     world.submit(PHOTO)
     world.advance(1200)
-
-    def refuses(*_: Any) -> bool:
-        raise ZeroDivisionError
-
-    world.images.postpone = refuses
+    world.images.postpone = raising(ZeroDivisionError)
     assert world.sweep().outcomes == Counter(unreadable=1, rescued=1)
 
 
 @pytest.mark.guards("sweep-shard-isolated", case="error0")
 @pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
-def test_a_shard_that_cannot_be_listed_keeps_no_other_waiting(error: Exception) -> None:
-    world = World()
+def test_a_shard_that_cannot_be_listed_keeps_no_other_waiting(world: World, error: Exception) -> None:
     world.images.rows |= {
         image_id: pending(image_id=image_id, due_at=1)
         for shard in DUE_SHARD_NAMES
@@ -396,8 +363,7 @@ def given_up(world: World) -> str:
 
 
 @pytest.mark.guards("sweeper-dead-letter-ensured")
-def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
-    world = World()
+def test_a_given_up_image_gets_one_dead_letter_that_explains_itself(world: World) -> None:
     image_id = given_up(world)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     (dead_letter,) = world.dead_letters.messages["slow"]
@@ -411,8 +377,7 @@ def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
 
 
 @pytest.mark.guards("dead-letters-sqs-own-removed")
-def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -> None:
-    world = World()
+def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself(world: World) -> None:
     image_id = given_up(world)
     raw = [
         world.dead_letters.add("slow", message_for(world.row(image_id)).model_dump_json()).message_id for _ in range(2)
@@ -424,8 +389,7 @@ def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -
 
 
 @pytest.mark.guards("dead-letters-placed-once")
-def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other() -> None:
-    world = World()
+def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other(world: World) -> None:
     image_id = given_up(world)
     owing = world.row(image_id)
     world.sweep()
@@ -435,8 +399,7 @@ def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other() -> No
 
 
 @pytest.mark.guards("dead-letters-second-look")
-def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_dropped() -> None:
-    world = World()
+def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_dropped(world: World) -> None:
     image_id = given_up(world)
     world.sweep()
     (dead_letter,) = world.dead_letters.messages["slow"]
@@ -455,8 +418,7 @@ def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays
 
 
 @pytest.mark.guards("dead-letters-own-run")
-def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() -> None:
-    world = World()
+def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one(world: World) -> None:
     image_id = given_up(world)
     owing = world.row(image_id)
     world.sweep()
@@ -470,9 +432,9 @@ def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() ->
 @pytest.mark.guards("dead-letters-sweep-lost-answer")
 @pytest.mark.parametrize("not_all", [{"complete": False}, {"asked_again": True}], ids=["too many", "an answer lost"])
 def test_where_not_all_dead_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks(
+    world: World,
     not_all: dict[str, bool],
 ) -> None:
-    world = World()
     given_up(world)
     take = world.dead_letters.take
     world.dead_letters.take = lambda queue, limit: replace(take(queue, limit), **not_all)
@@ -482,8 +444,7 @@ def test_where_not_all_dead_letters_can_be_seen_a_second_one_is_placed_only_afte
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
 
 
-def test_a_dead_letter_that_an_operator_holds_is_waited_for() -> None:
-    world = World()
+def test_a_dead_letter_that_an_operator_holds_is_waited_for(world: World) -> None:
     image_id = given_up(world)
     owing = world.row(image_id)
     world.sweep()
@@ -496,8 +457,7 @@ def test_a_dead_letter_that_an_operator_holds_is_waited_for() -> None:
     assert len(world.dead_letters.messages["slow"]) == 1
 
 
-def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
-    world = World()
+def test_the_last_look_is_one_that_sees_all_dead_letters(world: World) -> None:
     image_id = given_up(world)
     world.sweep()
     (dead_letter,) = world.dead_letters.messages["slow"]
@@ -514,8 +474,7 @@ def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
 
 
 @pytest.mark.guards("dead-letters-placed-once")
-def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
-    world = World()
+def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep(world: World) -> None:
     given_up(world)
     put = world.dead_letters.put
 
@@ -571,8 +530,7 @@ def shown(world: World) -> list[str]:
 
 
 @pytest.mark.guards("erasure-sweeper-blanks-deliveries")
-def test_what_deliveries_say_of_a_withdrawn_image_goes_whether_they_wait_or_have_ended() -> None:
-    world = World()
+def test_what_deliveries_say_of_a_withdrawn_image_goes_whether_they_wait_or_have_ended(world: World) -> None:
     image_id, other_id = (world.submit(PHOTO).image.image_id for _ in range(2))
     for message in list(world.lanes.sent):
         world.deliver(message)
@@ -666,11 +624,7 @@ def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: 
     world.delete(image_id)
     store, method = getattr(world, dies_at.partition(".")[0]), dies_at.partition(".")[2]
     works = getattr(store, method)
-
-    def dies(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    setattr(store, method, dies)
+    setattr(store, method, raising(KeyboardInterrupt))
     with suppress(KeyboardInterrupt):
         world.sweep()
     setattr(store, method, works)
@@ -679,8 +633,7 @@ def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: 
 
 
 @pytest.mark.guards("removal-earlier-run-listed", "removal-last-look-lists-all")
-def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_listed() -> None:
-    world = World()
+def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_listed(world: World) -> None:
     first, second = (world.submit(PHOTO).image.image_id for _ in range(2))
     for message in list(world.lanes.sent):
         world.deliver(message)
@@ -706,8 +659,7 @@ def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_list
 
 @pytest.mark.guards("sweeper-tombstone-last")
 @pytest.mark.parametrize("store", ["outputs", "originals", "uploads"])
-def test_what_could_not_be_removed_of_one_image_keeps_only_its_row(store: str) -> None:
-    world = World()
+def test_what_could_not_be_removed_of_one_image_keeps_only_its_row(world: World, store: str) -> None:
     ids = [world.submit(PHOTO).image.image_id for _ in range(2)]
     for message in list(world.lanes.sent):
         world.deliver(message)
@@ -728,11 +680,7 @@ def test_a_store_that_fails_as_a_whole_keeps_no_other_from_removing(store: str, 
     world.submit(PHOTO)
     world.deliver(world.lanes.sent[0])
     world.delete(next(iter(world.images.rows)))
-
-    def fails(_: Any) -> Any:
-        raise failure
-
-    getattr(world, store).remove = fails
+    getattr(world, store).remove = raising(failure)
     assert sum(world.sweep().outcomes.values()) == 1
     left = {name for name in ("outputs", "originals") if getattr(world, name).objects}
     assert left == {store} - {"uploads"}
@@ -740,8 +688,7 @@ def test_a_store_that_fails_as_a_whole_keeps_no_other_from_removing(store: str, 
 
 
 @pytest.mark.guards("sweeper-backlog-wait")
-def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None:
-    world = World()
+def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer(world: World) -> None:
     world.submit(PHOTO)
     world.advance(1200)
     world.lanes.sent.clear()
@@ -755,20 +702,14 @@ def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None
 
 
 @ANY_FAILURE
-def test_a_queue_that_does_not_tell_its_depth_explains_nothing(failure: Exception) -> None:
-    world = World()
+def test_a_queue_that_does_not_tell_its_depth_explains_nothing(world: World, failure: Exception) -> None:
     world.submit(PHOTO)
     world.advance(1200)
-
-    def dead(lane: str) -> int:
-        raise failure
-
-    world.lanes.backlog = dead
+    world.lanes.backlog = raising(failure)
     assert world.sweep().outcomes == Counter(rescued=1)
 
 
-def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero() -> None:
-    world = World()
+def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero(world: World) -> None:
     first = world.submit(PHOTO).image.image_id
     world.advance(90)
     world.submit(PHOTO)
@@ -785,8 +726,7 @@ def test_every_lane_that_is_deployed_is_measured() -> None:
     assert world.oldest() == dict.fromkeys([*LANES, "bulk"], 0.0)
 
 
-def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:
-    world = World()
+def test_an_upload_that_never_came_expires_once_it_can_come_no_more(world: World) -> None:
     image_id = world.begin(PHOTO).image.image_id
     world.advance(899)
     assert world.sweep().outcomes == {}
@@ -799,8 +739,7 @@ def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:
 
 
 @pytest.mark.guards("upload-looked-for-before-expiry")
-def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expired() -> None:
-    world = World()
+def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expired(world: World) -> None:
     begun = world.begin(PHOTO)
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)
@@ -812,8 +751,7 @@ def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expir
 
 
 @pytest.mark.guards("upload-absence-seen-twice")
-def test_an_upload_that_is_not_found_once_does_not_expire() -> None:
-    world = World()
+def test_an_upload_that_is_not_found_once_does_not_expire(world: World) -> None:
     image_id = world.begin(PHOTO).image.image_id
     world.uploads.objects[image_id] = PHOTO
     world.advance(900)
@@ -822,16 +760,11 @@ def test_an_upload_that_is_not_found_once_does_not_expire() -> None:
     assert world.row(image_id).status is Status.AWAITING_UPLOAD
 
 
-def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep() -> None:
-    world = World()
+def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep(world: World) -> None:
     image_id = world.begin(PHOTO).image.image_id
     world.advance(900)
     size_bytes = world.uploads.size_bytes
-
-    def fails(_: str) -> None:
-        raise Retryable("timeout")
-
-    world.uploads.size_bytes = fails
+    world.uploads.size_bytes = raising(Retryable("timeout"))
     assert world.sweep().outcomes == {"unreachable": 1}
     assert world.row(image_id).status is Status.AWAITING_UPLOAD
     world.uploads.size_bytes = size_bytes
@@ -839,23 +772,17 @@ def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep
 
 
 @ANY_FAILURE
-def test_a_reminder_that_cannot_be_sent_is_due_at_once(failure: Exception) -> None:
-    world = World()
+def test_a_reminder_that_cannot_be_sent_is_due_at_once(world: World, failure: Exception) -> None:
     begun = world.begin(PHOTO)
     world.uploads.objects[begun.image.image_id] = PHOTO
     world.advance(900)
-
-    def fails(_: Message) -> None:
-        raise failure
-
-    world.upload_queue.put = fails
+    world.upload_queue.put = raising(failure)
     assert world.sweep().outcomes == {"unsent": 1}
     assert world.row(begun.image.image_id).due_at == world.now
 
 
 @pytest.mark.guards("upload-expiry-fence")
-def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_image() -> None:
-    world = World()
+def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_image(world: World) -> None:
     image_id = world.begin(PHOTO, idempotency_key="k").image.image_id
     world.advance(900)
 
@@ -868,8 +795,7 @@ def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_i
 
 
 @pytest.mark.guards("upload-removed-with-tombstone")
-def test_what_is_uploaded_for_a_withdrawn_image_goes_too_also_where_it_comes_late() -> None:
-    world = World()
+def test_what_is_uploaded_for_a_withdrawn_image_goes_too_also_where_it_comes_late(world: World) -> None:
     begun = world.begin(PHOTO)
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)

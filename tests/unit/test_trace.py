@@ -25,6 +25,7 @@ from darkroom_cli.operator.operations.observation.trace_image import (
 from tests.support.fakes import FakeImages
 from tests.support.fakes.logs import FakeLogLines
 from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.support.faults import raising
 from tests.support.images import NOW, pending, processing
 from tests.support.traces import DONE, LATER, PUBLISHED, REQUEST, accepted, done, line, run_line
 from tests.support.webhooks import endpoint
@@ -318,21 +319,13 @@ def test_while_a_delivery_waits_lines_are_sought_until_now() -> None:
 def test_an_unreadable_delivery_does_not_hide_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = world(done(), REQUEST)
     ports.endpoints.create(endpoint(tenant_id="default"))
-
-    def fail(*_: object) -> None:
-        raise UnreadableRow("delivery", "invented later")
-
-    monkeypatch.setattr(ports.deliveries, "get", fail)
+    monkeypatch.setattr(ports.deliveries, "get", raising(UnreadableRow("delivery", "invented later")))
     assert found_by(ports).count("request") == 1
 
 
 def test_an_outage_is_no_empty_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = world(done())
-
-    def fail(*_: object, **__: object) -> None:
-        raise Retryable("the logs do not answer")
-
-    monkeypatch.setattr(ports.log_lines, "containing", fail)
+    monkeypatch.setattr(ports.log_lines, "containing", raising(Retryable("the logs do not answer")))
     with pytest.raises(Retryable):
         found_by(ports)
 

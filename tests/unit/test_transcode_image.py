@@ -27,7 +27,7 @@ from darkroom.wiring.kernel.runtime import at_once
 from tests.support.fakes import World
 from tests.support.fakes.damage import damage_once
 from tests.support.fakes.pictures import encoded, jpeg, opened, picture
-from tests.support.faults import ProcessDied
+from tests.support.faults import ProcessDied, raising
 
 PHOTO = jpeg(640, 480)
 
@@ -45,9 +45,12 @@ def submitted(world: World, body: bytes = PHOTO, **more: Any) -> Any:
     return world.lanes.sent[-1]
 
 
-def test_a_delivered_image_is_done_with_its_variants() -> None:
-    world = World()
-    message = submitted(world)
+@pytest.fixture
+def message(world: World) -> Any:
+    return submitted(world)
+
+
+def test_a_delivered_image_is_done_with_its_variants(world: World, message: Any) -> None:
     assert isinstance(world.deliver(message), Finished)
     image = world.row(message.image_id)
     assert image.status is Status.DONE
@@ -59,9 +62,7 @@ def test_a_delivered_image_is_done_with_its_variants() -> None:
     ]
 
 
-def test_the_row_tells_the_truth_about_the_outputs_bytes() -> None:
-    world = World()
-    message = submitted(world)
+def test_the_row_tells_the_truth_about_the_outputs_bytes(world: World, message: Any) -> None:
     world.deliver(message)
     for variant in world.row(message.image_id).variants:
         body = world.outputs.objects[variant.key]
@@ -93,18 +94,14 @@ def test_a_variant_is_put_while_others_are_still_encoded(monkeypatch: pytest.Mon
     assert world.row(message.image_id).status is Status.DONE
 
 
-def test_outputs_lie_under_their_image_and_run() -> None:
-    world = World()
-    message = submitted(world)
+def test_outputs_lie_under_their_image_and_run(world: World, message: Any) -> None:
     world.deliver(message)
     assert sorted(world.outputs.objects) == [
         f"outputs/{message.image_id}/1/{name}" for name in ("large.jpg", "medium.jpg", "thumb.jpg", "webp.webp")
     ]
 
 
-def test_a_second_delivery_has_nothing_to_do() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_second_delivery_has_nothing_to_do(world: World, message: Any) -> None:
     world.deliver(message)
     before = world.row(message.image_id)
     outcome = world.deliver(message, receipt="receipt-2")
@@ -112,17 +109,14 @@ def test_a_second_delivery_has_nothing_to_do() -> None:
     assert world.row(message.image_id) == before
 
 
-def test_a_delivery_of_an_unknown_image_is_settled() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_delivery_of_an_unknown_image_is_settled(world: World, message: Any) -> None:
     world.images.rows.clear()
     outcome = world.deliver(message)
     assert isinstance(outcome, Finished) and outcome.reason == "gone"
 
 
 @pytest.mark.guards("rejected-image-not-retried")
-def test_a_refused_image_fails_on_its_first_attempt_and_is_settled() -> None:
-    world = World()
+def test_a_refused_image_fails_on_its_first_attempt_and_is_settled(world: World) -> None:
     message = submitted(world, PHOTO[: len(PHOTO) // 2])
     outcome = world.deliver(message)
     assert isinstance(outcome, Finished), "the message is acknowledged: no dead letter"
@@ -132,15 +126,9 @@ def test_a_refused_image_fails_on_its_first_attempt_and_is_settled() -> None:
 
 
 @pytest.mark.guards("claim-own-message-after-backoff")
-def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_store_that_does_not_answer_puts_the_image_back(world: World, message: Any) -> None:
     original_get = world.originals.get
-
-    def get(*arguments: str) -> bytes:
-        raise Retryable("fetching the original: timeout")
-
-    world.originals.get = get
+    world.originals.get = raising(Retryable("fetching the original: timeout"))
     outcome = world.deliver(message)
     assert isinstance(outcome, TryAgain) and outcome.delay_seconds == 26, "a second after the backoff"
     image = world.row(message.image_id)
@@ -172,9 +160,7 @@ def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeyp
 
 
 @pytest.mark.guards("claim-lost-worker-backoff")
-def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff(world: World, message: Any) -> None:
     began: list[int] = []
     world.originals.get = lose_worker
     while len(began) < 5:
@@ -187,14 +173,8 @@ def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
 
 
 @pytest.mark.guards("memory-outage-costs-no-attempt")
-def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
-    world = World()
-    message = submitted(world)
-
-    def unavailable(key: str, work: Any, *, is_first: bool) -> dict[str, Any]:
-        raise IdempotencyUnavailable("the table does not answer")
-
-    world.once = unavailable
+def test_a_memory_that_is_not_to_be_had_costs_no_attempt(world: World, message: Any) -> None:
+    world.once = raising(IdempotencyUnavailable("the table does not answer"))
     world.deliver(message)
     assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 1)
 
@@ -210,9 +190,7 @@ def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
         {"variants": 7, "notices": []},
     ],
 )
-def test_what_a_newer_version_remembers_is_made_again(remembered: dict[str, Any]) -> None:
-    world = World()
-    message = submitted(world)
+def test_what_a_newer_version_remembers_is_made_again(world: World, message: Any, remembered: dict[str, Any]) -> None:
     world.once = lambda key, work, is_first: remembered
     world.deliver(message)
     image = world.row(message.image_id)
@@ -271,9 +249,7 @@ def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(dead_letter: 
 
 
 @pytest.mark.guards("objects-remembered-outputs-held")
-def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
-    world = World()
-    message = submitted(world)
+def test_remembered_outputs_that_are_not_there_are_made_again(world: World, message: Any) -> None:
     with finishes_lost(world):
         world.deliver(message)
     complete = dict(world.outputs.objects)
@@ -324,9 +300,8 @@ def test_a_delivery_without_time_to_finish_claims_nothing_and_returns_soon(
     ("ahead_seconds", "receive_count", "seconds"), [(60, 1, 60), (900, 4, 900), (60, 5, None), (901, 1, None)]
 )
 def test_a_delivery_before_its_time_returns_then_unless_no_lane_can_hold_it_that_long(
-    ahead_seconds: int, receive_count: int, seconds: int | None
+    world: World, ahead_seconds: int, receive_count: int, seconds: int | None
 ) -> None:
-    world = World()
     image = world.submit(PHOTO, timetable=read_timetable(delay=f"PT{ahead_seconds}S")).image
     verdict = world.deliver(message_for(image), receive_count=receive_count)
     assert isinstance(verdict, Early) and verdict.returns_in_seconds == seconds
@@ -344,9 +319,7 @@ def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
 
 
 @pytest.mark.guards("objects-missing-second-look")
-def test_an_original_that_is_not_found_once_is_developed() -> None:
-    world = World()
-    message = submitted(world)
+def test_an_original_that_is_not_found_once_is_developed(world: World, message: Any) -> None:
     damage_once(world.originals, "get", missing)
     assert isinstance(world.deliver(message), Finished)
     assert world.row(message.image_id).status is Status.DONE
@@ -357,9 +330,7 @@ def missing(_: bytes) -> bytes:
 
 
 @pytest.mark.guards("objects-checksum-on-read")
-def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
-    world = World()
-    message = submitted(world)
+def test_an_original_that_arrives_damaged_is_fetched_again(world: World, message: Any) -> None:
     world.originals.objects[message.image_id] = PHOTO[:-1]
     outcome = world.deliver(message)
     assert isinstance(outcome, TryAgain) and isinstance(outcome.cause, Retryable)
@@ -367,9 +338,7 @@ def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
 
 
 @pytest.mark.guards("fence-on-terminal-write")
-def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it(world: World, message: Any) -> None:
     original_get = world.originals.get
 
     def overtaken(*arguments: str) -> bytes:
@@ -387,9 +356,7 @@ def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it() -
 
 
 @pytest.mark.guards("withdrawal-outputs-removed")
-def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote(world: World, message: Any) -> None:
     original_get = world.originals.get
 
     def cancelled(*arguments: str) -> bytes:
@@ -420,9 +387,7 @@ def finishes_lost(world: World, failure: BaseException | None = None) -> Iterato
 
 
 @pytest.mark.guards("memory-unwritten-end-kept")
-def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_finish_that_was_lost_is_written_without_developing_again(world: World, message: Any) -> None:
     with finishes_lost(world):
         assert isinstance(world.deliver(message), Postponed)
     world.advance(400)
@@ -433,9 +398,7 @@ def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
 
 
 @pytest.mark.guards("memory-unwritten-end-kept")
-def test_a_finish_that_is_refused_is_a_bug_whose_work_is_kept() -> None:
-    world = World()
-    message = submitted(world)
+def test_a_finish_that_is_refused_is_a_bug_whose_work_is_kept(world: World, message: Any) -> None:
     with finishes_lost(world, PermissionError("denied")), pytest.raises(PermissionError):
         world.deliver(message)
     world.advance(400)
@@ -445,14 +408,8 @@ def test_a_finish_that_is_refused_is_a_bug_whose_work_is_kept() -> None:
 
 @pytest.mark.guards("memory-keep-failure-tolerated")
 @pytest.mark.parametrize("failure", [Retryable("keeping: throttled"), PermissionError("denied")])
-def test_work_that_cannot_be_kept_either_is_done_again(failure: Exception) -> None:
-    world = World()
-    message = submitted(world)
-
-    def refuse(*_: object) -> None:
-        raise failure
-
-    keep, world.once.keep = world.once.keep, refuse
+def test_work_that_cannot_be_kept_either_is_done_again(world: World, message: Any, failure: Exception) -> None:
+    keep, world.once.keep = world.once.keep, raising(failure)
     with finishes_lost(world):
         assert isinstance(world.deliver(message), Postponed), "the first failure counts"
     world.once.keep = keep
@@ -493,8 +450,7 @@ def test_a_copy_that_comes_while_its_image_is_developed_has_nothing_to_do_and_no
     assert world.once.results == {}, "the row says all of it"
 
 
-def test_the_row_gets_the_placeholder() -> None:
-    world = World()
+def test_the_row_gets_the_placeholder(world: World) -> None:
     message = submitted(world, encoded(picture(64, 48, colour="#7a8b5c"), "PNG"))
     world.deliver(message)
     placeholder = world.row(message.image_id).placeholder
@@ -504,8 +460,7 @@ def test_the_row_gets_the_placeholder() -> None:
 
 
 @pytest.mark.guards("attention-run-replaces-point")
-def test_the_row_gets_the_point_that_crops_by_attention_keep() -> None:
-    world = World()
+def test_the_row_gets_the_point_that_crops_by_attention_keep(world: World) -> None:
     photo = picture(64, 48, colour="#7a8b5c")
     photo.paste("#ff0000", (50, 20, 56, 26))
     crop = {"name": "crop", "width": 32, "height": 32, "fit": "cover", "gravity": "attention"}
@@ -563,17 +518,14 @@ def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_small
     assert efforts == [lane.effort]
 
 
-def test_a_recipe_of_the_clients_own_is_what_is_made() -> None:
-    world = World()
+def test_a_recipe_of_the_clients_own_is_what_is_made(world: World) -> None:
     world.submit(PHOTO, recipe='{"variants": [{"name": "card", "width": 100, "height": 100, "fit": "cover"}]}')
     message = world.lanes.sent[-1]
     world.deliver(message)
     assert [(v.name, v.width, v.height) for v in world.row(message.image_id).variants] == [("card", 100, 100)]
 
 
-def test_the_output_that_exists_is_the_output_of_its_run() -> None:
-    world = World()
-    message = submitted(world)
+def test_the_output_that_exists_is_the_output_of_its_run(world: World, message: Any) -> None:
     key = f"outputs/{message.image_id}/1/thumb.jpg"
     world.outputs.objects[key] = b"what an earlier worker of this run wrote"
     world.deliver(message)
@@ -593,10 +545,7 @@ def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_an
             raise Retryable("changing the image row: timeout")
         return change(before, after, **options)
 
-    def get(*arguments: str) -> bytes:
-        raise Retryable("fetching the original: timeout")
-
-    world.images.change, world.originals.get = only_claims, get
+    world.images.change, world.originals.get = only_claims, raising(Retryable("fetching the original: timeout"))
     outcome = world.deliver(message)
     assert isinstance(outcome, TryAgain)
     world.advance(outcome.delay_seconds)

@@ -17,6 +17,7 @@ from darkroom.domain.images.media_types import SNIFF_BYTES, input_format_of
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH, Fetched, Unfetched
 from darkroom.egress import EgressPolicy
 from darkroom.egress.images import MAX_REDIRECTS, HttpImages
+from tests.support.faults import raising
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
 from tests.unit.egress.refused import NOT_PUBLIC, REFUSED
@@ -439,10 +440,7 @@ def test_a_response_that_is_no_whole_file_is_none(response: bytes, may_pass: boo
 
 
 def test_a_name_that_is_not_known_may_be_later() -> None:
-    def unknown(_: str) -> Sequence[str]:
-        raise OSError("nobody knows")
-
-    answer = HttpImages(clock=lambda: NOW, resolve=unknown).fetch(
+    answer = HttpImages(clock=lambda: NOW, resolve=raising(OSError("nobody knows"))).fetch(
         "https://photos.example/", max_bytes=MAX_BYTES, is_picture=anything
     )
     assert code_of(answer) == "fetch_failed"

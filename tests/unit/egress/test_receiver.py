@@ -10,6 +10,7 @@ import pytest
 from darkroom.domain.webhooks.delivery import Answer
 from darkroom.egress import EgressPolicy
 from darkroom.egress.receiver import HttpReceiver
+from tests.support.faults import raising
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
 from tests.unit.egress.servers import Behaviour, Server, answering, serving
@@ -96,12 +97,9 @@ def refused(_: str) -> list[str]:
 def test_a_host_to_which_no_connection_comes_about_is_told(
     kind: str, internet: Internet, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_slow(*_: object) -> socket.socket:
-        raise TimeoutError
-
     resolve = refused if kind == "dns" else internet.resolve
     if kind == "timeout":
-        monkeypatch.setattr("darkroom.egress.connection.open_socket", too_slow)
+        monkeypatch.setattr("darkroom.egress.connection.open_socket", raising(TimeoutError))
     with serving(answering(b""), authority.server("other.example")) as server:
         internet.port = 1 if kind == "connect" else server.port
         answer = HttpReceiver(clock=lambda: NOW, resolve=resolve).post("https://hooks.example/", headers={}, body=b"{}")

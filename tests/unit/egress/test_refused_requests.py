@@ -12,6 +12,7 @@ import pytest
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.egress import EgressFailureKind, RequestFailed, UrlRefused, read_url, send
 from darkroom.egress.connection import system_addresses
+from tests.support.faults import raising
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
 from tests.unit.egress.refused import NOT_PUBLIC, REFUSED
@@ -133,11 +134,8 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(connected: list[ob
 
 
 def test_a_resolvers_bug_is_not_the_hosts_fault() -> None:
-    def resolve(_: str) -> Sequence[str]:
-        raise KeyError("bug")
-
     with pytest.raises(KeyError):
-        send("GET", URL, headers={}, resolve=resolve)
+        send("GET", URL, headers={}, resolve=raising(KeyError("bug")))
 
 
 @pytest.mark.guards("egress-absolute-host-name")

@@ -44,14 +44,12 @@ def done(world: World) -> str:
     return image_id
 
 
-def test_a_pending_image_is_asked_for_again() -> None:
-    world = World()
+def test_a_pending_image_is_asked_for_again(world: World) -> None:
     status, headers, document = answer(world, accepted(world))
     assert (status, document["status"], headers["Retry-After"]) == (HTTPStatus.OK, "pending", "1")
 
 
-def test_a_done_image_has_addresses() -> None:
-    world = World()
+def test_a_done_image_has_addresses(world: World) -> None:
     image_id = done(world)
     _, headers, document = answer(world, image_id)
     assert "Retry-After" not in headers
@@ -60,16 +58,14 @@ def test_a_done_image_has_addresses() -> None:
     )
 
 
-def test_the_image_itself_adds_the_originals_facts() -> None:
-    world = World()
+def test_the_image_itself_adds_the_originals_facts(world: World) -> None:
     image_id = done(world)
     assert "source" not in answer(world, image_id)[2]
     source = answer(world, image_id, with_source=True)[2]["source"]
     assert (source["media_type"], source["bytes"]) == ("image/jpeg", len(jpeg()))
 
 
-def test_a_client_whose_copy_is_current_gets_no_document() -> None:
-    world = World()
+def test_a_client_whose_copy_is_current_gets_no_document(world: World) -> None:
     image_id = accepted(world)
     _, headers, _ = answer(world, image_id)
     again = answer(world, image_id, if_none_match=headers["ETag"])
@@ -77,24 +73,21 @@ def test_a_client_whose_copy_is_current_gets_no_document() -> None:
     assert {"ETag", "Cache-Control", "Retry-After"} <= again[1].keys()
 
 
-def test_a_change_of_the_image_outdates_the_copy() -> None:
-    world = World()
+def test_a_change_of_the_image_outdates_the_copy(world: World) -> None:
     image_id = accepted(world)
     tag = answer(world, image_id)[1]["ETag"]
     world.deliver(world.lanes.sent[-1])
     assert answer(world, image_id, if_none_match=tag)[0] == HTTPStatus.OK
 
 
-def test_a_copy_is_outdated_before_its_addresses_die() -> None:
-    world = World()
+def test_a_copy_is_outdated_before_its_addresses_die(world: World) -> None:
     image_id = done(world)
     tag = answer(world, image_id)[1]["ETag"]
     world.advance(300)
     assert answer(world, image_id, if_none_match=tag)[0] == HTTPStatus.OK
 
 
-def test_whoever_repeats_a_request_is_told_that_it_was_one() -> None:
-    world = World()
+def test_whoever_repeats_a_request_is_told_that_it_was_one(world: World) -> None:
     image = world.row(accepted(world))
     first, again = (headers_of_accepted(image, replayed=replayed, now=world.clock()) for replayed in (False, True))
     assert again == {**first, "Idempotent-Replayed": "true"}
@@ -120,8 +113,7 @@ def listed(
     return response.status_code, headers, json.loads(response.body or "{}")
 
 
-def test_a_page_is_asked_for_again_while_one_of_its_images_is_unfinished() -> None:
-    world = World()
+def test_a_page_is_asked_for_again_while_one_of_its_images_is_unfinished(world: World) -> None:
     done(world)
     assert "Retry-After" not in listed(world)[1]
     accepted(world)
@@ -130,15 +122,13 @@ def test_a_page_is_asked_for_again_while_one_of_its_images_is_unfinished() -> No
     assert "Retry-After" not in listed(world)[1]
 
 
-def test_a_page_of_scheduled_images_is_asked_for_when_the_first_of_them_is_due() -> None:
-    world = World()
+def test_a_page_of_scheduled_images_is_asked_for_when_the_first_of_them_is_due(world: World) -> None:
     for minutes in (30, 10):
         world.submit(jpeg(), timetable=Timetable(process_at=world.clock() + minutes * 60_000))
     assert listed(world)[1]["Retry-After"] == "600"
 
 
-def test_a_page_of_which_the_clients_copy_is_current_has_no_document() -> None:
-    world = World()
+def test_a_page_of_which_the_clients_copy_is_current_has_no_document(world: World) -> None:
     accepted(world)
     _, headers, _ = listed(world)
     again = listed(world, if_none_match=headers["ETag"])
@@ -162,23 +152,20 @@ def test_a_copy_of_a_page_is_outdated_by_any_image_of_it_by_a_new_one_and_before
 
 
 @pytest.mark.guards("list-tag-covers-next-page")
-def test_a_copy_of_a_page_is_outdated_by_the_page_that_follows() -> None:
-    world = World()
+def test_a_copy_of_a_page_is_outdated_by_the_page_that_follows(world: World) -> None:
     accepted(world)
     entries = [(world.row(accepted(world)), None)]
     assert len({page_tag(entries, following, world.clock()) for following in (None, "a", "b")}) == 3
 
 
-def test_an_estimate_that_changes_outdates_the_copy_of_a_page_and_of_an_image() -> None:
-    world = World()
+def test_an_estimate_that_changes_outdates_the_copy_of_a_page_and_of_an_image(world: World) -> None:
     image_id = accepted(world)
     image, now = world.row(image_id), world.clock()
     assert len({entity_tag(image, now, estimate) for estimate in (None, 5, 6)}) == 3
     assert len({page_tag([(image, estimate)], None, now) for estimate in (None, 5, 6)}) == 3
 
 
-def test_a_list_has_one_presigned_address_per_image_and_only_on_demand() -> None:
-    world = World()
+def test_a_list_has_one_presigned_address_per_image_and_only_on_demand(world: World) -> None:
     done(world)
     accepted(world)
     assert [image["thumb"] for image in listed(world)[2]["images"]] == [None, None]
@@ -193,16 +180,14 @@ def test_a_list_has_one_presigned_address_per_image_and_only_on_demand() -> None
     assert all(variant["url"].startswith("/images/") for variant in finished["variants"])
 
 
-def test_nothing_is_signed_for_a_client_whose_copy_is_current() -> None:
-    world = World()
+def test_nothing_is_signed_for_a_client_whose_copy_is_current(world: World) -> None:
     done(world)
     tag = listed(world, with_thumbs=True)[1]["ETag"]
     world.outputs.url_of = None  # signing would fail
     assert listed(world, with_thumbs=True, if_none_match=tag)[0] == HTTPStatus.NOT_MODIFIED
 
 
-def test_an_image_and_a_page_tell_how_long_one_that_waits_will_take() -> None:
-    world = World()
+def test_an_image_and_a_page_tell_how_long_one_that_waits_will_take(world: World) -> None:
     image_id = accepted(world)
     world.throughput.add("slow", Work(settled=30, busy_milliseconds=60_000), world.clock())
     world.depths.depths["slow"] = 110

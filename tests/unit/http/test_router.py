@@ -9,6 +9,7 @@ import pytest
 
 from darkroom.http.kernel.router import Next, Response, Router
 from darkroom.settings import AccessSettings
+from tests.support.faults import raising
 
 
 @pytest.fixture
@@ -93,10 +94,7 @@ def test_the_middlewares_of_all_come_before_those_of_a_route_and_also_without_a_
 
 def test_an_error_is_answered_by_its_class_or_the_next_above_and_any_other_is_raised(router: Router) -> None:
     def fail(error: Exception) -> Callable[[], Response]:
-        def failing() -> Response:
-            raise error
-
-        return failing
+        return raising(error)
 
     router.exception_handler(LookupError)(lambda error: Response(400))
     router.exception_handler(KeyError)(lambda error: Response(409))
