@@ -25,7 +25,7 @@ class Call(NamedTuple):
     options: dict[str, Any]
 
 
-type Plan = Callable[[Call], Mode | Exception | None]
+type Plan = Callable[[Call], Mode | BaseException | None]
 """What strikes a call; an exception is raised instead of it."""
 
 
@@ -69,7 +69,7 @@ class Faults:
         if mode is None:
             return make()
         self.struck[str(mode)] += 1
-        if isinstance(mode, Exception):
+        if isinstance(mode, BaseException):
             raise mode
         if mode == "throttled":
             raise Retryable(f"{call.name}: throttled")
@@ -112,10 +112,10 @@ class Struck:
         return call
 
 
-def failing[P](port: P, method: str, error: Exception, when: Callable[..., bool] = lambda *_, **__: True) -> P:
+def failing[P](port: P, method: str, error: BaseException, when: Callable[..., bool] = lambda *_, **__: True) -> P:
     """The port, one of whose methods raises when it is called with arguments for which `when` holds."""
 
-    def plan(call: Call) -> Exception | None:
+    def plan(call: Call) -> BaseException | None:
         is_struck = call.name == f".{method}" and when(*call.arguments, **call.options)
         return error if is_struck else None
 
@@ -129,3 +129,24 @@ def raising(error: BaseException | type[BaseException]) -> Callable[..., NoRetur
         raise error
 
     return call
+
+
+def meanwhile(port: Any, method: str, action: Callable[..., object], *, times: int | None = None) -> None:
+    """Lets `action`, which gets the arguments, happen at the beginning of each call of the method, or of so many."""
+    call, left = getattr(port, method), times
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        nonlocal left
+        if left is None or left > 0:
+            left = None if left is None else left - 1
+            action(*arguments, **options)
+        return call(*arguments, **options)
+
+    setattr(port, method, interrupted)
+
+
+def calls_of(port: Any, method: str) -> list[Any]:
+    """What the method is called with from now on: the first argument of each call."""
+    calls: list[Any] = []
+    meanwhile(port, method, lambda *arguments, **_: calls.append(arguments[0]))
+    return calls

@@ -9,10 +9,10 @@ import pytest
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import StoredOriginal
-from tests.support.fakes import FakeImages, FakeOriginals, World
+from tests.support.fakes import World
 from tests.support.fakes.damage import damage_once, flipped
 from tests.support.fakes.pictures import encoded, jpeg, picture
-from tests.support.faults import raising
+from tests.support.faults import meanwhile, raising
 
 PHOTO = jpeg()
 
@@ -222,21 +222,18 @@ def test_what_comes_after_its_image_is_wanted_expires(world: World) -> None:
 @pytest.mark.guards("upload-acceptance-fence", "upload-orphan-original-removed")
 @pytest.mark.parametrize("end", ["deleted", "expired", "accepted"])
 def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) -> None:
-    class Overtaken(FakeImages):
-        def change(self, before: Image, after: Image, **fence: Any) -> Image:
-            if after.status is Status.PENDING and before.status is Status.AWAITING_UPLOAD and not overtaken:
-                overtaken.append(end)
-                if end == "deleted":
-                    world.delete(before.image_id)
-                elif end == "accepted":
-                    assert world.accept_upload(before.image_id).outcome == "accepted"
-                else:
-                    self.rows[before.image_id] = replace(before, status=Status.EXPIRED, due_at=None)
-            return super().change(before, after, **fence)
-
-    overtaken: list[str] = []
-    world = World(images=Overtaken())
+    world = World()
     image_id = uploaded(world)
+
+    def overtake(before: Image, *_: Any, **__: Any) -> None:
+        if end == "deleted":
+            world.delete(image_id)
+        elif end == "accepted":
+            assert world.accept_upload(image_id).outcome == "accepted"
+        else:
+            world.images.rows[image_id] = replace(before, status=Status.EXPIRED, due_at=None)
+
+    meanwhile(world.images, "change", overtake, times=1)
     assert world.accept_upload(image_id).outcome == "late"
     assert list(world.originals.objects) == ([image_id] if end == "accepted" else [])
     assert world.uploads.objects == {}
@@ -244,14 +241,10 @@ def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) ->
 
 @pytest.mark.guards("upload-original-matches")
 def test_an_upload_does_not_become_an_image_of_another_photo_that_lies_under_its_key() -> None:
-    class Another(FakeOriginals):
-        def put_if_absent(
-            self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
-        ) -> StoredOriginal:
-            return StoredOriginal(version_id="v0", sha256="another", size_bytes=1, media_type="image/png")
-
-    world = World(originals=Another())
+    world = World()
     image_id = uploaded(world, idempotency_key="k")
+    another = StoredOriginal(version_id="v0", sha256="another", size_bytes=1, media_type="image/png")
+    world.originals.put_if_absent = lambda *_, **__: another
     assert world.accept_upload(image_id).outcome == "failed"
     error = world.row(image_id).error
     assert error is not None and error.code == "idempotency_key_reused"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from tests.support.dead_letters import DAY, FAILED, DeadLetterWorld, given_up
+from tests.support.faults import failing
 
 
 def test_dead_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> None:
@@ -40,14 +40,7 @@ def test_a_dead_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
 def test_a_queue_that_does_not_answer_keeps_no_other_from_being_archived() -> None:
     world = DeadLetterWorld()
     world.place(FAILED, sent_at=0)
-    take = world.dead_letters.take
-
-    def throttled(queue: str, limit: int) -> Any:
-        if queue == "fast":
-            raise Retryable("throttled")
-        return take(queue, limit)
-
-    world.dead_letters.take = throttled  # type: ignore[method-assign]
+    world.dead_letters = failing(world.dead_letters, "take", Retryable("throttled"), lambda queue, _: queue == "fast")
     archiving = world.archive_all()
     assert (list(archiving.problems), archiving.outcomes) == (["fast"], Counter(archived=1))
 
@@ -62,14 +55,7 @@ def test_a_dead_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> 
     world = DeadLetterWorld()
     world.place(FAILED, sent_at=0)
     world.place(given_up(2), sent_at=0)
-    get = world.images.get
-
-    def cannot_read_the_first(image_id: str) -> Any:
-        if image_id == FAILED.image_id:
-            raise KeyError("recipe")
-        return get(image_id)
-
-    world.images.get = cannot_read_the_first  # type: ignore[method-assign]
+    world.images = failing(world.images, "get", KeyError("recipe"), lambda image_id: image_id == FAILED.image_id)
     archiving = world.archive_all()
     assert (list(archiving.problems), archiving.outcomes["archived"]) == (["slow"], 1)
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.image import Status
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.ports.kernel import Fenced
-from tests.support.fakes import FakeImages, World
+from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import failing, meanwhile
 
 PHOTO = jpeg()
 
@@ -108,27 +109,22 @@ def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form(world: Wor
 
 @pytest.mark.guards("upload-renewal-fence")
 def test_a_repeat_while_the_upload_arrives_gets_its_current_state() -> None:
-    class Overtaken(FakeImages):
-        def change(self, before: Image, after: Image, **fence: Any) -> Image:
-            if after.status is Status.AWAITING_UPLOAD and world.uploads.objects == {}:
-                assert begun.form is not None
-                world.uploads.upload(begun.form, PHOTO)
-                world.accept_upload(before.image_id)
-            return super().change(before, after, **fence)
-
-    world = World(images=Overtaken())
+    world = World()
     begun = world.begin(PHOTO, idempotency_key="k")
+
+    def arrive(*_: Any, **__: Any) -> None:
+        assert begun.form is not None
+        world.uploads.upload(begun.form, PHOTO)
+        world.accept_upload(begun.image.image_id)
+
+    meanwhile(world.images, "change", arrive, times=1)
     again = world.begin(PHOTO, idempotency_key="k")
     assert (again.form, again.image.status) == (None, Status.PENDING)
 
 
-def test_a_row_that_changes_under_every_look_is_answered_by_a_503() -> None:
-    class Restless(FakeImages):
-        def change(self, before: Image, after: Image, **fence: Any) -> Image:
-            raise Fenced(before)
-
-    world = World(images=Restless())
-    world.begin(PHOTO, idempotency_key="k")
+def test_a_row_that_changes_under_every_look_is_answered_by_a_503(world: World) -> None:
+    image = world.begin(PHOTO, idempotency_key="k").image
+    world.images = failing(world.images, "change", Fenced(image))
     with pytest.raises(Retryable):
         world.begin(PHOTO, idempotency_key="k")
 

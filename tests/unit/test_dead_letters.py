@@ -21,7 +21,6 @@ from darkroom.domain.images.image import (
 from darkroom.domain.images.transitions import delete, escalate, give_up
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.kernel.message import Message
 from darkroom.domain.uploads.upload_notification import upload_key
 from darkroom.operations.dead_letters.cases import Case
 from darkroom.ports.dead_letters import DeadLetter, Taken
@@ -39,7 +38,7 @@ from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from tests.support.dead_letters import DAY, DONE, FAILED, REFUSED, DeadLetterWorld, given_up, rejected, replace_run
 from tests.support.fakes import FakeDeadLetters
 from tests.support.fakes.dead_letters import FakeRedrives
-from tests.support.faults import raising
+from tests.support.faults import meanwhile, raising
 from tests.support.images import NOW, awaiting, pending, processing
 from tests.support.notifications import event
 
@@ -190,13 +189,7 @@ def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_messa
 
 def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go(world: DeadLetterWorld) -> None:
     world.place(FAILED)
-    send = world.lanes.send
-
-    def fails_again(message: Message, *, delay_seconds: int = 0) -> None:
-        send(message)
-        world.place(replace(FAILED, run=message.run))
-
-    world.lanes.send = fails_again  # type: ignore[method-assign]
+    meanwhile(world.lanes, "send", lambda message, **_: world.place(replace(FAILED, run=message.run)))
     for number in range(2, HANDFUL + 3):
         world.place(replace(given_up(number), status=Status.DONE))
     assert world.replay()["replayed"] == 1
@@ -205,15 +198,9 @@ def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go(wor
 
 def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay(world: DeadLetterWorld) -> None:
     world.place(replace(FAILED, dead_letter=DeadLetterState.OWED))
-    change = world.images.change
-
-    def overtaken(*arguments: Any, **options: Any) -> Image:
-        world.images.change = change  # type: ignore[method-assign]
-        row = world.row(FAILED)
-        change(row, replace(row, dead_letter=DeadLetterState.PLACED), fence=("version",))
-        return change(*arguments, **options)
-
-    world.images.change = overtaken  # type: ignore[method-assign]
+    change, row = world.images.change, world.row(FAILED)
+    placed = replace(row, dead_letter=DeadLetterState.PLACED)
+    meanwhile(world.images, "change", lambda *_, **__: change(row, placed, fence=("version",)), times=1)
     assert world.replay() == Counter(replayed=1)
     assert world.row(FAILED).run == 2
 
@@ -221,31 +208,17 @@ def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay(world: DeadLet
 @pytest.mark.guards("fence-on-replay")
 def test_of_two_operators_one_opens_the_row(world: DeadLetterWorld) -> None:
     world.place(FAILED)
-    change = world.images.change
-
-    def overtaken(*arguments: Any, **options: Any) -> Image:
-        world.images.change = change  # type: ignore[method-assign]
-        replay_image(world.ports, FAILED.image_id)
-        return change(*arguments, **options)
-
-    world.images.change = overtaken  # type: ignore[method-assign]
+    meanwhile(world.images, "change", lambda *_, **__: replay_image(world.ports, FAILED.image_id), times=1)
     assert world.replay() == Counter(finished=1)
     assert world.row(FAILED).run == 2
 
 
-@pytest.mark.parametrize(("meanwhile", "outcome", "run"), [("deleted", "finished", 1), ("failed again", "finished", 2)])
-def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(meanwhile: str, outcome: str, run: int) -> None:
+@pytest.mark.parametrize(("happened", "outcome", "run"), [("deleted", "finished", 1), ("failed again", "finished", 2)])
+def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(happened: str, outcome: str, run: int) -> None:
     world = DeadLetterWorld()
     world.place(FAILED)
-    change = world.images.change
-    after = delete(FAILED, now=NOW) if meanwhile == "deleted" else replace(FAILED, run=2)
-
-    def overtaken(*arguments: Any, **options: Any) -> Image:
-        world.images.change = change  # type: ignore[method-assign]
-        world.images.rows[FAILED.image_id] = replace(after, version=9)
-        return change(*arguments, **options)
-
-    world.images.change = overtaken  # type: ignore[method-assign]
+    after = replace(delete(FAILED, now=NOW) if happened == "deleted" else replace(FAILED, run=2), version=9)
+    meanwhile(world.images, "change", lambda *_, **__: world.images.rows.update({FAILED.image_id: after}), times=1)
     assert world.replay() == Counter({outcome: 1})
     assert (world.row(FAILED).run, world.row(FAILED).version, world.lanes.sent) == (run, 9, [])
 
@@ -274,13 +247,7 @@ def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second
     world.dead_letters = Fading(clock=world.clock)
     for number in range(5):
         world.place(given_up(number))
-    get = world.images.get
-
-    def slow(image_id: str) -> Any:
-        world.now += seconds_a_row * 1000
-        return get(image_id)
-
-    world.images.get = slow  # type: ignore[method-assign]
+    meanwhile(world.images, "get", lambda _: setattr(world, "now", world.now + seconds_a_row * 1000))
     began = world.now
     assert world.replay(per_second=per_second) == Counter(replayed=5)
     assert (world.now - began) / 1000 >= 4 / per_second
@@ -290,13 +257,7 @@ def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second
 def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun(world: DeadLetterWorld) -> None:
     for number in range(3):
         world.place(given_up(number))
-    send = world.lanes.send
-
-    def stop_after_the_first(message: Message, *, delay_seconds: int = 0) -> None:
-        send(message)
-        world.stopped = True
-
-    world.lanes.send = stop_after_the_first  # type: ignore[method-assign]
+    meanwhile(world.lanes, "send", lambda *_, **__: setattr(world, "stopped", True))
     assert world.replay() == Counter(replayed=1)
     assert len(world.dead_letters.messages["slow"]) == 2
     assert world.in_hand == set()
@@ -397,14 +358,8 @@ def test_a_whole_queue_is_moved_after_the_rows_were_opened(world: DeadLetterWorl
 
 def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too(world: DeadLetterWorld) -> None:
     world.place(given_up(1))
-    change, late = world.images.change, given_up(2)
-
-    def another_dies(*arguments: Any, **options: Any) -> Image:
-        world.images.change = change  # type: ignore[method-assign]
-        world.place(late)
-        return change(*arguments, **options)
-
-    world.images.change = another_dies  # type: ignore[method-assign]
+    late = given_up(2)
+    meanwhile(world.images, "change", lambda *_, **__: world.place(late), times=1)
     _, counts = world.move(FakeRedrives(world.dead_letters, world.lanes))
     assert counts == Counter(replayed=2)
     assert world.row(late).run == 2

@@ -58,7 +58,7 @@ from darkroom.ports.webhooks import DueDelivery
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
-from tests.support.faults import failing, raising
+from tests.support.faults import failing, meanwhile, raising
 
 DOWN = Answer(milliseconds=9, status=500, body="no")
 HOUR = 3600
@@ -139,15 +139,8 @@ def test_an_event_that_comes_twice_is_delivered_once(world: WebhooksWorld) -> No
 
 def test_an_event_that_cannot_be_noted_fails_alone(world: WebhooksWorld) -> None:
     world.add()
-    create = world.deliveries.create
-
-    def flaky(delivery: Delivery) -> Delivery:
-        if delivery.event_id == event(2).event_id:
-            raise Retryable("throttled")
-        result: Delivery = create(delivery)
-        return result
-
-    world.deliveries.create = flaky
+    throttled, second = Retryable("throttled"), event(2).event_id
+    world.deliveries = failing(world.deliveries, "create", throttled, lambda delivery: delivery.event_id == second)
     created = world.tell(event(1), event(2), event(3))
     assert (created.deliveries, list(created.failures)) == (2, [1])
 
@@ -767,11 +760,7 @@ def test_a_removed_endpoint_gets_nothing(world: WebhooksWorld, endpoint: Endpoin
 
 
 def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way(world: WebhooksWorld, endpoint: Endpoint) -> None:
-    def remove(_: Request) -> Answer:
-        remove_webhook(world.manage(), TENANT, endpoint.endpoint_id)
-        return OK
-
-    world.receiver.behaves = remove
+    meanwhile(world.receiver, "behaves", lambda _: remove_webhook(world.manage(), TENANT, endpoint.endpoint_id))
     world.tell(event())
     assert world.run() == ["delivered"]
 
@@ -811,32 +800,15 @@ def test_workers_that_die_in_every_attempt_end_it(world: WebhooksWorld, endpoint
     assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
 
 
-class SlowFirst(FakeDeliveries):
-    """Lets another worker in before a claim is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before_change: Callable[[], None] = lambda: None
-
-    def change(self, before: Delivery, after: Delivery) -> Delivery:
-        let_in, self.before_change = self.before_change, lambda: None
-        let_in()
-        return super().change(before, after)
-
-
 @pytest.mark.guards("webhook-second-worker-place-freed")
 def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
-    deliveries = SlowFirst()
-    world = WebhooksWorld(deliveries=deliveries)
+    world = WebhooksWorld()
     endpoint = world.add()
     world.tell(event())
     (message,) = world.take()
-
-    def other() -> None:
-        row = world.deliveries.get(endpoint.endpoint_id, message.delivery_id)
-        FakeDeliveries.change(deliveries, row, replace(row, claimed_by="another", status=DeliveryStatus.SENDING))
-
-    deliveries.before_change = other
+    (row,), change = world.rows(endpoint), world.deliveries.change
+    taken = replace(row, claimed_by="another", status=DeliveryStatus.SENDING)
+    meanwhile(world.deliveries, "change", lambda *_: change(row, taken), times=1)
     assert world.deliver(message).outcome == "leased"
     assert world.receiver.requests == []
     assert world.endpoint(endpoint).flights == ()
@@ -873,18 +845,10 @@ def test_without_the_master_secret_nothing_is_claimed(world: WebhooksWorld, endp
     assert (row.attempt, world.endpoint(endpoint).flights) == (0, ())
 
 
-class Contended(FakeEndpoints):
-    """Always lets another write come first."""
-
-    def change(self, before, after):  # type: ignore[no-untyped-def]
-        raise Fenced(before)
-
-
 def test_an_endpoint_that_changes_all_the_time_is_tried_again_later(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     (message,) = world.take()
-    busy = Contended(rows=world.endpoints.rows)
-    world.endpoints = busy
+    world.endpoints = failing(world.endpoints, "change", Fenced(endpoint))
     with pytest.raises(Retryable):
         world.deliver(message)
     assert world.rows(endpoint)[0].attempt == 0
@@ -1015,13 +979,7 @@ def test_a_recovery_opens_what_was_blanked_at_that_moment(world: WebhooksWorld, 
     planted(world, endpoint, status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
     change = world.deliveries.change
-
-    def change_after_the_sweeper(before: Delivery, after: Delivery) -> Delivery:
-        world.deliveries.change = change
-        change(before, blank(before))
-        return change(before, after)  # type: ignore[no-any-return]
-
-    world.deliveries.change = change_after_the_sweeper
+    meanwhile(world.deliveries, "change", lambda before, _: change(before, blank(before)), times=1)
     assert world.sweep().recovered == 1
     (row,) = world.rows(endpoint)
     assert (row.status, row) == (DeliveryStatus.WAITING, blank(row))
@@ -1062,19 +1020,15 @@ def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other(world: Web
 
 @pytest.mark.guards("webhook-look-decided-again")
 def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
-    class Overtaken(FakeEndpoints):
-        def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
-            if not overtaken:
-                overtaken.append(super().change(before, replace(before, crowded_at=world.now)))
-            return super().change(before, after)
-
-    overtaken: list[Endpoint] = []
     world = WebhooksWorld()
     world.add()
     world.tell(event())
     world.delivery_queue.sent.clear()
     world.advance(61)
-    world.endpoints = Overtaken(rows=world.endpoints.rows)
+    change = world.endpoints.change
+    meanwhile(
+        world.endpoints, "change", lambda before, _: change(before, replace(before, crowded_at=world.now)), times=1
+    )
     sweep = world.sweep()
     assert (sweep.errors, sweep.outcomes) == ({}, {"sent": 1})
     assert len(world.take()) == 1
@@ -1181,14 +1135,10 @@ def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() ->
 
 @pytest.mark.guards("unreadable-claim-keeps-no-place")
 def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place() -> None:
-    class Overtaken(FakeDeliveries):
-        def change(self, before: Delivery, after: Delivery) -> Delivery:
-            raise UnreadableRow("a delivery", "invented later")
-
     world = WebhooksWorld()
     endpoint = world.add()
     world.tell(event())
-    world.deliveries = Overtaken(rows=world.deliveries.rows)
+    world.deliveries = failing(world.deliveries, "change", UnreadableRow("a delivery", "invented later"))
     assert world.run() == ["leased"]
     assert world.endpoint(endpoint).flights == ()
 

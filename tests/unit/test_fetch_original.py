@@ -25,24 +25,19 @@ from darkroom.http.images.request_models import MAX_ORDER_BYTES
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.operations.imports.fetch_original import Fetching
 from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
-from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.domain.dead_letters import why_not_replayable
 from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
 from tests.support.fakes import FakeImages, World
 from tests.support.fakes.damage import flipped
 from tests.support.fakes.pictures import jpeg
-from tests.support.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
-from tests.support.faults import ProcessDied, failing, raising
+from tests.support.fakes.stores import FakeFetchQueue
+from tests.support.faults import ProcessDied, failing, meanwhile, raising
 
 URL = "https://photos.example/harbour.jpg?token=secret"
 PHOTO = jpeg()
 VIDEO = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(10_000)
 BUSY = Unfetched(code="fetch_failed", message="The server answers that it cannot send it now (503).", may_pass=True)
-
-
-def die(*_: Any, **__: Any) -> Any:
-    raise ProcessDied
 
 
 def serving(*answers: bytes | Unfetched, **world: Any) -> World:
@@ -213,19 +208,15 @@ def test_what_never_came_cannot_be_replayed_and_needs_no_dead_letter() -> None:
 @pytest.mark.guards("fetch-live-lease")
 def test_two_deliveries_at_the_same_time_fetch_once(world: World, image: Image) -> None:
     fetched_by_another: list[str] = []
-    answer = world.remote_images.fetch
-
-    def meanwhile(url: str, **how: Any) -> Any:
-        fetched_by_another.append(fetch(world, image, "another").outcome)
-        return answer(url, **how)
-
-    world.remote_images.fetch = meanwhile
+    meanwhile(
+        world.remote_images, "fetch", lambda *_, **__: fetched_by_another.append(fetch(world, image, "another").outcome)
+    )
     assert fetch(world, image).outcome == "accepted"
     assert (fetched_by_another, world.remote_images.asked) == (["leased"], [URL])
 
 
 def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over(world: World, image: Image) -> None:
-    world.remote_images.fetch, alive = die, world.remote_images.fetch
+    world.remote_images.fetch, alive = raising(ProcessDied), world.remote_images.fetch
     with pytest.raises(ProcessDied):
         fetch(world, image)
     world.fetch_queue.asked.clear()
@@ -240,7 +231,7 @@ def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over(world:
 def test_workers_that_always_die_end_it_and_leave_nothing(world: World, image: Image) -> None:
     def die_late(*_: Any, **__: Any) -> Any:
         world.originals.objects[image.image_id] = PHOTO
-        die()
+        raise ProcessDied
 
     world.remote_images.fetch = die_late
     for attempt in range(MAX_FETCH_CLAIMS):
@@ -260,13 +251,10 @@ def test_workers_that_always_die_end_it_and_leave_nothing(world: World, image: I
 
 @pytest.mark.guards("fetch-tries-of-source-only")
 def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
-    class Down(FakeOriginals):
-        def put_if_absent(self, *_: Any, **__: Any) -> StoredOriginal:
-            raise Retryable("the store does not answer")
-
     world = serving(PHOTO)
     image = asked(world)
-    up, world.originals = world.originals, Down()
+    up = world.originals
+    world.originals = failing(up, "put_if_absent", Retryable("the store does not answer"))
     for _ in range(MAX_FETCHES):
         assert fetch(world, image).outcome == "put_back"
         world.advance(1200)
@@ -282,13 +270,9 @@ def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
 
 @pytest.mark.guards("fetch-bug-put-back", "fetch-bug-stack-kept", "fetch-bug-text-dropped")
 def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then() -> None:
-    class Forbidden(FakeOriginals):
-        def put_if_absent(self, *_: Any, **__: Any) -> StoredOriginal:
-            raise ZeroDivisionError(URL)
-
     world = serving(PHOTO)
     image = asked(world)
-    up, world.originals = world.originals, Forbidden()
+    up, world.originals = world.originals, failing(world.originals, "put_if_absent", ZeroDivisionError(URL))
     began = world.now
     for attempt in range(MAX_FETCH_CLAIMS - 1):
         with pytest.raises(ZeroDivisionError):
@@ -341,7 +325,7 @@ def test_no_backlog_explains_the_wait_of_one_whose_worker_died_or_whose_pause_is
     assert fetch(world, image).outcome == "put_back"
     world.advance(40)
     assert world.sweep().outcomes == {"rescued": 1}
-    world.remote_images.fetch = die
+    world.remote_images.fetch = raising(ProcessDied)
     with pytest.raises(ProcessDied):
         fetch(world, image)
     world.advance(121)
@@ -377,11 +361,7 @@ def test_an_earlier_workers_original_counts_although_its_source_sends_another_pi
 
 @pytest.mark.guards("fetch-other-photo-refused")
 def test_another_photo_that_was_sent_with_the_key_is_never_developed_for_it() -> None:
-    class NoRow(FakeImages):
-        def create(self, image: Image) -> Image:
-            raise Retryable("the process died")
-
-    world = serving(PHOTO, images=NoRow())
+    world = serving(PHOTO, images=failing(FakeImages(), "create", Retryable("the process died")))
     with pytest.raises(Retryable):
         world.submit(jpeg(10, 10), idempotency_key="k")
     world.images = FakeImages()
@@ -415,11 +395,7 @@ def test_the_same_key_with_another_url_or_order_is_refused(world: World, other: 
 
 
 def test_a_repeated_request_sends_the_message_that_the_first_could_not() -> None:
-    class Down(FakeFetchQueue):
-        def put(self, message: Any) -> None:
-            raise Retryable("the queue does not answer")
-
-    world = serving(PHOTO, fetch_queue=Down())
+    world = serving(PHOTO, fetch_queue=failing(FakeFetchQueue(), "put", Retryable("the queue does not answer")))
     image = asked(world, idempotency_key="k")
     assert world.row(image.image_id).due_at == world.now, "the sweeper would send it at once"
     world.fetch_queue = FakeFetchQueue()
@@ -428,29 +404,24 @@ def test_a_repeated_request_sends_the_message_that_the_first_could_not() -> None
 
 
 def test_a_message_to_the_lane_that_was_lost_is_sent_by_the_next_delivery() -> None:
-    class Dying(FakeLanes):
-        def send(self, *_: Any, **__: Any) -> None:
-            raise KeyboardInterrupt  # the worker dies
-
-    world = serving(PHOTO, lanes=Dying())
+    world = serving(PHOTO)
     image = asked(world)
-    with pytest.raises(KeyboardInterrupt):
+    send, world.lanes.send = world.lanes.send, raising(ProcessDied)
+    with pytest.raises(ProcessDied):
         fetch(world, image)
-    world.lanes = FakeLanes()
+    world.lanes.send = send
     assert fetch(world, image).outcome == "arrived"
     assert len(world.lanes.sent) == 1
 
 
+def withdraw(world: World, image: Image) -> None:
+    world.delete(image.image_id)
+    world.sweep()
+
+
 @pytest.mark.guards("fetch-withdrawn-not-stored")
 def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing(world: World, image: Image) -> None:
-    answer = world.remote_images.fetch
-
-    def withdrawn(url: str, **how: Any) -> Any:
-        world.delete(image.image_id)
-        world.sweep()
-        return answer(url, **how)
-
-    world.remote_images.fetch = withdrawn
+    meanwhile(world.remote_images, "fetch", lambda *_, **__: withdraw(world, image))
     assert fetch(world, image).outcome == "fenced"
     assert (world.lanes.sent, world.originals.objects) == ([], {}), "nobody has to clear it away"
     row = world.row(image.image_id)
@@ -458,15 +429,7 @@ def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing(world: Worl
 
 
 def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later(world: World, image: Image) -> None:
-    put = world.originals.put_if_absent
-
-    def withdrawn(*arguments: Any, **options: Any) -> StoredOriginal:
-        world.delete(image.image_id)
-        world.sweep()
-        stored: StoredOriginal = put(*arguments, **options)
-        return stored
-
-    world.originals.put_if_absent = withdrawn
+    meanwhile(world.originals, "put_if_absent", lambda *_, **__: withdraw(world, image))
     assert fetch(world, image).outcome == "fenced"
     world.advance(1801)
     world.sweep()
@@ -476,13 +439,7 @@ def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later(world: Wo
 @pytest.mark.guards("fetch-expired-not-stored")
 def test_an_image_that_expires_while_it_is_fetched_is_not_stored(world: World) -> None:
     image = asked(world, expires_at="2026-11-21T09:01:00Z")
-    answer = world.remote_images.fetch
-
-    def slow(url: str, **how: Any) -> Any:
-        world.advance(90)
-        return answer(url, **how)
-
-    world.remote_images.fetch = slow
+    meanwhile(world.remote_images, "fetch", lambda *_, **__: world.advance(90))
     assert fetch(world, image).outcome == "expired"
     assert world.row(image.image_id).status is Status.EXPIRED
     assert world.originals.objects == {}
@@ -555,14 +512,9 @@ def test_a_lanes_worker_leaves_alone_what_is_being_fetched(world: World, image: 
 
 
 def test_a_withdrawn_row_is_no_ones_business() -> None:
-    class Gone(FakeImages):
-        def change(self, before: Image, after: Image, **fence: Any) -> Image:
-            raise Fenced(None)
-
     world = serving(PHOTO)
     image = asked(world)
-    rows, world.images = world.images.rows, Gone()
-    world.images.rows = rows
+    world.images = failing(world.images, "change", Fenced(None))
     assert fetch(world, image).outcome == "fenced"
     assert world.remote_images.asked == []
 

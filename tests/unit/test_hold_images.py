@@ -23,6 +23,7 @@ from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.operations.schedules.hold_images import HoldImagesPorts, Holding, hold_images
 from tests.support.fakes.messages import KEYS, received, unsigned
 from tests.support.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
+from tests.support.faults import meanwhile, raising
 from tests.support.schedules import DAY, NOW, entry
 
 
@@ -71,8 +72,7 @@ def dead_letter_of(key: str) -> str:
     return json.dumps({"v": 1, "batch": key, "position": 0, "error": "E", "cause": "", "execution": "arn"})
 
 
-def refuse(*_: object) -> None:
-    raise Retryable("throttled")
+refuse = raising(Retryable("throttled"))
 
 
 @pytest.fixture
@@ -112,15 +112,7 @@ def test_nothing_is_settled_whose_waking_could_not_be_set(plane: Plane) -> None:
 
 
 def test_a_failed_batch_costs_the_others_nothing(plane: Plane) -> None:
-    put, calls = plane.holds.put, []
-
-    def fail_once(key: str, dumped: bytes) -> None:
-        calls.append(key)
-        if len(calls) == 1:
-            raise Retryable("throttled")
-        put(key, dumped)
-
-    plane.holds.put = fail_once
+    meanwhile(plane.holds, "put", raising(Retryable("throttled")), times=1)
     holding = plane.hold(entry(1, DAY), entry(2, 40 * DAY))
     assert (len(holding.failed), holding.batches, len(plane.wake_ups.wakings)) == (1, 1, 1)
 
@@ -234,14 +226,12 @@ def test_dead_letters_come_after_images_and_stop_in_good_time(plane: Plane) -> N
 @pytest.mark.guards("hold-lane-bug-isolated", "hold-sends-per-lane")
 @pytest.mark.parametrize("error", [Retryable("throttled"), KeyError("fast"), RuntimeError("a bug")], ids=repr)
 def test_a_lane_that_fails_costs_no_other_lanes_images_anything(plane: Plane, error: Exception) -> None:
-    send = plane.lanes.send
 
-    def fail_in_the_fast_lane(message: Message, *, delay_seconds: int) -> None:
+    def fail_in_the_fast_lane(message: Message, **_: int) -> None:
         if message.lane == "fast":
             raise error
-        send(message, delay_seconds=delay_seconds)
 
-    plane.lanes.send = fail_in_the_fast_lane
+    meanwhile(plane.lanes, "send", fail_in_the_fast_lane)
     holding = plane.hold(entry(1, 100, lane="fast"), entry(2, 200), entry(3, 300, lane="fast"), entry(4, DAY))
     assert holding.failed == {0: error, 2: error}
     assert (holding.sent, holding.held) == (1, 1)
@@ -256,16 +246,8 @@ def test_a_message_that_its_queue_refuses_fails_alone(plane: Plane) -> None:
 @pytest.mark.guards("hold-batch-bug-isolated")
 @pytest.mark.parametrize("port", ["holds", "wake_ups"])
 def test_a_batch_that_trips_a_bug_costs_the_others_nothing(plane: Plane, port: str) -> None:
-    call = {"holds": plane.holds.put, "wake_ups": plane.wake_ups.set}[port]
-    called = []
-
-    def fail_once(*arguments: Any) -> None:
-        called.append(arguments)
-        if len(called) == 1:
-            raise RuntimeError("a bug")
-        call(*arguments)
-
-    setattr(getattr(plane, port), {"holds": "put", "wake_ups": "set"}[port], fail_once)
+    method = {"holds": "put", "wake_ups": "set"}[port]
+    meanwhile(getattr(plane, port), method, raising(RuntimeError("a bug")), times=1)
     holding = plane.hold(entry(1, DAY), entry(2, 40 * DAY))
     assert ([type(error) for error in holding.failed.values()], holding.batches) == ([RuntimeError], 1)
 
@@ -300,7 +282,7 @@ def test_what_does_not_verify_is_set_aside_and_the_rest_is_held(plane: Plane) ->
 
 
 def test_what_cannot_be_set_aside_comes_again(plane: Plane) -> None:
-    plane.rejected.put_rejected = refuse  # type: ignore[method-assign, assignment]
+    plane.rejected.put_rejected = refuse  # type: ignore[method-assign]
     holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)))
     assert (holding.held, holding.rejected, list(holding.failed)) == (1, {}, [1])
     assert isinstance(holding.failed[1], Retryable)

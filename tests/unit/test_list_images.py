@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -21,6 +20,7 @@ from darkroom.ports.images import Listed
 from darkroom.ports.kernel import UnreadableRow
 from tests.support.fakes import FakeImages, World
 from tests.support.fakes.pictures import jpeg
+from tests.support.faults import meanwhile
 from tests.support.images import NOW, pending
 
 
@@ -175,13 +175,7 @@ def silent_from(images: FakeImages, call: str, *, look: int) -> Callable[..., ob
 def reads_of(images: FakeImages) -> list[int]:
     """How many rows each read requests, from here on."""
     reads: list[int] = []
-    get_all = images.get_all
-
-    def noted(image_ids: Any) -> Any:
-        reads.append(len(image_ids))
-        return get_all(image_ids)
-
-    vars(images)["get_all"] = noted
+    meanwhile(images, "get_all", lambda image_ids: reads.append(len(image_ids)))
     return reads
 
 

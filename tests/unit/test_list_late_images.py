@@ -13,6 +13,7 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.operator.operations.images.list_late_images import ListLateImagesPorts, list_late_images
 from tests.support.fakes import World
 from tests.support.fakes.rows import accepted_image
+from tests.support.faults import calls_of
 
 
 def put(world: World, number: int, *, seconds_ago: float, lane: str = "fast", **changes: Any) -> str:
@@ -53,15 +54,9 @@ def test_an_unreadable_row_hides_no_other(world: World) -> None:
     assert late(world) == [readable]
 
 
-def test_no_more_rows_are_read_than_are_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_rows_are_read_than_are_asked_for(world: World) -> None:
     for number in range(250):
         put(world, number, seconds_ago=1000 - number)
-    get_all, asked = world.images.get_all, list[int]()
-
-    def counting(ids: list[str]) -> Any:
-        asked.append(len(ids))
-        return get_all(ids)
-
-    monkeypatch.setattr(world.images, "get_all", counting)
+    asked = calls_of(world.images, "get_all")
     assert len(list(islice(list_late_images(world.ports(ListLateImagesPorts)), 120))) == 120
-    assert asked == [100, 100]
+    assert list(map(len, asked)) == [100, 100]

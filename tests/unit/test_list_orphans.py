@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,6 +13,7 @@ from darkroom_cli.operator.operations.images.list_orphans import LEAST_AGE_SECON
 from darkroom_cli.operator.operations.images.remove_orphans import HIDDEN_SECONDS
 from darkroom_cli.operator.operations.kernel.retry_transient import PAUSES_SECONDS, TransientRetry
 from repository.expand_template import resources
+from tests.support.faults import failing
 from tests.support.orphans import DAY, PHOTO, TWO_DAYS, a_world, look, orphaned
 
 
@@ -123,19 +123,13 @@ def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> 
     world = a_world()
     orphaned(world, "a")
     world.advance(9 * DAY)
-    known, pauses = world.images.known, list[float]()
-    failing = 3
-
-    def throttled(image_ids: Sequence[str]) -> frozenset[str]:
-        if len(pauses) < failing:
-            raise Retryable("reading image rows: ThrottlingException", retry_after_seconds=3)
-        return known(image_ids)  # type: ignore[no-any-return]
-
-    world.images.known = throttled
+    pauses, times = list[float](), 3
+    throttled = Retryable("reading image rows: ThrottlingException", retry_after_seconds=3)
+    world.images = failing(world.images, "known", throttled, lambda _: len(pauses) < times)
     patience = TransientRetry(pause=pauses.append, stop=lambda: False)
     seen = look(world, patience=patience)
     assert (seen.orphans, pauses) == (1, [3, 3, 4])
-    failing = 99
+    times = 99
     pauses.clear()
     with pytest.raises(Retryable):
         look(world, patience=patience)

@@ -12,6 +12,7 @@ from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.ports.images import QueueDepth
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
+from tests.support.faults import meanwhile
 
 START = 1_795_251_600_000
 
@@ -69,15 +70,10 @@ def test_a_process_looks_at_a_lane_every_five_seconds_at_most_and_at_a_calm_one_
 
 
 @pytest.mark.guards("load-shedding-future-drain")
-def test_the_drain_is_read_every_fifteen_seconds_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_drain_is_read_every_fifteen_seconds_at_most() -> None:
     house = House(1000)
-    reads, latest = [], house.throughput.latest
-
-    def noted(lane: str, now: int) -> list[Work]:
-        reads.append(now)
-        return list(latest(lane, now))
-
-    monkeypatch.setattr(house.throughput, "latest", noted)
+    reads: list[int] = []
+    meanwhile(house.throughput, "latest", lambda lane, now: reads.append(now))
     for _ in range(30):
         house.takes()
         house.now += 1000

@@ -26,7 +26,7 @@ from darkroom_cli.operator.operations.observation.observe_stack import (
     SLOW_SECONDS,
 )
 from tests.support.fakes.observation import count
-from tests.support.faults import raising
+from tests.support.faults import calls_of, raising
 from tests.support.observed import Observed
 
 ALARM = Alarm(name="ImagesLateAlarm", description="Late.", reason="", since=1, is_critical=False)
@@ -109,20 +109,13 @@ def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest(w
 @pytest.mark.guards("top-lane-rows-bound")
 def test_of_a_long_lane_only_the_longest_waiting_rows_are_read_and_that_is_said(
     world: Observed,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(3 * ROWS_PER_LANE):
         world.fail(number, seconds_ago=1000 - number)
     world.put(9999, lane="fast")
-    get_all, asked = world.images.get_all, list[int]()
-
-    def counting(ids: list[str]) -> Any:
-        asked.append(len(ids))
-        return get_all(ids)
-
-    monkeypatch.setattr(world.images, "get_all", counting)
+    asked = calls_of(world.images, "get_all")
     unfinished = known(world.look().unfinished)
-    assert sorted(asked) == [1, ROWS_PER_LANE]
+    assert sorted(map(len, asked)) == [1, ROWS_PER_LANE]
     assert (unfinished.looked_at, unfinished.is_all) == (ROWS_PER_LANE + 1, False)
     (defect,) = unfinished.defects
     assert [image.image_id for image in defect.images] == [f"{number:026d}" for number in range(ROWS_PER_LANE)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from darkroom.operations.images.transcode_image import Finished, TryAgain
 from darkroom.ports.images import OriginalMissing
 from tests.support.fakes import World
 from tests.support.fakes.pictures import encoded, opened, picture
+from tests.support.faults import calls_of, failing
 
 PHOTO = encoded(picture(40, 30), "PNG")
 LOGO = encoded(picture(8, 8), "PNG")
@@ -99,14 +101,8 @@ def test_an_overlay_that_is_not_done_is_refused_and_its_owner_is_told_why(status
 
 
 def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named(world: World) -> None:
-    logo, get = done(world), world.images.get
-    read: list[str] = []
-
-    def counted(image_id: str) -> Any:
-        read.append(image_id)
-        return get(image_id)
-
-    world.images.get = counted
+    logo = done(world)
+    read = calls_of(world.images, "get")
     with pytest.raises(InvalidRecipe) as refusal:
         submit(world, UNKNOWN, logo.image_id, UNKNOWN)
     assert [problem.field for problem in refusal.value.problems] == [
@@ -140,18 +136,13 @@ def test_an_image_whose_overlay_was_deleted_fails_at_once_without_a_dead_letter(
 @pytest.mark.guards("objects-missing-second-look")
 def test_an_overlay_that_is_not_found_once_is_shown(world: World, logo: Image) -> None:
     image = submit(world, logo.image_id)
-    get, to_miss = world.originals.get, [logo.image_id]
-
-    def miss_once(image_id: str, version_id: str) -> bytes:
-        if image_id in to_miss:
-            to_miss.remove(image_id)
-            raise OriginalMissing("this look finds nothing")
-        original: bytes = get(image_id, version_id)
-        return original
-
-    world.originals.get = miss_once
+    looks = count()
+    missing = OriginalMissing("this look finds nothing")
+    world.originals = failing(
+        world.originals, "get", missing, lambda image_id, _: image_id == logo.image_id and next(looks) == 0
+    )
     world.deliver(world.lanes.sent[-1])
-    assert (world.row(image.image_id).status, to_miss) == (Status.DONE, [])
+    assert (world.row(image.image_id).status, next(looks) > 1) == (Status.DONE, True)
 
 
 @pytest.mark.guards("objects-checksum-on-read")
@@ -164,14 +155,9 @@ def test_other_bytes_in_the_overlays_place_are_never_shown(world: World, logo: I
 
 
 def test_a_store_that_does_not_answer_for_an_overlay_is_asked_again(world: World, logo: Image) -> None:
-    image, get = submit(world, logo.image_id), world.originals.get
-
-    def down(image_id: str, version_id: str) -> Any:
-        if image_id == logo.image_id:
-            raise Retryable("fetching the original: timeout")
-        return get(image_id, version_id)
-
-    world.originals.get = down
+    image = submit(world, logo.image_id)
+    silent = Retryable("fetching the original: timeout")
+    world.originals = failing(world.originals, "get", silent, lambda image_id, _: image_id == logo.image_id)
     assert isinstance(world.deliver(world.lanes.sent[-1]), TryAgain)
     assert world.row(image.image_id).status is Status.PENDING
 

@@ -16,7 +16,7 @@ from darkroom.operations.images.read_image import ReadImagePorts, VariantMissing
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from tests.support.dead_letters import DONE, REFUSED, given_up
 from tests.support.fakes import World
-from tests.support.faults import ProcessDied, raising
+from tests.support.faults import ProcessDied, meanwhile, raising
 from tests.support.images import NOW, developed, pending, processing
 
 
@@ -168,36 +168,25 @@ def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
 
 
 def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two(world: World, image_id: str) -> None:
-    change = world.images.change
-
-    def overtaken(*arguments: Any, **options: Any) -> Image:
-        world.images.change = change
-        redo(world, image_id)
-        result: Image = change(*arguments, **options)
-        return result
-
-    world.images.change = overtaken
+    meanwhile(world.images, "change", lambda *_, **__: redo(world, image_id), times=1)
     assert redo(world, image_id).run == 2
     assert world.row(image_id).run == 2
 
 
 @pytest.mark.guards("fence-on-replay", "redo-deleted-refused", case="deleted")
-@pytest.mark.parametrize("meanwhile", ["deleted", "marked"])
-def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(world: World, image_id: str, meanwhile: str) -> None:
+@pytest.mark.parametrize("happened", ["deleted", "marked"])
+def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(world: World, image_id: str, happened: str) -> None:
     change = world.images.change
 
-    def overtaken(*arguments: Any, **options: Any) -> Image:
-        world.images.change = change
-        if meanwhile == "deleted":
+    def overtake(*_: Any, **__: Any) -> None:
+        if happened == "deleted":
             world.delete(image_id)
         else:
             row = world.row(image_id)
             change(row, replace(row, rescues=1), fence=("version",))
-        result: Image = change(*arguments, **options)
-        return result
 
-    world.images.change = overtaken
-    if meanwhile == "deleted":
+    meanwhile(world.images, "change", overtake, times=1)
+    if happened == "deleted":
         with pytest.raises(NotRedoable, match="deleted"):
             redo(world, image_id)
         assert (world.row(image_id).status, world.row(image_id).run) == (Status.DONE, 1)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from darkroom.operations.schedules.release_images import (
 from tests.support.fakes.damage import damage_once, flipped
 from tests.support.fakes.load_shedding import lanes_deployed_with
 from tests.support.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations
-from tests.support.faults import ProcessDied
+from tests.support.faults import ProcessDied, meanwhile
 from tests.support.images import pending
 from tests.support.schedules import DAY, NOW, entry
 
@@ -329,13 +330,8 @@ def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next(pl
 @pytest.mark.guards("release-unsent-not-settled")
 def test_a_failure_in_the_midst_goes_on_from_there(plane: Plane) -> None:
     plane.store(*(entry(number, 300) for number in range(250)))
-    send_all, calls = plane.lanes.send_all, []
-
-    def fail_at_the_third(lane: str, messages: Any) -> Any:
-        calls.append(len(messages))
-        return {10: Retryable("throttled")} if len(calls) == 3 else send_all(lane, messages)
-
-    plane.lanes.send_all = fail_at_the_third
+    send_all, calls = plane.lanes.send_all, count(1)
+    plane.lanes.send_all = lambda *arguments: {10: Retryable("throttled")} if next(calls) == 3 else send_all(*arguments)
     released = plane.release()
     assert (released.done, released.position) == (False, 200)
     plane.lanes.send_all = send_all
@@ -423,15 +419,12 @@ def test_a_message_that_its_queue_refuses_is_left_out_alone(plane: Plane, level:
     plane.store(*(entry(number, seconds) for number, seconds in enumerate(times, 1)), level=level)
     refused = {entry(number, 0).message.image_id for number in (2, 3)}
 
-    def refusing(put: Any) -> Any:
-        def attempt(message: Any, **options: int) -> None:
-            if message.image_id in refused:
-                raise Unplaceable("SQS refuses its message")
-            put(message, **options)
+    def refuse(message: Any, **_: int) -> None:
+        if message.image_id in refused:
+            raise Unplaceable("SQS refuses its message")
 
-        return attempt
-
-    plane.lanes.send, plane.hold_queue.put = refusing(plane.lanes.send), refusing(plane.hold_queue.put)
+    meanwhile(plane.lanes, "send", refuse)
+    meanwhile(plane.hold_queue, "put", refuse)
     released = plane.release()
     assert (set(released.skipped), released.sent + released.held, released.done) == (refused, 2, True)
 

@@ -14,7 +14,7 @@ from darkroom.ports.kernel import Fenced
 from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
 from tests.support.fakes.pictures import jpeg
-from tests.support.faults import raising
+from tests.support.faults import meanwhile, raising
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000
@@ -135,16 +135,8 @@ def test_a_claim_that_read_the_row_before_the_move_loses(world: World) -> None:
 @pytest.mark.guards("delay-move-version-fence")
 def test_a_claim_that_came_between_wins_over_the_move(world: World) -> None:
     image_id = scheduled(world, delay="PT1M")
-    get = world.images.get
     world.advance(60)
-
-    def claimed_in_between(wanted: str) -> Any:
-        row = get(wanted)
-        world.images.get = get
-        world.deliver(world.lanes.sent[0])
-        return row
-
-    world.images.get = claimed_in_between
+    meanwhile(world.images, "change", lambda *_, **__: world.deliver(world.lanes.sent[0]), times=1)
     with pytest.raises(Rejected, match="This one is done"):
         rescheduled(world, image_id, delay="PT1H")
 

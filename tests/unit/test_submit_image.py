@@ -1,7 +1,7 @@
 """Accepting an upload: what is promised, what is refused, and what a retry finds."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.ids import is_image_id
-from darkroom.domain.kernel.message import Message
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.recipes.recipes import Recipe
 from tests.failures import ANY_FAILURE
@@ -20,16 +19,6 @@ from tests.support.faults import raising
 
 PHOTO = jpeg()
 RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"}]}'
-
-
-@dataclass
-class DeadLanes:
-    """Queues that do not answer, or refuse."""
-
-    failure: Exception
-
-    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
-        raise self.failure
 
 
 def test_an_accepted_upload_has_its_original_its_row_and_its_message(world: World) -> None:
@@ -147,7 +136,7 @@ def test_a_repeated_request_sends_no_message_for_an_image_that_a_worker_has_take
 def test_a_repeated_request_while_the_queue_cannot_answer_leaves_the_image_due(failure: Exception) -> None:
     world = World()
     image = world.submit(PHOTO, idempotency_key="k").image
-    world.lanes = DeadLanes(failure)
+    world.lanes.send = raising(failure)
     assert world.submit(PHOTO, idempotency_key="k").replayed
     assert world.row(image.image_id).due_at == world.now
 
@@ -241,7 +230,8 @@ def test_another_photo_after_a_crash_between_original_and_row_is_refused(world: 
 @pytest.mark.guards("bookkeeping-failure-contained", case="denied")
 @ANY_FAILURE
 def test_an_upload_gets_its_202_although_a_queue_does_not_answer(failure: Exception) -> None:
-    world = World(lanes=DeadLanes(failure))
+    world = World()
+    world.lanes.send = raising(failure)
     image = world.submit(PHOTO).image
     assert world.row(image.image_id).due_at == world.now, "the sweeper sends it at once"
 

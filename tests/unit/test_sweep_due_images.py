@@ -29,7 +29,7 @@ from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
 from tests.support.fakes.damage import damage_once
 from tests.support.fakes.pictures import jpeg
-from tests.support.faults import raising
+from tests.support.faults import calls_of, failing, meanwhile, raising
 from tests.support.images import pending
 
 PHOTO = jpeg()
@@ -123,19 +123,8 @@ def test_a_bug_over_one_image_does_not_keep_the_sweeper_from_the_others(world: W
     others = {world.submit(PHOTO).image.image_id for _ in range(20)}
     world.lanes.sent.clear()
     world.advance(1200)
-    get, get_all = world.images.get, world.images.get_all
-
-    def trips(image_id: str) -> Any:
-        if image_id == cursed:
-            raise ZeroDivisionError
-        return get(image_id)
-
-    def trips_over_all(image_ids: Sequence[str]) -> Any:
-        if cursed in image_ids:
-            raise ZeroDivisionError
-        return get_all(image_ids)
-
-    world.images.get, world.images.get_all = trips, trips_over_all
+    world.images = failing(world.images, "get", ZeroDivisionError(), lambda image_id: image_id == cursed)
+    world.images = failing(world.images, "get_all", ZeroDivisionError(), lambda image_ids: cursed in image_ids)
     sweep = world.sweep()
     assert sweep.outcomes == Counter(rescued=20, error=1)
     assert list(sweep.errors) == [cursed]
@@ -177,14 +166,8 @@ def test_no_tenants_pile_keeps_anothers_image_waiting(limit: int, monkeypatch: p
     pile = [of_tenant("acme", number, due_at=1 + number) for number in range(1500)]
     others = [of_tenant(tenant_id, 1, due_at=world.now) for tenant_id in ("globex", "initech")]
     world.images.rows = {image.image_id: image for image in (*pile, *others)}
-    reads = world.images.get_all
     looked_at: list[str] = []
-
-    def read(image_ids: Sequence[str]) -> Any:
-        looked_at.extend(image_ids)
-        return reads(image_ids)
-
-    world.images.get_all = read
+    meanwhile(world.images, "get_all", looked_at.extend)
     sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=lambda: bool(looked_at))
     assert {image.image_id for image in others} < set(looked_at)
     assert len(looked_at) == operation.ROWS_IN_TURN
@@ -198,17 +181,9 @@ def test_where_tenants_cannot_be_read_the_oldest_come_first(world: World) -> Non
 
 @pytest.mark.guards("sweep-kinds-independent")
 def test_kinds_do_not_wait_for_each_other(world: World) -> None:
-    send_all, both = world.lanes.send_all, threading.Barrier(2, timeout=3)
-
-    def send(lane: str, messages: Any) -> Any:
-        both.wait()
-        return send_all(lane, messages)
-
-    def hangs(_: Sequence[str]) -> Any:
-        both.wait()
-        return {}
-
-    world.lanes.send_all, world.outputs.remove = send, hangs
+    both = threading.Barrier(2, timeout=3)
+    meanwhile(world.lanes, "send_all", lambda lane, messages: both.wait())
+    meanwhile(world.outputs, "remove", lambda _: both.wait())
     world.images.rows["0" * 26] = pending(due_at=world.now)
     world.images.rows["1" * 26] = delete(pending(image_id="1" * 26), now=1)
     ports = replace(world.ports(SweepDueImagesPorts), at_once=at_once)
@@ -235,17 +210,9 @@ def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pyte
 
 def test_messages_are_sent_by_tens_and_rows_read_by_hundreds(world: World) -> None:
     world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1) for n in range(100))}
-    calls = Counter[str]()
-    for store, method in ((world.images, "get_all"), (world.images, "get"), (world.lanes, "send_all")):
-        call = getattr(store, method)
-
-        def counted(*arguments: Any, name: str = method, call: Any = call) -> Any:
-            calls[name] += 1
-            return call(*arguments)
-
-        setattr(store, method, counted)
+    calls = [calls_of(*call) for call in ((world.images, "get_all"), (world.images, "get"), (world.lanes, "send_all"))]
     assert world.sweep().outcomes == Counter(rescued=100)
-    assert calls == Counter(get_all=1, send_all=10)
+    assert list(map(len, calls)) == [1, 0, 10]
 
 
 def ids_of_shard(shard: str) -> Iterator[str]:
@@ -313,13 +280,8 @@ def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
 
 def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed(world: World) -> None:
     bad = unreadable(world)
-    get_all = world.images.get_all
-
-    def moves_on(image_ids: Sequence[str]) -> Any:
-        world.images.unreadable[bad] = replace(world.images.unreadable[bad], due_at=2)
-        return get_all(image_ids)
-
-    world.images.get_all = moves_on
+    moved_on = {bad: replace(world.images.unreadable[bad], due_at=2)}
+    meanwhile(world.images, "get_all", lambda _: world.images.unreadable.update(moved_on))
     assert world.sweep().outcomes == Counter(unreadable=1)
     assert world.images.unreadable[bad].due_at == 2
 
@@ -341,14 +303,7 @@ def test_a_shard_that_cannot_be_listed_keeps_no_other_waiting(world: World, erro
         for shard in DUE_SHARD_NAMES
         for image_id in islice(ids_of_shard(shard), 1)
     }
-    due = world.images.due
-
-    def fails(shard: str, *arguments: Any) -> Any:
-        if shard == "03":
-            raise error
-        return due(shard, *arguments)
-
-    world.images.due = fails
+    world.images = failing(world.images, "due", error, lambda shard, *_: shard == "03")
     sweep = world.sweep()
     assert (sweep.outcomes, sweep.unlisted) == (Counter(rescued=15), {"03": error})
 
@@ -589,14 +544,8 @@ def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_
     for number in range(3):
         noted(world, image_id, number)
     world.delete(image_id)
-    get = world.deliveries.get
-
-    def read(endpoint_id: str, delivery_id: str) -> Delivery | None:
-        if endpoint_id == "we_0":
-            raise UnreadableRow(f"delivery {endpoint_id}", "invented later")
-        return cast(Delivery, get(endpoint_id, delivery_id))
-
-    world.deliveries.get = read
+    newer = UnreadableRow("delivery we_0", "invented later")
+    world.deliveries = failing(world.deliveries, "get", newer, lambda endpoint_id, _: endpoint_id == "we_0")
     sweep = world.sweep()
     assert (sweep.outcomes, [error.row_id for error in sweep.unreadable]) == (
         Counter(unreadable=1),
@@ -639,14 +588,7 @@ def test_what_the_row_names_is_removed_without_a_look_and_an_earlier_run_is_list
         world.deliver(message)
     world.images.rows[second] = replace(world.row(second), run=2)
     world.outputs.objects |= {f"outputs/{image_id}/0/x.jpeg": b"" for image_id in (first, second)}
-    asked: list[str] = []
-    keys_of = world.outputs.keys_of
-
-    def listed(image_id: str) -> Any:
-        asked.append(image_id)
-        return keys_of(image_id)
-
-    world.outputs.keys_of = listed
+    asked = calls_of(world.outputs, "keys_of")
     for image_id in (first, second):
         world.delete(image_id)
     assert world.sweep().outcomes == Counter(removed=2)

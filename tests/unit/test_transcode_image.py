@@ -5,7 +5,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from threading import Event
@@ -17,27 +17,22 @@ from darkroom.domain.dead_letters.dead_letter import explanation_in
 from darkroom.domain.images.image import DeadLetterState, Status, message_for
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.kernel.errors import NeedsOperator, Retryable
-from darkroom.domain.kernel.lanes import LANES, SLOW, Effort, Lane
-from darkroom.domain.recipes.recipes import Recipe
+from darkroom.domain.kernel.lanes import LANES, SLOW, Lane
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.imaging import Developing, developing
+from darkroom.imaging import developing
 from darkroom.operations.images.transcode_image import Early, Finished, Postponed, TryAgain
 from darkroom.ports.images import IdempotencyUnavailable, OriginalMissing
 from darkroom.wiring.kernel.runtime import at_once
 from tests.support.fakes import World
 from tests.support.fakes.damage import damage_once
 from tests.support.fakes.pictures import encoded, jpeg, opened, picture
-from tests.support.faults import ProcessDied, raising
+from tests.support.faults import ProcessDied, failing, meanwhile, raising
 
 PHOTO = jpeg(640, 480)
 
 
 def buggy(*_: object, **__: object) -> None:
     raise ZeroDivisionError("a bug")
-
-
-def lose_worker(*_: object) -> bytes:
-    raise ProcessDied
 
 
 def submitted(world: World, body: bytes = PHOTO, **more: Any) -> Any:
@@ -76,20 +71,16 @@ def test_a_variant_is_put_while_others_are_still_encoded(monkeypatch: pytest.Mon
     message = submitted(world)
     something_is_put = Event()
     engine = sys.modules[developing.__module__]
-    encode_under, put = vars(engine)["encode_under"], world.outputs.put_if_absent
+    encode_under = vars(engine)["encode_under"]
 
     def encode(image: Any, file_format: str, **options: Any) -> Any:
         if file_format == "webp":
             assert something_is_put.wait(5), "the others are put before the last one is encoded"
         return encode_under(image, file_format, **options)
 
-    def put_if_absent(key: str, body: bytes, **options: Any) -> Any:
-        something_is_put.set()
-        return put(key, body, **options)
-
     monkeypatch.setattr(engine, "encode_under", encode)
     monkeypatch.setattr(world, "at_once", at_once)
-    monkeypatch.setattr(world.outputs, "put_if_absent", put_if_absent)
+    meanwhile(world.outputs, "put_if_absent", lambda *_, **__: something_is_put.set())
     world.deliver(message)
     assert world.row(message.image_id).status is Status.DONE
 
@@ -162,7 +153,7 @@ def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeyp
 @pytest.mark.guards("claim-lost-worker-backoff")
 def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff(world: World, message: Any) -> None:
     began: list[int] = []
-    world.originals.get = lose_worker
+    world.originals.get = raising(ProcessDied)
     while len(began) < 5:
         try:
             world.deliver(message, receipt=f"at {world.now}")
@@ -270,15 +261,11 @@ def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: py
     assert (image.status, image.attempt, image.due_at) == (Status.PENDING, 1, world.now + 25_000)
 
 
-def silent(*_: Any) -> None:
-    raise Retryable("S3 does not answer")
-
-
 @pytest.mark.parametrize(("receive_count", "seconds"), [(1, 150), (2, 300), (4, 750), (5, None)])
 def test_a_delivery_during_an_outage_claims_nothing_and_returns_the_later_the_more_often_it_came(
     receive_count: int, seconds: int | None
 ) -> None:
-    world = World(require_healthy=silent)
+    world = World(require_healthy=raising(Retryable("S3 does not answer")))
     message = submitted(world)
     verdict = world.deliver(message, receive_count=receive_count)
     assert isinstance(verdict, Postponed) and verdict.returns_in_seconds == seconds
@@ -320,13 +307,9 @@ def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
 
 @pytest.mark.guards("objects-missing-second-look")
 def test_an_original_that_is_not_found_once_is_developed(world: World, message: Any) -> None:
-    damage_once(world.originals, "get", missing)
+    damage_once(world.originals, "get", raising(OriginalMissing("this look finds nothing")))
     assert isinstance(world.deliver(message), Finished)
     assert world.row(message.image_id).status is Status.DONE
-
-
-def missing(_: bytes) -> bytes:
-    raise OriginalMissing("this look finds nothing")
 
 
 @pytest.mark.guards("objects-checksum-on-read")
@@ -339,15 +322,11 @@ def test_an_original_that_arrives_damaged_is_fetched_again(world: World, message
 
 @pytest.mark.guards("fence-on-terminal-write")
 def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it(world: World, message: Any) -> None:
-    original_get = world.originals.get
-
-    def overtaken(*arguments: str) -> bytes:
+    def overtake(*_: str) -> None:
         # While this worker slept, its lease lapsed and another delivery claimed the second attempt.
         world.images.rows[message.image_id] = replace(world.row(message.image_id), attempt=2, claimed_by="the other")
-        body: bytes = original_get(*arguments)
-        return body
 
-    world.originals.get = overtaken
+    meanwhile(world.originals, "get", overtake)
     outcome = world.deliver(message)
     assert isinstance(outcome, Finished) and outcome.reason == "fenced"
     image = world.row(message.image_id)
@@ -357,14 +336,10 @@ def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it(wor
 
 @pytest.mark.guards("withdrawal-outputs-removed")
 def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote(world: World, message: Any) -> None:
-    original_get = world.originals.get
-
-    def cancelled(*arguments: str) -> bytes:
+    def cancel(*_: str) -> None:
         world.images.rows[message.image_id] = replace(world.row(message.image_id), status=Status.CANCELLED, due_at=None)
-        body: bytes = original_get(*arguments)
-        return body
 
-    world.originals.get = cancelled
+    meanwhile(world.originals, "get", cancel)
     outcome = world.deliver(message)
     assert isinstance(outcome, Finished) and outcome.reason == "fenced"
     assert world.row(message.image_id).status is Status.CANCELLED
@@ -374,16 +349,12 @@ def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote(world: World, 
 @contextmanager
 def finishes_lost(world: World, failure: BaseException | None = None) -> Iterator[None]:
     """In this block no row can be written as done."""
-    change = world.images.change
-
-    def lost_finish(before: Any, after: Any, **options: Any) -> Any:
-        if after.status is Status.DONE:
-            raise failure or Retryable("changing the image row: timeout")
-        return change(before, after, **options)
-
-    world.images.change = lost_finish
-    yield
-    world.images.change = change
+    lost, images = failure or Retryable("changing the image row: timeout"), world.images
+    world.images = failing(images, "change", lost, lambda before, after, **_: after.status is Status.DONE)
+    try:
+        yield
+    finally:
+        world.images = images
 
 
 @pytest.mark.guards("memory-unwritten-end-kept")
@@ -426,7 +397,6 @@ def test_a_worker_that_is_lost_before_the_finish_leaves_nothing_that_a_second_on
         world.deliver(message)
     made = dict(world.outputs.objects)
     assert (len(made), world.once.results) == (4, {})
-    del world.images.change  # the lost worker did not restore it
     world.advance(400)
     world.deliver(message, receipt="receipt-2")
     image = world.row(message.image_id)
@@ -436,14 +406,8 @@ def test_a_worker_that_is_lost_before_the_finish_leaves_nothing_that_a_second_on
 def test_a_copy_that_comes_while_its_image_is_developed_has_nothing_to_do_and_nothing_is_remembered() -> None:
     world = World()
     message = submitted(world)
-    get, copies = world.originals.get, []
-
-    def meanwhile(*arguments: str) -> bytes:
-        copies.append(world.deliver(message, receipt="receipt-2"))
-        body: bytes = get(*arguments)
-        return body
-
-    world.originals.get = meanwhile
+    copies: list[Any] = []
+    meanwhile(world.originals, "get", lambda *_: copies.append(world.deliver(message, receipt="receipt-2")))
     world.deliver(message)
     (copy,) = copies
     assert isinstance(copy, Early | Finished) and world.row(message.image_id).attempt == 1
@@ -477,11 +441,7 @@ def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_
     variant = {"name": "a", "width": 1, "height": 1, "format": "jpeg", "size_bytes": 1, "key": "k"}
     variant["sha256"] = hashlib.sha256(b"b").hexdigest()
     world.outputs.objects["k"] = b"b"
-
-    def remembered(key: str, work: Any, *, is_first: bool) -> dict[str, Any]:
-        return {"variants": [variant], "notices": []}
-
-    world.once = remembered
+    world.once = lambda key, work, is_first: {"variants": [variant], "notices": []}
     assert isinstance(world.deliver(message), Finished)
     image = world.row(message.image_id)
     assert (image.status, image.placeholder, len(image.variants)) == (Status.DONE, None, 1)
@@ -503,14 +463,9 @@ def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_small
     lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     efforts = []
-
-    def noted(
-        original: bytes, recipe: Recipe, *, limits: Limits, effort: Effort, **more: Any
-    ) -> AbstractContextManager[Developing]:
-        efforts.append(effort)
-        return developing(original, recipe, limits=limits, effort=effort, **more)
-
-    monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", noted)
+    operation = sys.modules["darkroom.operations.images.transcode_image"]
+    monkeypatch.setattr(operation, "developing", developing)
+    meanwhile(operation, "developing", lambda *_, effort, **__: efforts.append(effort))
     world = World(service=LANES | {"bulk": BULK})
     message = submitted(world).model_copy(update={"lane": lane.name})
     world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane.name)
@@ -538,14 +493,9 @@ def test_the_output_that_exists_is_the_output_of_its_run(world: World, message: 
 def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_another_may_begin() -> None:
     world = World()
     message = submitted(world)
-    change = world.images.change
-
-    def only_claims(before: Any, after: Any, **options: Any) -> Any:
-        if after.status is not Status.PROCESSING:
-            raise Retryable("changing the image row: timeout")
-        return change(before, after, **options)
-
-    world.images.change, world.originals.get = only_claims, raising(Retryable("fetching the original: timeout"))
+    silent = Retryable("timeout")
+    world.originals.get = raising(silent)
+    world.images = failing(world.images, "change", silent, lambda _, after, **__: after.status is not Status.PROCESSING)
     outcome = world.deliver(message)
     assert isinstance(outcome, TryAgain)
     world.advance(outcome.delay_seconds)
