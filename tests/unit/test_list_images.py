@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -35,37 +36,37 @@ def ids(page: ImagePage) -> list[int]:
     return [int(image.image_id) for image in page.images]
 
 
+def page_of(images: FakeImages, query: ListQuery | None = None, **stated: Any) -> ImagePage:
+    return list_images(ListImagesPorts(images=images), query or ListQuery(**stated), tenant_id="default")
+
+
 def test_the_newest_come_first_and_each_page_goes_on_behind_the_one_before() -> None:
     images, seen, after, pages = many(7), [], None, 0
     while pages == 0 or after is not None:
-        page = list_images(ListImagesPorts(images=images), ListQuery(limit=3, after=after), tenant_id="default")
+        page = page_of(images, limit=3, after=after)
         seen += ids(page)
         after, pages = page.next, pages + 1
     assert (seen, pages) == ([6, 5, 4, 3, 2, 1, 0], 3)
 
 
 def test_a_list_that_ends_with_a_page_says_so_on_that_page() -> None:
-    assert list_images(ListImagesPorts(images=many(4)), ListQuery(limit=4), tenant_id="default").next is None
-    assert list_images(ListImagesPorts(images=FakeImages()), ListQuery(limit=4), tenant_id="default") == ImagePage(
-        images=(), next=None
-    )
+    assert page_of(many(4), limit=4).next is None
+    assert page_of(FakeImages(), limit=4) == ImagePage(images=(), next=None)
 
 
 def test_what_comes_in_meanwhile_moves_nothing_that_is_yet_to_be_shown() -> None:
     images = many(4)
-    first = list_images(ListImagesPorts(images=images), ListQuery(limit=2), tenant_id="default")
+    first = page_of(images, limit=2)
     images.create(pending(image_id="7" * 26, created_at=NOW + 99))
-    assert ids(
-        list_images(ListImagesPorts(images=images), ListQuery(limit=2, after=first.next), tenant_id="default")
-    ) == [1, 0]
+    assert ids(page_of(images, limit=2, after=first.next)) == [1, 0]
 
 
 def test_images_of_one_millisecond_are_each_shown_once() -> None:
     images = FakeImages()
     for number in range(5):
         images.create(pending(image_id=f"{number:026d}", created_at=NOW))
-    first = list_images(ListImagesPorts(images=images), ListQuery(limit=2), tenant_id="default")
-    second = list_images(ListImagesPorts(images=images), ListQuery(limit=9, after=first.next), tenant_id="default")
+    first = page_of(images, limit=2)
+    second = page_of(images, limit=9, after=first.next)
     assert sorted(ids(first) + ids(second)) == [0, 1, 2, 3, 4]
 
 
@@ -86,9 +87,7 @@ def test_a_row_decides_whose_it_is_and_what_it_has_become_whatever_the_index_say
             }
 
     images = Late(rows=many(3).rows)
-    assert list_images(ListImagesPorts(images=images), ListQuery(limit=9), tenant_id="default") == ImagePage(
-        images=(), next=None
-    )
+    assert page_of(images, limit=9) == ImagePage(images=(), next=None)
 
 
 def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled() -> None:
@@ -106,8 +105,8 @@ def test_a_filter_shows_what_fits_as_of_now() -> None:
     for number in (3, 17, 29):
         images.change(row := images.rows[f"{number:026d}"], replace(row, status=Status.FAILED))
     query = ListQuery(limit=2, statuses=frozenset({Status.FAILED}))
-    first = list_images(ListImagesPorts(images=images), query, tenant_id="default")
-    second = list_images(ListImagesPorts(images=images), replace(query, after=first.next), tenant_id="default")
+    first = page_of(images, query)
+    second = page_of(images, replace(query, after=first.next))
     assert (ids(first), ids(second), second.next) == ([29, 17], [3], None)
 
 
@@ -116,11 +115,9 @@ def test_who_filters_for_what_is_rare_gets_short_pages_that_lead_on() -> None:
     images.change(row := images.rows["0" * 26], replace(row, status=Status.FAILED))
     reads = reads_of(images)
     query = ListQuery(limit=5, statuses=frozenset({Status.FAILED}))
-    first = list_images(ListImagesPorts(images=images), query, tenant_id="default")
+    first = page_of(images, query)
     assert (first.images, first.next, sum(reads)) == ((), Cursor(created_at=NOW + 20, image_id=f"{20:026d}"), 500)
-    assert ids(list_images(ListImagesPorts(images=images), replace(query, after=first.next), tenant_id="default")) == [
-        0
-    ]
+    assert ids(page_of(images, replace(query, after=first.next))) == [0]
 
 
 @pytest.mark.guards("list-short-page-over-error")
@@ -132,11 +129,11 @@ def test_a_page_whose_later_look_is_not_answered_ends_behind_what_was_judged(cal
         images.change(row := images.rows[f"{number:026d}"], replace(row, status=Status.FAILED))
     query = ListQuery(limit=9, statuses=frozenset({Status.FAILED}))
     answers = silent_from(images, call, look=2)
-    first = list_images(ListImagesPorts(images=images), query, tenant_id="default")
+    first = page_of(images, query)
     assert (ids(first), first.next) == ([240, 199], Cursor(created_at=NOW + 150, image_id=f"{150:026d}"))
     assert isinstance(first.cut_short_by, Retryable)
     setattr(images, call, answers)
-    rest = list_images(ListImagesPorts(images=images), replace(query, after=first.next), tenant_id="default")
+    rest = page_of(images, replace(query, after=first.next))
     assert (ids(rest), rest.next, rest.cut_short_by) == ([120, 30], None, None)
 
 
@@ -146,16 +143,14 @@ def test_a_page_whose_first_look_is_not_answered_fails(call: str) -> None:
     images = many(3)
     silent_from(images, call, look=1)
     with pytest.raises(Retryable):
-        list_images(ListImagesPorts(images=images), ListQuery(limit=2), tenant_id="default")
+        page_of(images, limit=2)
 
 
 @pytest.mark.guards("list-short-page-over-error")
 def test_a_page_of_which_nothing_fits_leads_on_all_the_same_where_a_later_look_is_not_answered() -> None:
     images = many(150)
     silent_from(images, "get_all", look=2)
-    page = list_images(
-        ListImagesPorts(images=images), ListQuery(limit=2, statuses=frozenset({Status.FAILED})), tenant_id="default"
-    )
+    page = page_of(images, limit=2, statuses=frozenset({Status.FAILED}))
     assert (page.images, page.next) == ((), Cursor(created_at=NOW + 50, image_id=f"{50:026d}"))
 
 
@@ -182,7 +177,7 @@ def reads_of(images: FakeImages) -> list[int]:
 def test_an_unfiltered_page_reads_as_many_rows_as_it_shows() -> None:
     images = many(50)
     reads = reads_of(images)
-    list_images(ListImagesPorts(images=images), ListQuery(limit=20), tenant_id="default")
+    page_of(images, limit=20)
     assert reads == [20]
 
 
@@ -191,9 +186,9 @@ def test_an_unreadable_row_is_left_out_and_told_of_and_costs_the_page_no_place()
     images = many(5)
     bad = f"{4:026d}"
     images.unreadable[bad] = images.rows.pop(bad)
-    page = list_images(ListImagesPorts(images=images), ListQuery(limit=2), tenant_id="default")
+    page = page_of(images, limit=2)
     assert ids(page) == [3, 2] and [row.row_id for row in page.unreadable] == [bad]
-    rest = list_images(ListImagesPorts(images=images), ListQuery(limit=9, after=page.next), tenant_id="default")
+    rest = page_of(images, limit=9, after=page.next)
     assert (ids(rest), rest.next, rest.unreadable) == ([1, 0], None, ())
 
 
@@ -207,5 +202,5 @@ def test_a_page_ends_where_more_was_deleted_than_one_look_passes_over() -> None:
             return Listed(cursors=(), next=Cursor(created_at=NOW - self.looks, image_id="0" * 26))
 
     images = Passing()
-    page = list_images(ListImagesPorts(images=images), ListQuery(limit=5), tenant_id="default")
+    page = page_of(images, limit=5)
     assert (page.images, page.next, images.looks) == ((), Cursor(created_at=NOW - 1, image_id="0" * 26), 1)

@@ -24,7 +24,7 @@ from darkroom.domain.kernel.tenants import (
     is_tenant_id,
     tier_named,
 )
-from darkroom.domain.tenants.api_keys import key_id_of, matches_key
+from darkroom.domain.tenants.api_keys import ApiKey, key_id_of, matches_key
 from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
 from darkroom_cli.operator.operations.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
@@ -37,6 +37,21 @@ ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
 
 def house(*tenants: Tenant) -> FakeTenants:
     return FakeTenants(tenants={tenant.tenant_id: tenant for tenant in tenants})
+
+
+def add(tenants: FakeTenants, tenant_id: str = "acme", tier: Tier = Tier.PAID) -> Tenant:
+    ports = AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1)
+    return add_tenant(ports, tenant_id, tier=tier, requests_per_second=None, burst=None)
+
+
+def key_of(tenants: FakeTenants, *numbers: int) -> tuple[str, ApiKey]:
+    """A new key of acme, made of these numbers."""
+    ports = CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 5, randomness=bits(*numbers))
+    return create_key(ports, "acme", label="ci")
+
+
+def revoke(tenants: FakeTenants, key_id: str, now: int = 1) -> ApiKey:
+    return revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: now), key_id)
 
 
 def bits(*numbers: int) -> Callable[[int], bytes]:
@@ -112,35 +127,16 @@ def test_who_names_no_tenant_is_the_default_one_and_pays_nothing() -> None:
 
 def test_a_tenant_is_added_once() -> None:
     tenants = house()
-    added = add_tenant(
-        AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1),
-        "acme",
-        tier=Tier.PAID,
-        requests_per_second=None,
-        burst=None,
-    )
-    assert added == ACME == tenants.tenant("acme")
+    assert add(tenants) == ACME == tenants.tenant("acme")
     with pytest.raises(TenantExists) as error:
-        add_tenant(
-            AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 2),
-            "acme",
-            tier=Tier.FREE,
-            requests_per_second=None,
-            burst=None,
-        )
+        add(tenants, tier=Tier.FREE)
     assert error.value.tenant == ACME == tenants.tenant("acme")
 
 
 def test_what_cannot_name_a_tenant_is_not_added() -> None:
     tenants = house()
     with pytest.raises(ValueError, match="matches"):
-        add_tenant(
-            AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1),
-            "a#b",
-            tier=Tier.FREE,
-            requests_per_second=None,
-            burst=None,
-        )
+        add(tenants, "a#b")
     assert tenants.tenants == {}
 
 
@@ -160,16 +156,12 @@ def test_an_unknown_tenant_can_neither_be_changed_nor_get_a_key() -> None:
     with pytest.raises(UnknownTenant):
         change_tenant(ChangeTenantPorts(audit=trail_of(), tenants=house()), "acme", lambda tenant: tenant)
     with pytest.raises(UnknownTenant):
-        create_key(
-            CreateKeyPorts(audit=trail_of(), tenants=house(), clock=lambda: 1, randomness=bits(1)), "acme", label=None
-        )
+        key_of(house(), 1)
 
 
 def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
     tenants = house(ACME)
-    key, stored = create_key(
-        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 5, randomness=bits(7)), "acme", label="ci"
-    )
+    key, stored = key_of(tenants, 7)
     assert tenants.keys == {key_id_of(key): stored}
     assert (stored.tenant_id, stored.label, stored.created_at, stored.revoked_at) == ("acme", "ci", 5, None)
     assert matches_key(key, stored)
@@ -177,35 +169,22 @@ def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
 
 def test_a_key_whose_id_is_taken_is_made_anew() -> None:
     tenants = house(ACME)
-    first, _ = create_key(
-        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None
-    )
+    first, _ = key_of(tenants, 1)
     # The id is in the first five bytes: these two numbers differ only in the secret.
-    second, stored = create_key(
-        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(2, 1 << 190)),
-        "acme",
-        label=None,
-    )
+    second, stored = key_of(tenants, 2, 1 << 190)
     assert key_id_of(second) != key_id_of(first)
     assert stored == tenants.key(key_id_of(second) or "")
     with pytest.raises(RuntimeError, match="randomness"):
-        create_key(
-            CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(2, 3, 4)),
-            "acme",
-            label=None,
-        )
+        key_of(tenants, 2, 3, 4)
 
 
 def test_a_key_is_revoked_once_and_for_all() -> None:
     tenants = house(ACME)
-    _, stored = create_key(
-        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None
-    )
-    assert revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 8), stored.key_id).revoked_at == 8
-    assert revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 9), stored.key_id).revoked_at == 8
+    _, stored = key_of(tenants, 1)
+    assert [revoke(tenants, stored.key_id, now).revoked_at for now in (8, 9)] == [8, 8]
 
 
 @pytest.mark.parametrize("key_id", ["00000000", "", "no id", "#"])
 def test_an_unknown_key_cannot_be_revoked(key_id: str) -> None:
     with pytest.raises(UnknownKey):
-        revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=house(), clock=lambda: 1), key_id)
+        revoke(house(), key_id)
