@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import imagecodecs
@@ -21,6 +21,7 @@ from tests.engine.golden import colours, gif_files, isobmff_files, jpeg_files, p
 from tests.engine.golden.colours import Array
 from tests.engine.golden.exif import exif, stored
 from tests.engine.golden.gif_files import Frame
+from tests.engine.golden.png_files import GREY, GREY_ALPHA, RGB, RGBA
 from tests.engine.golden.scenes import levels
 
 FIRST_FRAME, PROFILE = "first frame", "profile"
@@ -154,10 +155,9 @@ def _conversion(space: Tagged | None, alpha: Array | None, depth: int = 8) -> Bo
 
 
 def _png_case(
-    picture: Array,
     colour_type: int,
+    picture: Array | None = None,
     *,
-    alpha: Array | None = None,
     depth: int = 8,
     space: Tagged | None = None,
     before: Sequence[png_files.Chunk] = (),
@@ -167,6 +167,9 @@ def _png_case(
     notices: tuple[str, ...] = (),
 ) -> Case:
     maximum = (1 << depth) - 1
+    if picture is None:
+        picture = scenes.scene() if colour_type in (RGB, RGBA) else scenes.grey_scene()
+    alpha = scenes.alpha_scene() if colour_type in (RGBA, GREY_ALPHA) else None
     picture = space.encode(picture) if space else picture
     samples = levels(picture if alpha is None else np.dstack([picture, alpha]), maximum)
     chunks = [*([png_files.iccp(space.profile)] if space else []), *before]
@@ -220,12 +223,12 @@ def _png_palette_case(
 def _png_key_case(colour_type: int, depth: int) -> Case:
     """One colour is declared transparent: a block of it at the upper left, and no similar colour nearby."""
     maximum = (1 << depth) - 1
-    picture = scenes.grey_scene() if colour_type == png_files.GREY else scenes.scene()
+    picture = scenes.grey_scene() if colour_type == GREY else scenes.scene()
     samples = levels(picture, maximum)
-    key = [maximum // 3] * (1 if colour_type == png_files.GREY else 3)
+    key = [maximum // 3] * (1 if colour_type == GREY else 3)
     samples[(samples == key).reshape(*samples.shape[:2], -1).all(axis=-1)] += 1
     hole = (slice(8, 28), slice(10, 40))
-    samples[hole] = key if colour_type == png_files.RGB else key[0]
+    samples[hole] = key if colour_type == RGB else key[0]
     alpha = np.ones(samples.shape[:2])
     alpha[hole] = 0
     return Case(
@@ -242,7 +245,7 @@ def _apng_case(*, hidden: bool = False, frames: int = 3) -> Case:
     apart = [255 - first] * hidden  # no browser shows it
     return Case(
         format="png",
-        body=png_files.apng([*apart, *[first, first[::-1], 255 - first][:frames]], png_files.RGB, hidden=hidden),
+        body=png_files.apng([*apart, *[first, first[::-1], 255 - first][:frames]], RGB, hidden=hidden),
         colours=first / 255,
         # It knows no animations, and shows what is apart from one.
         read=None if hidden else (lambda body: (_unit(imagecodecs.png_decode(body)), None)),
@@ -250,9 +253,10 @@ def _apng_case(*, hidden: bool = False, frames: int = 3) -> Case:
     )
 
 
-def _apng_apart_case(colour_type: int, alpha: Array | None = None) -> Case:
+def _apng_apart_case(colour_type: int) -> Case:
     """A first frame of 16 bits, smaller than its canvas, behind a picture that is no part of the animation."""
-    picture = scenes.scene(48, 32) if colour_type in (png_files.RGB, png_files.RGBA) else scenes.grey_scene(48, 32)
+    picture = scenes.scene(48, 32) if colour_type in (RGB, RGBA) else scenes.grey_scene(48, 32)
+    alpha = scenes.alpha_scene(48, 32) if colour_type in (RGBA, GREY_ALPHA) else None
     samples = picture if alpha is None else np.dstack([picture, alpha])
     colours, opacity = np.zeros((64, 96, *picture.shape[2:])), np.zeros((64, 96))
     place = slice(20, 52), slice(30, 78)
@@ -269,140 +273,47 @@ def _apng_apart_case(colour_type: int, alpha: Array | None = None) -> Case:
     )
 
 
+_KINDS = {"rgb": RGB, "grey": GREY, "rgba": RGBA, "grey-alpha": GREY_ALPHA}
 for _interlaced in (False, True):
-    _kind = "-interlaced" if _interlaced else ""
-    add(f"png-rgb{_kind}", _png_case, scenes.scene(97, 65), png_files.RGB, interlaced=_interlaced)
-    add(f"png-grey{_kind}", _png_case, scenes.grey_scene(97, 65), png_files.GREY, interlaced=_interlaced)
-    for _depth in (1, 2, 4):
-        add(
-            f"png-grey-{_depth}-bit{_kind}",
-            _png_case,
-            scenes.grey_scene(97, 65),
-            png_files.GREY,
-            depth=_depth,
-            interlaced=_interlaced,
-        )
+    _kind, _options = "-interlaced" * _interlaced, {"interlaced": _interlaced}
+    add(f"png-rgb{_kind}", _png_case, RGB, scenes.scene(97, 65), **_options)
     for _depth in (1, 2, 4, 8):
-        add(f"png-palette-{_depth}-bit{_kind}", _png_palette_case, _depth, interlaced=_interlaced)
-    add(f"png-palette-transparent{_kind}", _png_palette_case, 8, opacities=range(0, 256, 2), interlaced=_interlaced)
-    add(
-        f"png-rgba{_kind}",
-        _png_case,
-        scenes.scene(),
-        png_files.RGBA,
-        alpha=scenes.alpha_scene(),
-        interlaced=_interlaced,
-    )
-    add(
-        f"png-grey-alpha{_kind}",
-        _png_case,
-        scenes.grey_scene(),
-        png_files.GREY_ALPHA,
-        alpha=scenes.alpha_scene(),
-        interlaced=_interlaced,
-    )
-    add(f"png-rgb-16-bit{_kind}", _png_case, scenes.scene(), png_files.RGB, depth=16, interlaced=_interlaced)
-    add(f"png-grey-16-bit{_kind}", _png_case, scenes.grey_scene(), png_files.GREY, depth=16, interlaced=_interlaced)
-    add(
-        f"png-rgba-16-bit{_kind}",
-        _png_case,
-        scenes.scene(),
-        png_files.RGBA,
-        alpha=scenes.alpha_scene(),
-        depth=16,
-        interlaced=_interlaced,
-    )
-add(
-    "png-grey-alpha-16-bit",
-    _png_case,
-    scenes.grey_scene(),
-    png_files.GREY_ALPHA,
-    alpha=scenes.alpha_scene(),
-    depth=16,
-)
+        _name = f"png-grey-{_depth}-bit{_kind}" if _depth < 8 else f"png-grey{_kind}"
+        add(_name, _png_case, GREY, scenes.grey_scene(97, 65), depth=_depth, **_options)
+        add(f"png-palette-{_depth}-bit{_kind}", _png_palette_case, _depth, **_options)
+    add(f"png-palette-transparent{_kind}", _png_palette_case, 8, opacities=range(0, 256, 2), **_options)
+    add(f"png-rgba{_kind}", _png_case, RGBA, **_options)
+    add(f"png-grey-alpha{_kind}", _png_case, GREY_ALPHA, **_options)
+    for _name in ("rgb", "grey", "rgba"):
+        add(f"png-{_name}-16-bit{_kind}", _png_case, _KINDS[_name], depth=16, **_options)
+add("png-grey-alpha-16-bit", _png_case, GREY_ALPHA, depth=16)
 add("png-palette-transparent-2-bit", _png_palette_case, 2, opacities=(0, 128, 200))
-add("png-rgb-colour-key", _png_key_case, png_files.RGB, 8)
-add("png-grey-colour-key", _png_key_case, png_files.GREY, 8)
-add("png-grey-4-bit-colour-key", _png_key_case, png_files.GREY, 4)
-add("png-rgb-16-bit-colour-key", _png_key_case, png_files.RGB, 16)
+add("png-rgb-colour-key", _png_key_case, RGB, 8)
+add("png-grey-colour-key", _png_key_case, GREY, 8)
+add("png-grey-4-bit-colour-key", _png_key_case, GREY, 4)
+add("png-rgb-16-bit-colour-key", _png_key_case, RGB, 16)
 add("png-animated", _apng_case)
 add("png-animated-behind-a-still", _apng_case, hidden=True)
 add("png-animated-behind-a-still-with-one-frame", _apng_case, hidden=True, frames=1)
-for _name, _colour_type, _alpha in (
-    ("rgb", png_files.RGB, None),
-    ("grey", png_files.GREY, None),
-    ("rgba", png_files.RGBA, scenes.alpha_scene(48, 32)),
-    ("grey-alpha", png_files.GREY_ALPHA, scenes.alpha_scene(48, 32)),
-):
-    add(f"png-animated-behind-a-still-16-bit-{_name}", _apng_apart_case, _colour_type, _alpha)
-for _name in ("srgb", "srgb-v4", "display-p3", "adobe-rgb", "prophoto"):
-    add(f"png-{_name}", _png_case, scenes.scene(), png_files.RGB, space=SPACES[_name])
-    add(f"png-{_name}-16-bit", _png_case, scenes.scene(), png_files.RGB, space=SPACES[_name], depth=16)
-for _name in ("grey-gamma-2.2", "grey-gamma-1.8"):
-    add(f"png-{_name}", _png_case, scenes.grey_scene(), png_files.GREY, space=SPACES[_name])
-    add(f"png-{_name}-16-bit", _png_case, scenes.grey_scene(), png_files.GREY, space=SPACES[_name], depth=16)
+for _name, _colour_type in _KINDS.items():
+    add(f"png-animated-behind-a-still-16-bit-{_name}", _apng_apart_case, _colour_type)
+for _name in ("srgb", "srgb-v4", "display-p3", "adobe-rgb", "prophoto", "grey-gamma-2.2", "grey-gamma-1.8"):
+    for _depth in (8, 16):
+        _colour_type = GREY if _name.startswith("grey") else RGB
+        _suffix = "-16-bit" * (_depth == 16)
+        add(f"png-{_name}{_suffix}", _png_case, _colour_type, space=SPACES[_name], depth=_depth)
 for _depth in (8, 16):
-    add(
-        f"png-display-p3-alpha-{_depth}-bit",
-        _png_case,
-        scenes.scene(),
-        png_files.RGBA,
-        alpha=scenes.alpha_scene(),
-        depth=_depth,
-        space=SPACES["display-p3"],
-    )
+    add(f"png-display-p3-alpha-{_depth}-bit", _png_case, RGBA, depth=_depth, space=SPACES["display-p3"])
 add("png-display-p3-palette", _png_palette_case, 8, space=SPACES["display-p3"])
-add(
-    "png-grey-alpha-gamma-2.2",
-    _png_case,
-    scenes.grey_scene(),
-    png_files.GREY_ALPHA,
-    alpha=scenes.alpha_scene(),
-    space=SPACES["grey-gamma-2.2"],
-)
+add("png-grey-alpha-gamma-2.2", _png_case, GREY_ALPHA, space=SPACES["grey-gamma-2.2"])
 for _orientation in range(1, 9):
-    add(
-        f"png-orientation-{_orientation}",
-        _png_case,
-        scenes.scene(),
-        png_files.RGB,
-        orientation=_orientation,
-        before=[(b"eXIf", exif(_orientation, big_endian=_orientation % 2 == 0))],
-    )
-add(
-    "png-orientation-6-behind-the-data",
-    _png_case,
-    scenes.scene(),
-    png_files.RGB,
-    orientation=6,
-    after=[(b"eXIf", exif(6))],
-)
-add(
-    "png-broken-profile",
-    _png_case,
-    scenes.scene(),
-    png_files.RGB,
-    before=[png_files.iccp(b"nonsense" * 40)],
-    notices=(PROFILE,),
-)
-add(
-    "png-display-p3-vivid",
-    _png_case,
-    scenes.vivid(),
-    png_files.RGB,
-    space=Tagged(
-        profile=SPACES["display-p3"].profile, encode=lambda picture: picture, meaning=SPACES["display-p3"].meaning
-    ),
-)
-add(
-    "png-adobe-rgb-vivid",
-    _png_case,
-    scenes.vivid(),
-    png_files.RGB,
-    space=Tagged(
-        profile=SPACES["adobe-rgb"].profile, encode=lambda picture: picture, meaning=SPACES["adobe-rgb"].meaning
-    ),
-)
+    _turned = (b"eXIf", exif(_orientation, big_endian=_orientation % 2 == 0))
+    add(f"png-orientation-{_orientation}", _png_case, RGB, orientation=_orientation, before=[_turned])
+add("png-orientation-6-behind-the-data", _png_case, RGB, orientation=6, after=[(b"eXIf", exif(6))])
+add("png-broken-profile", _png_case, RGB, before=[png_files.iccp(b"nonsense" * 40)], notices=(PROFILE,))
+for _name in ("display-p3", "adobe-rgb"):
+    _as_encoded = replace(SPACES[_name], encode=lambda picture: picture)
+    add(f"png-{_name}-vivid", _png_case, RGB, scenes.vivid(), space=_as_encoded)
 
 
 # ── JPEG ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -480,35 +391,24 @@ def _cmyk_case(transform: jpeg_files.Transform, orientation: int = 1) -> Case:
     )
 
 
+_SCENE, _ODD = scenes.scene(), scenes.scene(97, 65)
 for _name, _sampling in SAMPLINGS.items():
     _loss = {"444": DCT, "411": QUARTERED_CHROMA}.get(_name, HALVED_CHROMA)
     for _scans in ("baseline", "progressive"):
-        add(
-            f"jpeg-{_name}-{_scans}",
-            _jpeg_case,
-            scenes.scene(97, 65),
-            sampling=_sampling,
-            progressive=_scans == "progressive",
-            loss=_loss,
-        )
+        _is_progressive = _scans == "progressive"
+        add(f"jpeg-{_name}-{_scans}", _jpeg_case, _ODD, sampling=_sampling, progressive=_is_progressive, loss=_loss)
 add("jpeg-progressive-by-libjpeg", _libjpeg_case)
-add("jpeg-restart-markers", _jpeg_case, scenes.scene(97, 65), restart_interval=3)
-add(
-    "jpeg-restart-markers-420",
-    _jpeg_case,
-    scenes.scene(97, 65),
-    restart_interval=1,
-    sampling=SAMPLINGS["420"],
-    loss=HALVED_CHROMA,
-)
+add("jpeg-restart-markers", _jpeg_case, _ODD, restart_interval=3)
+_HALVED: dict[str, Any] = {"sampling": SAMPLINGS["420"], "loss": HALVED_CHROMA}
+add("jpeg-restart-markers-420", _jpeg_case, _ODD, restart_interval=1, **_HALVED)
 add("jpeg-grey", _jpeg_case, scenes.grey_scene(97, 65))
 add("jpeg-grey-2x2", _jpeg_case, scenes.grey_scene(97, 65), sampling=[(2, 2)])
-add("jpeg-rgb-by-adobe-marker", _jpeg_case, scenes.scene(97, 65), transform="none", segments=[jpeg_files.adobe(0)])
-add("jpeg-ycc-by-adobe-marker", _jpeg_case, scenes.scene(97, 65), segments=[jpeg_files.adobe(1)])
-add("jpeg-without-application-markers", _jpeg_case, scenes.scene(97, 65), segments=())
-add("jpeg-fill-bytes", _jpeg_case, scenes.scene(), edit=lambda file: file.replace(b"\xff\xdb", b"\xff\xff\xff\xdb", 1))
+add("jpeg-rgb-by-adobe-marker", _jpeg_case, _ODD, transform="none", segments=[jpeg_files.adobe(0)])
+add("jpeg-ycc-by-adobe-marker", _jpeg_case, _ODD, segments=[jpeg_files.adobe(1)])
+add("jpeg-without-application-markers", _jpeg_case, _ODD, segments=())
+add("jpeg-fill-bytes", _jpeg_case, _SCENE, edit=lambda file: file.replace(b"\xff\xdb", b"\xff\xff\xff\xdb", 1))
 for _name in ("srgb", "srgb-v4", "display-p3", "adobe-rgb", "prophoto"):
-    add(f"jpeg-{_name}", _jpeg_case, scenes.scene(), space=SPACES[_name], loss=WIDE_DCT)
+    add(f"jpeg-{_name}", _jpeg_case, _SCENE, space=SPACES[_name], loss=WIDE_DCT)
 for _name in ("grey-gamma-2.2", "grey-gamma-1.8"):
     add(f"jpeg-{_name}", _jpeg_case, scenes.grey_scene(), space=SPACES[_name])
 add("jpeg-cmyk", _cmyk_case, "none")
@@ -517,34 +417,22 @@ add("jpeg-cmyk-orientation-6", _cmyk_case, "none", 6)
 # Editors that turn a photo grey keep its profile. Grey then means red = green = blue in that space.
 for _name in ("srgb", "display-p3", "adobe-rgb"):
     add(f"jpeg-grey-with-{_name}-profile", _jpeg_case, scenes.grey_scene(), space=_grey_of(SPACES[_name]))
-add("jpeg-broken-profile", _jpeg_case, scenes.scene(), profile=b"nonsense" * 40, notices=(PROFILE,))
+add("jpeg-broken-profile", _jpeg_case, _SCENE, profile=b"nonsense" * 40, notices=(PROFILE,))
+
+
+def _turned_jpeg(name: str, orientation: int, *segments: jpeg_files.Segment, **options: Any) -> None:
+    add(f"jpeg-{name}", _jpeg_case, _SCENE, orientation=orientation, segments=segments, **options)
+
+
+_EXIF = {orientation: jpeg_files.exif_segment(exif(orientation)) for orientation in (*range(10), 65535)}
+_WIDE = {**_HALVED, "space": SPACES["display-p3"]}
 for _orientation in range(1, 9):
-    add(
-        f"jpeg-orientation-{_orientation}",
-        _jpeg_case,
-        scenes.scene(),
-        orientation=_orientation,
-        segments=[jpeg_files.exif_segment(exif(_orientation, big_endian=_orientation % 2 == 1))],
-    )
-    add(
-        f"jpeg-display-p3-420-orientation-{_orientation}",
-        _jpeg_case,
-        scenes.scene(),
-        space=SPACES["display-p3"],
-        orientation=_orientation,
-        sampling=SAMPLINGS["420"],
-        segments=[jpeg_files.exif_segment(exif(_orientation))],
-        loss=HALVED_CHROMA,
-    )
+    _either = jpeg_files.exif_segment(exif(_orientation, big_endian=_orientation % 2 == 1))
+    _turned_jpeg(f"orientation-{_orientation}", _orientation, _either)
+    _turned_jpeg(f"display-p3-420-orientation-{_orientation}", _orientation, _EXIF[_orientation], **_WIDE)
 _XMP = (jpeg_files.APP1, b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta/>")
-add(
-    "jpeg-orientation-6-behind-jfif-and-xmp",
-    _jpeg_case,
-    scenes.scene(),
-    orientation=6,
-    segments=[jpeg_files.JFIF, _XMP, jpeg_files.exif_segment(exif(6, text=b"camera", gps=b"52.5N"))],
-)
-_TURNED = jpeg_files.exif_segment(exif(5, big_endian=True))
+_CAMERAS = jpeg_files.exif_segment(exif(6, text=b"camera", gps=b"52.5N"))
+_turned_jpeg("orientation-6-behind-jfif-and-xmp", 6, jpeg_files.JFIF, _XMP, _CAMERAS)
 
 
 def _behind_the_tables(file: bytes) -> bytes:
@@ -554,30 +442,14 @@ def _behind_the_tables(file: bytes) -> bytes:
     return file[:2] + file[4 + size : start] + file[2 : 4 + size] + file[start:]
 
 
-add(
-    "jpeg-orientation-5-behind-the-tables",
-    _jpeg_case,
-    scenes.scene(),
-    orientation=5,
-    segments=[_TURNED],
-    edit=_behind_the_tables,
-)
+_BIG_ENDIAN = jpeg_files.exif_segment(exif(5, big_endian=True))
+_turned_jpeg("orientation-5-behind-the-tables", 5, _BIG_ENDIAN, edit=_behind_the_tables)
 _PIECES = jpeg_files.icc_segments(SPACES["adobe-rgb"].profile, 5)
-add(
-    "jpeg-adobe-rgb-in-pieces-out-of-order",
-    _jpeg_case,
-    scenes.scene(),
-    space=Tagged(profile=b"", encode=SPACES["adobe-rgb"].encode, meaning=SPACES["adobe-rgb"].meaning),
-    segments=[_PIECES[3], _PIECES[0], jpeg_files.JFIF, *_PIECES[1:3], _PIECES[4]],
-    loss=WIDE_DCT,
-)
+_OUT_OF_ORDER = [_PIECES[3], _PIECES[0], jpeg_files.JFIF, *_PIECES[1:3], _PIECES[4]]
+_UNTAGGED = replace(SPACES["adobe-rgb"], profile=b"")
+_turned_jpeg("adobe-rgb-in-pieces-out-of-order", 1, *_OUT_OF_ORDER, space=_UNTAGGED, loss=WIDE_DCT)
 for _orientation in (0, 9, 65535):
-    add(
-        f"jpeg-orientation-{_orientation}-means-none",
-        _jpeg_case,
-        scenes.scene(),
-        segments=[jpeg_files.exif_segment(exif(_orientation))],
-    )
+    _turned_jpeg(f"orientation-{_orientation}-means-none", 1, _EXIF[_orientation])
 
 
 # ── WebP ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -634,29 +506,20 @@ def _without_idle(picture: Array, alpha: Array | None) -> tuple[Array, Array | N
     return picture, None if alpha is None or alpha.min() == 1 else alpha
 
 
-add("webp-lossless", _webp_case, scenes.scene(97, 65))
-add("webp-lossless-alpha", _webp_case, scenes.scene(), alpha=scenes.alpha_scene())
-add("webp-lossy", _webp_case, scenes.scene(), quality=100, loss=VP8)
-add("webp-lossy-alpha", _webp_case, scenes.scene(), alpha=scenes.alpha_scene(), quality=100, loss=VP8)
+_ALPHA = scenes.alpha_scene()
+add("webp-lossless", _webp_case, _ODD)
+add("webp-lossless-alpha", _webp_case, _SCENE, alpha=_ALPHA)
+add("webp-lossy", _webp_case, _SCENE, quality=100, loss=VP8)
+add("webp-lossy-alpha", _webp_case, _SCENE, alpha=_ALPHA, quality=100, loss=VP8)
 for _name in ("srgb", "display-p3", "adobe-rgb"):
-    add(f"webp-{_name}", _webp_case, scenes.scene(), space=SPACES[_name])
-add("webp-display-p3-alpha", _webp_case, scenes.scene(), alpha=scenes.alpha_scene(), space=SPACES["display-p3"])
+    add(f"webp-{_name}", _webp_case, _SCENE, space=SPACES[_name])
+add("webp-display-p3-alpha", _webp_case, _SCENE, alpha=_ALPHA, space=SPACES["display-p3"])
 for _orientation in range(1, 9):
-    add(
-        f"webp-orientation-{_orientation}",
-        _webp_case,
-        scenes.scene(),
-        orientation=_orientation,
-        after=[(b"EXIF", exif(_orientation))],
-    )
+    _after = [(b"EXIF", exif(_orientation))]
+    add(f"webp-orientation-{_orientation}", _webp_case, _SCENE, orientation=_orientation, after=_after)
 # Some writers keep JPEG's prefix.
-add(
-    "webp-orientation-8-with-prefix",
-    _webp_case,
-    scenes.scene(),
-    orientation=8,
-    after=[(b"EXIF", b"Exif\0\0" + exif(8))],
-)
+_prefixed = [(b"EXIF", b"Exif\0\0" + exif(8))]
+add("webp-orientation-8-with-prefix", _webp_case, _SCENE, orientation=8, after=_prefixed)
 add("webp-animated", _webp_animation_case, offset=False)
 add("webp-animated-offset", _webp_animation_case, offset=True)
 
@@ -707,14 +570,9 @@ add("gif-local-table", _gif_case, {}, local=True)
 add("gif-transparent", _gif_case, {"transparent": _CLEAR})
 add("gif-animated", _gif_case, {}, {}, notices=(FIRST_FRAME,))
 add("gif-animated-transparent", _gif_case, {"transparent": _CLEAR}, {}, notices=(FIRST_FRAME,))
-add("gif-frame-smaller-than-the-screen", _gif_case, {"size": (50, 30), "left": 21, "top": 13})
-add(
-    "gif-animated-first-frame-smaller-than-the-screen",
-    _gif_case,
-    {"size": (50, 30), "left": 21, "top": 13},
-    {},
-    notices=(FIRST_FRAME,),
-)
+for _name, _more, _notices in (("gif", (), ()), ("gif-animated-first", ({},), (FIRST_FRAME,))):
+    _small = {"size": (50, 30), "left": 21, "top": 13}
+    add(f"{_name}-frame-smaller-than-the-screen", _gif_case, _small, *_more, notices=_notices)
 for _disposal, _name in ((1, "keep"), (2, "background"), (3, "previous")):
     add(f"gif-animated-disposal-{_name}", _gif_case, {"disposal": _disposal}, {}, notices=(FIRST_FRAME,))
 
@@ -723,20 +581,14 @@ for _disposal, _name in ((1, "keep"), (2, "background"), (3, "previous")):
 
 _Transformation = tuple[bytes, Callable[[Array], Array]]
 
+_TURNS: dict[str, _Transformation] = {
+    **{f"irot-{n}": (isobmff_files.irot(n), partial(np.rot90, k=n)) for n in (1, 2, 3)},
+    "imir-0": (isobmff_files.imir(0), lambda picture: picture[::-1]),
+    "imir-1": (isobmff_files.imir(1), lambda picture: picture[:, ::-1]),
+}
 TRANSFORMATIONS: dict[str, tuple[_Transformation, ...]] = {
-    "irot-1": ((isobmff_files.irot(1), lambda picture: np.rot90(picture, 1)),),
-    "irot-2": ((isobmff_files.irot(2), lambda picture: np.rot90(picture, 2)),),
-    "irot-3": ((isobmff_files.irot(3), lambda picture: np.rot90(picture, 3)),),
-    "imir-0": ((isobmff_files.imir(0), lambda picture: picture[::-1]),),
-    "imir-1": ((isobmff_files.imir(1), lambda picture: picture[:, ::-1]),),
-    "irot-1-imir-0": (
-        (isobmff_files.irot(1), lambda picture: np.rot90(picture, 1)),
-        (isobmff_files.imir(0), lambda picture: picture[::-1]),
-    ),
-    "irot-1-imir-1": (
-        (isobmff_files.irot(1), lambda picture: np.rot90(picture, 1)),
-        (isobmff_files.imir(1), lambda picture: picture[:, ::-1]),
-    ),
+    **{name: (turn,) for name, turn in _TURNS.items()},
+    **{f"irot-1-{mirror}": (_TURNS["irot-1"], _TURNS[mirror]) for mirror in ("imir-0", "imir-1")},
 }
 """Properties of a picture, in the order in which they are applied for display."""
 
@@ -803,49 +655,23 @@ _COMPANIONS = (
 )
 
 for _format, _write in (("avif", isobmff_files.avif), ("heic", isobmff_files.heic)):
-    add(f"{_format}-8-bit", _container_case, _write, scenes.scene(97, 65))
-    add(f"{_format}-10-bit", _container_case, _write, scenes.scene(), depth=10)
-    add(f"{_format}-12-bit", _container_case, _write, scenes.scene(), depth=12)
+    add(f"{_format}-8-bit", _container_case, _write, _ODD)
+    add(f"{_format}-10-bit", _container_case, _write, _SCENE, depth=10)
+    add(f"{_format}-12-bit", _container_case, _write, _SCENE, depth=12)
     add(f"{_format}-grey", _container_case, _write, scenes.grey_scene())
-    add(f"{_format}-alpha", _container_case, _write, scenes.scene(), alpha=scenes.alpha_scene())
-    add(f"{_format}-display-p3", _container_case, _write, scenes.scene(), space=SPACES["display-p3"])
-    add(f"{_format}-adobe-rgb-10-bit", _container_case, _write, scenes.scene(), space=SPACES["adobe-rgb"], depth=10)
+    add(f"{_format}-alpha", _container_case, _write, _SCENE, alpha=_ALPHA)
+    add(f"{_format}-display-p3", _container_case, _write, _SCENE, space=SPACES["display-p3"])
+    add(f"{_format}-adobe-rgb-10-bit", _container_case, _write, _SCENE, space=SPACES["adobe-rgb"], depth=10)
     for _name, _transformations in TRANSFORMATIONS.items():
-        add(f"{_format}-{_name}", _container_case, _write, scenes.scene(), transformations=_transformations)
+        add(f"{_format}-{_name}", _container_case, _write, _SCENE, transformations=_transformations)
     # The container turns the picture; EXIF only says how it was turned, and phones write both.
-    add(
-        f"{_format}-irot-3-and-exif-6-turn-once",
-        _container_case,
-        _write,
-        scenes.scene(),
-        transformations=TRANSFORMATIONS["irot-3"],
-        exif_orientation=6,
-    )
-    add(f"{_format}-exif-6-alone-turns-nothing", _container_case, _write, scenes.scene(), exif_orientation=6)
-add(
-    "avif-420-limited-range",
-    _container_case,
-    isobmff_files.avif,
-    scenes.scene(),
-    pixelformat="420",
-    matrix=1,
-    loss=_AVIF_420,
-)
-add("heic-with-thumbnail-and-gain-map", _container_case, isobmff_files.heic, scenes.scene(), others=_COMPANIONS)
-add("heic-grid", _container_case, isobmff_files.heic_grid, scenes.scene(150, 100))
-add(
-    "heic-grid-with-thumbnail-and-gain-map",
-    _container_case,
-    isobmff_files.heic_grid,
-    scenes.scene(150, 100),
-    others=_COMPANIONS,
-)
-add(
-    "heic-grid-display-p3-irot-3",
-    _container_case,
-    isobmff_files.heic_grid,
-    scenes.scene(150, 100),
-    space=SPACES["display-p3"],
-    transformations=TRANSFORMATIONS["irot-3"],
-    exif_orientation=6,
-)
+    _once = {"transformations": TRANSFORMATIONS["irot-3"], "exif_orientation": 6}
+    add(f"{_format}-irot-3-and-exif-6-turn-once", _container_case, _write, _SCENE, **_once)
+    add(f"{_format}-exif-6-alone-turns-nothing", _container_case, _write, _SCENE, exif_orientation=6)
+_LIMITED: dict[str, Any] = {"pixelformat": "420", "matrix": 1, "loss": _AVIF_420}
+add("avif-420-limited-range", _container_case, isobmff_files.avif, _SCENE, **_LIMITED)
+add("heic-with-thumbnail-and-gain-map", _container_case, isobmff_files.heic, _SCENE, others=_COMPANIONS)
+_GRID, _LARGE = isobmff_files.heic_grid, scenes.scene(150, 100)
+add("heic-grid", _container_case, _GRID, _LARGE)
+add("heic-grid-with-thumbnail-and-gain-map", _container_case, _GRID, _LARGE, others=_COMPANIONS)
+add("heic-grid-display-p3-irot-3", _container_case, _GRID, _LARGE, space=SPACES["display-p3"], **_once)
