@@ -66,48 +66,6 @@ def test_a_scheduled_image_is_held_released_and_done_in_its_time(aws: Aws, monke
         assert json.loads(status["body"])["status"] == "done"
 
 
-def test_a_delivery_before_its_time_comes_back_then(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    with time_machine.travel(START, tick=False) as clock:
-        submit(aws, monkeypatch, "delay=PT1M&variants=thumb")
-        clock.shift(60.001)
-        event = received(aws.slow_queue_url)
-        worker = load("transcode_image", aws, monkeypatch)
-        clock.shift(-5)  # this worker's clock is five seconds behind
-        (message_id,) = [record["messageId"] for record in event["Records"]]
-        assert call(worker, event) == {"batchItemFailures": [{"itemIdentifier": message_id}]}
-        clock.shift(5.001)
-        assert received(aws.slow_queue_url)["Records"], "it shows again when it is time, and not minutes later"
-
-
-@pytest.mark.parametrize(
-    ("query", "code"),
-    [
-        ("process_at=tomorrow", "invalid_process_at"),
-        ("process_at=2026-11-20T09:00:00Z", "invalid_process_at"),
-        ("delay=P400D", "invalid_delay"),
-        ("delay=PT1H&process_at=2027-03-01T09:00:00Z", "conflicting_parameters"),
-        ("expires_at=2026-11-20T09:00:00Z", "invalid_expires_at"),
-    ],
-)
-def test_a_time_that_cannot_be_kept_is_refused(
-    aws: Aws, monkeypatch: pytest.MonkeyPatch, query: str, code: str
-) -> None:
-    with time_machine.travel(START, tick=False):
-        answer = submit(aws, monkeypatch, query)
-    assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (400, code)
-
-
-def test_the_same_key_with_another_time_is_another_request(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = {"idempotency-key": "order-17"}
-    with time_machine.travel(START, tick=False) as clock:
-        first = submit(aws, monkeypatch, "delay=PT2H", **key)
-        clock.shift(24 * 3600)
-        again = submit(aws, monkeypatch, "delay=PT120M", **key)
-        assert json.loads(again["body"])["id"] == json.loads(first["body"])["id"]
-        assert submit(aws, monkeypatch, "delay=PT3H", **key)["statusCode"] == 422
-        assert submit(aws, monkeypatch, "", **key)["statusCode"] == 422
-
-
 def test_a_move_answers_with_the_document_and_bad_ones_with_problems(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     move = load("reschedule_image", aws, monkeypatch)
 
@@ -131,19 +89,6 @@ def test_a_move_answers_with_the_document_and_bad_ones_with_problems(aws: Aws, m
         assert patch(image_id, b'{"delay": "PT0S"}')["status"] == "pending"
         again = patch(image_id, b'{"delay": "PT1H"}')
         assert (again["statusCode"], again["code"]) == (409, "not_scheduled")
-
-
-def test_what_cannot_be_read_or_held_comes_again_and_the_rest_does_not(
-    aws: Aws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with time_machine.travel(START, tick=False):
-        submit(aws, monkeypatch, "delay=P2D")
-        boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody="nothing of ours")
-        event = received(aws.hold_queue_url)
-        unreadable = [record["messageId"] for record in event["Records"] if record["body"] == "nothing of ours"]
-        answer = call(load("hold_images", aws, monkeypatch), event)
-    assert answer == {"batchItemFailures": [{"itemIdentifier": unreadable[0]}]}
-    assert len(executions(aws)) == 1
 
 
 def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_back(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -153,30 +152,6 @@ def test_a_source_that_has_nothing_ends_the_image_with_a_code(functions: Functio
     assert shown["source"] is None
 
 
-@pytest.mark.parametrize(
-    ("written", "query", "code"),
-    [
-        ({}, "", "invalid_fetch"),
-        ({"url": "https://photos.example/", "size": 7}, "", "invalid_fetch"),
-        ({"url": "http://photos.example/"}, "", "invalid_url"),
-        ({"url": "https://user:password@photos.example/"}, "", "invalid_url"),
-        ({"url": "https://photos.example/#a"}, "", "invalid_url"),
-        ({"url": "https://photos.example:22/"}, "", "invalid_url"),
-        ({"url": "https://bücher.example/"}, "", "invalid_url"),
-        ({"url": "https://10.0.0.1/"}, "", "invalid_url"),
-        ({"url": "https://photos.example/".ljust(8193, "a")}, "", "invalid_url"),
-        ({"url": "https://photos.example/", "preset": "none"}, "", "unknown_preset"),
-        ({"url": "https://photos.example/"}, "preset=avatar", "conflicting_parameters"),
-    ],
-)
-def test_what_cannot_be_fetched_is_refused_at_once(
-    functions: Functions, written: dict[str, Any], query: str, code: str
-) -> None:
-    answer = post(functions, query, **written)
-    assert (answer["statusCode"], body_of(answer)["code"]) == (400, code)
-    assert boto3.client("dynamodb").scan(TableName=functions.aws.images_table)["Items"] == []
-
-
 @pytest.mark.guards("egress-given-source-url-length")
 def test_a_presigned_url_with_a_long_session_token_is_fetched_as_it_is(functions: Functions, log: io.StringIO) -> None:
     credentials = Credentials("AKIDEXAMPLE", "secret", "IQoJb3JpZ2luX2VjE" + "+/aB" * 900)
@@ -190,15 +165,6 @@ def test_a_presigned_url_with_a_long_session_token_is_fetched_as_it_is(functions
         assert server.received.split(b"\r\n")[0].decode() == f"GET {url.partition(str(server.port))[2]} HTTP/1.1"
     assert len(functions.objects("originals")) == 1
     assert "X-Amz-" not in log.getvalue()
-
-
-def test_one_key_means_one_url(functions: Functions) -> None:
-    first = post(functions, key="k", url="https://photos.example/a?b=c")
-    again = post(functions, key="k", url="https://photos.example/a?b=c")
-    other = post(functions, key="k", url="https://photos.example/a?b=d")
-    assert body_of(again)["id"] == body_of(first)["id"]
-    assert again["headers"]["Idempotent-Replayed"] == "true"
-    assert (other["statusCode"], body_of(other)["code"]) == (422, "idempotency_key_reused")
 
 
 def test_nothing_is_fetched_for_a_message_that_this_stack_did_not_send(functions: Functions) -> None:
@@ -246,13 +212,3 @@ def test_while_the_table_does_not_answer_the_message_may_go_because_the_row_is_d
     post(functions, url="https://photos.example/")
     monkeypatch.setattr(functions.fetch_original.ports.images, "get", unavailable)
     assert fetch(functions) == {"batchItemFailures": []}
-
-
-def test_the_sweeper_asks_for_it_again(functions: Functions) -> None:
-    image_id = body_of(post(functions, url="https://photos.example/"))["id"]
-    received(functions.aws.fetch_queue_url)
-    before = functions.row(image_id)
-    functions.table.change(before, replace(before, due_at=1))
-    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1}
-    (record,) = received(functions.aws.fetch_queue_url)["Records"]
-    assert read_message(record["body"]) == message_for(before)

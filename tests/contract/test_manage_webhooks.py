@@ -45,21 +45,6 @@ def test_a_webhook_is_made_changed_tried_and_deleted(functions: Functions) -> No
     problem(asked(functions, "GET", path), 404, "unknown_webhook")
 
 
-def test_deliveries_are_listed_page_by_page(functions: Functions) -> None:
-    path = f"/webhooks/{made(functions)}"
-    pinged = {document(asked(functions, "POST", f"{path}/ping"))["id"] for _ in range(5)}
-    listed: list[str] = []
-    place: str | None = ""
-    while place is not None:
-        page = document(asked(functions, "GET", f"{path}/deliveries?status=waiting&limit=2{place}"))
-        assert len(page["deliveries"]) <= 2
-        listed += [delivery["id"] for delivery in page["deliveries"]]
-        place = None if page["next"] is None else f"&cursor={page['next']}"
-    assert (len(listed), set(listed)) == (5, pinged)
-    assert listed == sorted(listed, reverse=True)
-    assert document(asked(functions, "GET", f"{path}/deliveries?status=failed")) == {"deliveries": [], "next": None}
-
-
 def test_an_image_that_names_a_webhook_is_heard_of_there_alone(functions: Functions) -> None:
     named, other = made(functions), made(functions, f"{URL}/2")
     assert functions.post(query={"notify": named})["statusCode"] == 202
@@ -77,18 +62,6 @@ def types_of(functions: Functions, webhook_id: str) -> list[str]:
     """The types of a webhook's deliveries."""
     listed = document(asked(functions, "GET", f"/webhooks/{webhook_id}/deliveries"))["deliveries"]
     return [delivery["type"] for delivery in listed]
-
-
-def test_a_repeated_upload_needs_no_webhook_any_more_and_another_notify_is_another_request(
-    functions: Functions,
-) -> None:
-    webhook_id = made(functions)
-    first = functions.post(query={"notify": webhook_id}, idempotency_key="order-17")
-    asked(functions, "DELETE", f"/webhooks/{webhook_id}")
-    again = functions.post(query={"notify": webhook_id}, idempotency_key="order-17")
-    assert (again["statusCode"], document(again)["id"]) == (202, document(first)["id"])
-    problem(functions.post(idempotency_key="order-17"), 422, "idempotency_key_reused")
-    problem(functions.post(query={"notify": webhook_id}, idempotency_key="order-18"), 400, "unknown_notify")
 
 
 @pytest.mark.guards("webhook-unreadable-row-tenant")
@@ -109,18 +82,3 @@ def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
     assert document(functions.post(query={"notify": webhook_id}))["id"]
     asked(functions, "DELETE", f"/webhooks/{sibling}")
     assert dynamodb.scan(TableName=table)["Items"] == [{**item, attribute: value}]
-
-
-def test_a_delivery_that_a_newer_version_wrote_is_left_out(functions: Functions) -> None:
-    path = f"/webhooks/{made(functions)}"
-    pinged = [document(asked(functions, "POST", f"{path}/ping"))["id"] for _ in range(2)]
-    dynamodb = boto3.client("dynamodb")
-    dynamodb.update_item(
-        TableName=functions.aws.deliveries_table,
-        Key={"endpoint_id": {"S": path.rpartition("/")[2]}, "delivery_id": {"S": pinged[0]}},
-        UpdateExpression="SET #status = :newer",
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={":newer": {"S": "parked"}},
-    )
-    listed = document(asked(functions, "GET", f"{path}/deliveries"))["deliveries"]
-    assert [delivery["id"] for delivery in listed] == pinged[1:]

@@ -95,18 +95,6 @@ def test_who_stores_too_much_is_told_how_much_and_what_to_do_and_leaves_nothing(
     assert sent(functions, way)["statusCode"] in (201, 202), "nor is one without a quota"
 
 
-@WAYS
-def test_a_repetition_of_what_was_accepted_is_answered_as_before(functions: Functions, aws: Aws, way: str) -> None:
-    first = sent(functions, way, quota=QUOTA, key="order-17")
-    fill(aws, images=4)
-    again = sent(functions, way, quota=QUOTA, key="order-17")
-    assert again["statusCode"] == first["statusCode"]
-    assert json.loads(again["body"])["id"] == json.loads(first["body"])["id"]
-    functions.submit_image.ports.quotas._known.clear()
-    functions.begin_upload.ports.quotas._known.clear()
-    assert problem_of(sent(functions, way, quota=QUOTA, key="order-18")) == (403, "quota_exceeded")
-
-
 @pytest.mark.guards("quotas-unreadable-sum-admits")
 @WAYS
 def test_a_table_that_is_gone_or_forbidden_refuses_nobody_and_is_logged(
@@ -149,13 +137,6 @@ def test_a_tenant_reads_what_it_stores_may_store_and_used(functions: Functions, 
     assert nobody["quota"] == {"bytes": None, "images": None}
     assert problem_of(read("since=2026-11-22")) == (400, "invalid_days")
     assert problem_of(read(scopes=frozenset({"images:write"}))) == (403, "insufficient_scope")
-
-
-def test_the_photo_that_was_too_many_is_let_in_once_another_is_deleted(functions: Functions, aws: Aws) -> None:
-    fill(aws, images=4)
-    assert problem_of(post(functions.submit_image, quota=QUOTA)) == (403, "quota_exceeded")
-    fill(aws, images=-1)
-    assert post(functions.submit_image, quota=QUOTA)["statusCode"] == 202
 
 
 @pytest.mark.guards("quotas-accepted-bytes-metric")

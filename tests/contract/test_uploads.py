@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -185,94 +184,9 @@ def test_a_repeated_announcement_is_answered_with_a_fresh_form_and_after_the_upl
     problem(functions.begin(key="k", preset="avatar"), 422, "idempotency_key_reused")
 
 
-@pytest.mark.parametrize(
-    ("announced", "status", "code"),
-    [
-        ({"bytes": 25_000_001}, 413, "upload_too_large"),
-        ({"bytes": 0}, 400, "invalid_upload"),
-        ({"sha256": "abc"}, 400, "invalid_upload"),
-        ({"preset": "no-such"}, 400, "unknown_preset"),
-        ({"recipe": {"variants": [{"name": "a", "width": 0}]}}, 400, "invalid_recipe"),
-        ({"key": "é"}, 400, "invalid_idempotency_key"),
-        ({"delay": "soon"}, 400, "invalid_delay"),
-    ],
-)
-def test_what_cannot_be_announced_is_a_problem(
-    functions: Functions, announced: dict[str, Any], status: int, code: str
-) -> None:
-    refusal = problem(functions.begin(**announced), status, code)
-    assert ("errors" in refusal) == code.startswith("invalid_u") or code == "invalid_recipe"
-
-
 def test_a_photo_that_is_too_large_for_a_request_is_told_of_uploads(functions: Functions) -> None:
     answer = call(functions.submit_image, http_event("POST", "/images", body=PHOTO + bytes(4 * 1024 * 1024)))
     assert "POST /uploads" in problem(answer, 413, "upload_too_large")["detail"]
-
-
-def test_only_post_is_taken_at_uploads(functions: Functions) -> None:
-    answer = call(functions.read_image, http_event("GET", "/uploads"))
-    problem(answer, 405, "method_not_allowed")
-    assert answer["headers"]["Allow"] == "POST"
-
-
-def test_an_upload_that_is_no_image_fails_and_leaves_nothing(functions: Functions) -> None:
-    image_id = document(functions.begin(b"%PDF-1.7", content_type="image/jpeg"))["id"]
-    functions.upload(image_id, b"%PDF-1.7")
-    assert functions.hear() == {"batchItemFailures": []}
-    status = document(call(functions.read_image, http_event("GET", f"/images/{image_id}/status")))
-    assert (status["status"], status["error"]["code"], status["error"]["retryable"]) == (
-        "failed",
-        "unsupported_format",
-        False,
-    )
-    assert functions.objects("uploads") == functions.objects("originals") == []
-
-
-def test_an_upload_for_later_waits_for_its_time(functions: Functions) -> None:
-    image_id = document(functions.begin(delay="P1D"))["id"]
-    functions.upload(image_id)
-    functions.hear()
-    assert functions.row(image_id).status is Status.SCHEDULED
-    (record, *_) = received(functions.aws.hold_queue_url)["Records"]
-    assert image_id in record["body"]
-
-
-def test_what_comes_after_its_image_was_withdrawn_goes(functions: Functions) -> None:
-    image_id = document(functions.begin())["id"]
-    call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))
-    functions.upload(image_id)
-    functions.hear()
-    assert functions.row(image_id).status is Status.CANCELLED
-    assert functions.objects("uploads") == functions.objects("originals") == []
-
-
-def test_the_sweeper_removes_what_was_uploaded_for_a_withdrawn_image_before_anybody_heard_of_it(
-    functions: Functions,
-) -> None:
-    image_id = document(functions.begin())["id"]
-    functions.upload(image_id)
-    call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))
-    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
-    assert functions.objects("uploads") == []
-
-
-def overdue(functions: Functions, image_id: str) -> None:
-    row = functions.row(image_id)
-    functions.table.change(row, replace(row, due_at=1))
-
-
-def test_an_upload_that_came_without_an_event_is_found_by_the_sweeper_and_one_that_did_not_come_expires(
-    functions: Functions,
-) -> None:
-    came, never = (document(functions.begin())["id"] for _ in range(2))
-    boto3.client("s3").put_object(Bucket="uploads", Key=f"uploads/{came}", Body=PHOTO)
-    for image_id in (came, never):
-        overdue(functions, image_id)
-    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1, "expired": 1}
-    assert functions.hear() == {"batchItemFailures": []}
-    assert functions.row(came).status is Status.PENDING
-    status = document(call(functions.read_image, http_event("GET", f"/images/{never}/status")))
-    assert (status["status"], status["error"]["code"]) == ("expired", "never_uploaded")
 
 
 @pytest.mark.parametrize("body", [TEST_EVENT, event("uploads/somebodys"), event(f"uploads/{ID}")])
