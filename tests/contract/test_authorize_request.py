@@ -13,8 +13,6 @@ import pytest
 import time_machine
 
 from darkroom.aws.images.images_table import ImagesTable
-from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import TenantState, Tier
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load
@@ -79,20 +77,6 @@ def test_what_the_gateway_remembers_its_answer_by_is_what_is_judged(aws: Aws, mo
     event = http_event("GET", "/images/x", headers={"authorization": f"Bearer {KEY}"})
     event |= {"type": "REQUEST", "identitySource": ["Bearer something else"]}
     assert call(load("authorize_request", aws, monkeypatch), event) == {"isAuthorized": False}
-
-
-def test_a_table_that_does_not_answer_is_an_error_and_no_denial(
-    aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
-) -> None:
-    def unavailable(_: str) -> None:
-        raise Retryable("reading the tenants: timeout")
-
-    module = load("authorize_request", aws, monkeypatch)
-    monkeypatch.setattr(module.ports.tenants, "key", unavailable)
-    event = http_event("GET", "/images/x") | {"identitySource": [f"Bearer {KEY}"]}
-    with pytest.raises(Retryable):
-        call(module, event)
-    assert [json.loads(line)["message"] for line in log.getvalue().splitlines()] == ["timing"]
 
 
 # ── Through the gateway ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,25 +160,6 @@ def test_the_authorizer_is_asked_once_a_minute_and_never_without_a_credential(ga
             gateway.request("GET", UNKNOWN, headers=BEARER)
             gateway.request("GET", UNKNOWN)
     assert gateway.invoked.count("authorize_request") == 1
-
-
-@pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
-def test_the_tenants_tier_decides_the_lane_and_the_status_says_it(
-    gateway: Gateway, aws: Aws, tier: Tier, lane: str
-) -> None:
-    tenants_table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
-    accepted = gateway.request("POST", "/images", body=jpeg(), headers=BEARER)
-    assert (accepted.status, accepted.body["lane"]) == (202, lane)
-    shown = gateway.request("GET", accepted.headers["Location"], headers=BEARER)
-    assert shown.body["lane"] == lane
-    sqs = boto3.client("sqs")
-    waiting = {
-        name: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
-            "ApproximateNumberOfMessages"
-        ]
-        for name, url in aws.queue_urls.items()
-    }
-    assert waiting == dict.fromkeys(LANES, "0") | {lane: "1"}
 
 
 @pytest.mark.guards("tenants-upload-tier-lane")

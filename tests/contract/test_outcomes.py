@@ -138,14 +138,6 @@ def test_a_worker_counts_a_done_image_and_tells_how_long_it_took(
     assert set(budget["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"service", "lane"}
 
 
-def test_a_failed_attempt_is_written_at_once(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
-    image_id = document(functions.post())["id"]
-    monkeypatch.setattr(functions.transcode_image.ports.originals, "get", lambda *_: 1 / 0)
-    functions.work()
-    marks = frozenset({mark_of(image_id)})
-    assert written(functions) == Outcomes(attempts=1, failed_attempts=1, failing_marks=marks)
-
-
 def test_a_message_that_trips_a_bug_is_a_failed_attempt_too(functions: Functions) -> None:
     boto3.client("sqs").send_message(QueueUrl=functions.aws.slow_queue_url, MessageBody="no message of ours")
     functions.work()

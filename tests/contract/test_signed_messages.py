@@ -74,13 +74,6 @@ def stored(functions: Functions) -> Image:
 # ── The lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_genuine_message_is_developed(functions: Functions) -> None:
-    image = stored(functions)
-    assert functions.work() == {"batchItemFailures": []}
-    assert functions.row(image.image_id).status is Status.DONE
-    assert dead_letters(functions.aws, "slow") == []
-
-
 def test_a_forged_message_beside_a_genuine_one_becomes_a_dead_letter_and_reads_no_row(
     functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,14 +194,6 @@ def test_what_is_to_be_held_is_held_only_if_it_is_signed(functions: Functions) -
     held = boto3.client("s3").list_objects_v2(Bucket=aws.holds_bucket)
     assert held["KeyCount"] == 1
     assert [dead_letter["body"]["rejected"] for dead_letter in dead_letters(aws, "hold")] == [genuine["body"]]
-
-
-def test_a_batch_that_step_functions_gave_up_needs_no_signature(functions: Functions) -> None:
-    gone = {"v": 1, "batch": f"holds/x/{'0' * 40}.json.gz", "error": "E", "cause": "", "execution": "arn"}
-    send(functions.aws.hold_queue_url, json.dumps(gone))
-    event = received(functions.aws.hold_queue_url)
-    assert call(functions.hold_images, event) == {"batchItemFailures": []}
-    assert dead_letters(functions.aws, "hold") == []
 
 
 def announced(functions: Functions) -> Image:

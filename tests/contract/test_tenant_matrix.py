@@ -24,7 +24,6 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
 from tests.contract.gateway import MAKING, MOVE, PHOTO, Answer, Gateway, Route, announcement_of
 from tests.support.fakes.audit import trail_of
-from tests.support.fakes.pictures import jpeg
 
 pytestmark = pytest.mark.promise("every-route")
 
@@ -410,12 +409,6 @@ def test_head_is_answered_as_get_without_a_body_whoever_asks(city: City) -> None
     assert answers >= {200, 304, 307, 401, 403, 404, 409}
 
 
-def test_an_announcement_that_names_a_tenant_is_refused(city: City) -> None:
-    body = announcement_of(PHOTO, tenant_id="globex")
-    refused = city.gateway.request("POST", "/uploads", body=body, headers=city.acme.bearer)
-    assert (refused.status, refused.body["code"]) == (400, "invalid_upload")
-
-
 def test_its_owner_gets_it(city: City) -> None:
     for route in sorted(WITH_AN_ID, key=lambda route: route.method == "DELETE"):
         for owner in (city.acme, city.globex):
@@ -428,19 +421,6 @@ def test_its_owner_gets_it(city: City) -> None:
                 assert answer.status == OWN[name_of(route)], (name_of(route), image_id)
                 has_its_id = isinstance(answer.body, dict) and "links" in answer.body
                 assert not has_its_id or answer.body["id"] == image_id
-
-
-@pytest.mark.parametrize("path", MAKING)
-def test_one_key_of_two_tenants_is_two_images(city: City, path: str) -> None:
-    other = jpeg(65, 48)
-    bodies = {"/images": (PHOTO, other), "/uploads": (announcement_of(PHOTO), announcement_of(other))}[path]
-    answers = [
-        city.gateway.request("POST", path, body=body, headers=owner.bearer | {"idempotency-key": "order-17"})
-        for owner, body in zip((city.acme, city.globex), bodies, strict=True)
-    ]
-    assert {answer.status for answer in answers} <= {201, 202}, "nor does a 422 tell that another used the key"
-    assert len({answer.body["id"] for answer in answers}) == 2
-    assert all("Idempotent-Replayed" not in answer.headers for answer in answers)
 
 
 @pytest.mark.promise("no-secret-kept")
