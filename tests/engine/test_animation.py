@@ -787,12 +787,6 @@ def test_what_is_allowed_is_decoded() -> None:
         assert code_of(body, {**KEEP, "width": width}) in ("truncated", "undecodable")
 
 
-def test_developing_twice_gives_the_same_bytes() -> None:
-    body, _ = FILES["gif"]
-    for output in ("webp", "gif"):
-        assert kept(body, format=output) == kept(body, format=output)
-
-
 def test_a_comment_does_not_follow_into_an_animation() -> None:
     body = animations.gif(SIZE, STEPS)
     secret = gif_files.comment(b"a secret")

@@ -27,6 +27,7 @@ from tests.engine.golden import (
 from tests.engine.golden.colours import Array
 from tests.engine.golden.exif import exif
 from tests.engine.golden.scenes import levels
+from tests.fuzz.handmade.isobmff import box
 
 EVERYTHING = Limits(input_formats=frozenset({"jpeg", "png", "webp", "gif", "avif", "heic"}))
 
@@ -75,7 +76,7 @@ def jpeg(secrets: bool) -> bytes:
             (jpeg_files.APP1, b"http://ns.adobe.com/xmp/extension/\0" + b"0" * 40 + XMP),
             *segments[1:],
             (jpeg_files.APP2, b"MPF\0" + SECRET),
-            (jpeg_files.APP11, b"JP\0\1\0\0\0\1" + isobmff_files.box(b"jumb", SECRET)),
+            (jpeg_files.APP11, b"JP\0\1\0\0\0\1" + box(b"jumb", SECRET)),
             (jpeg_files.APP13, IPTC),
             (jpeg_files.COM, SECRET),
             (0xEF, SECRET),
@@ -154,14 +155,14 @@ def gif(secrets: bool) -> bytes:
 def avif(secrets: bool) -> bytes:
     others = [isobmff_files.exif_item(secret_exif()), isobmff_files.xmp_item(XMP)] if secrets else []
     tagged = isobmff_files.colour_profile(profile(SECRET if secrets else b"X" * len(SECRET)))
-    extra = isobmff_files.box(b"uuid", SECRET) if secrets else b""
+    extra = box(b"uuid", SECRET) if secrets else b""
     return isobmff_files.avif(PICTURE, properties=[tagged], others=others, extra=extra)
 
 
 def heic(secrets: bool) -> bytes:
     others = [isobmff_files.exif_item(secret_exif()), isobmff_files.xmp_item(XMP)] if secrets else []
     tagged = isobmff_files.colour_profile(profile(SECRET if secrets else b"X" * len(SECRET)))
-    extra = isobmff_files.box(b"uuid", SECRET) if secrets else b""
+    extra = box(b"uuid", SECRET) if secrets else b""
     return isobmff_files.heic(PICTURE, properties=[tagged], others=others, extra=extra)
 
 

@@ -30,6 +30,7 @@ from tests.engine.golden import (
 )
 from tests.engine.golden.exif import exif
 from tests.engine.golden.scenes import levels
+from tests.fuzz.handmade.isobmff import box
 
 EVERYTHING = Limits(input_formats=frozenset({"jpeg", "png", "webp", "gif", "avif", "heic"}))
 SECRET = b"SECRET-52.5200N-13.4050E"
@@ -150,8 +151,8 @@ SOURCES: dict[str, Callable[[], bytes]] = {
     "jpeg": jpeg,
     "png": png,
     "webp": webp,
-    "avif": lambda: isobmff_files.avif(PICTURE, others=others(), extra=isobmff_files.box(b"uuid", SECRET)),
-    "heic": lambda: isobmff_files.heic(PICTURE, others=others(), extra=isobmff_files.box(b"uuid", SECRET)),
+    "avif": lambda: isobmff_files.avif(PICTURE, others=others(), extra=box(b"uuid", SECRET)),
+    "heic": lambda: isobmff_files.heic(PICTURE, others=others(), extra=box(b"uuid", SECRET)),
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -111,42 +109,27 @@ def apng(
     size: tuple[int, int], steps: Sequence[Step], *, plays: int = 0, hidden: Array | None = None, colour_type: int = 6
 ) -> bytes:
     """An APNG; `hidden` is a default picture that is no part of the animation. Its first frame is the whole canvas."""
-    out = [(b"IHDR", struct.pack(">IIBBBBB", *size, 8, colour_type, 0, 0, 0))]
-    out.append((b"acTL", struct.pack(">II", len(steps), plays)))
-    if hidden is not None:
-        out.append((b"IDAT", zlib.compress(png_files.image_data(hidden))))
-    sequence = 0
-    for index, step in enumerate(steps):
-        samples = step.samples if colour_type == png_files.RGBA else step.samples[..., :1]
-        height, width = samples.shape[:2]
-        timing = (step.milliseconds, 1000, _DISPOSALS[step.disposal], step.over)
-        out.append((b"fcTL", struct.pack(">IIIIIHHBB", sequence, width, height, step.left, step.top, *timing)))
-        data = zlib.compress(png_files.image_data(samples))
-        sequence += 1
-        if index == 0 and hidden is None:
-            out.append((b"IDAT", data))
-            continue
-        for part in (data[:10], data[10:]):
-            out.append((b"fdAT", struct.pack(">I", sequence) + part))
-            sequence += 1
-    return b"\x89PNG\r\n\x1a\n" + b"".join(png_files.chunk(name, body) for name, body in [*out, (b"IEND", b"")])
+    shown = [
+        png_files.Shown(
+            samples=step.samples if colour_type == png_files.RGBA else step.samples[..., :1],
+            left=step.left,
+            top=step.top,
+            timing=(step.milliseconds, 1000, _DISPOSALS[step.disposal], step.over),
+        )
+        for step in steps
+    ]
+    return png_files.timed_apng(size, shown, colour_type, plays=plays, apart=hidden, cut=10)
 
 
 def webp(
     size: tuple[int, int], steps: Sequence[Step], *, plays: int = 0, after: Sequence[webp_files.Chunk] = ()
 ) -> bytes:
     """A lossless WebP on a loud background colour; positions are even, and it cannot restore what was before."""
-    parts = [(b"ANIM", struct.pack("<IH", 0xFF00FFFF, plays))]
-    for step in steps:
-        height, width = step.samples.shape[:2]
-        fields = (step.left // 2, step.top // 2, width - 1, height - 1, step.milliseconds)
-        flags = (step.disposal == "background") | (not step.over) << 1
-        head = b"".join(value.to_bytes(3, "little") for value in fields) + bytes([flags])
-        pictures = webp_files.bitstream(step.samples)
-        parts.append((b"ANMF", head + b"".join(webp_files.chunk(name, body) for name, body in pictures)))
-    flags = 0x12 | 0x08 * any(name == b"EXIF" for name, _ in after) | 0x04 * any(name == b"XMP " for name, _ in after)
-    extended = bytes([flags, 0, 0, 0]) + (size[0] - 1).to_bytes(3, "little") + (size[1] - 1).to_bytes(3, "little")
-    return webp_files.riff([(b"VP8X", extended), *parts, *after])
+    frames = [
+        (step.samples, step.left, step.top, step.milliseconds, (step.disposal == "background") | (not step.over) << 1)
+        for step in steps
+    ]
+    return webp_files.timed_animation(size, frames, plays=plays, after=after)
 
 
 def full_canvas(size: tuple[int, int], step: Step) -> Step:

@@ -264,9 +264,10 @@ def _apng_apart_case(colour_type: int) -> Case:
     colours[place] = levels(picture, 65535) / 65535
     opacity[place] = 1 if alpha is None else levels(alpha, 65535) / 65535
     apart = np.full((64, 96, *samples.shape[2:]), 30_000)
+    shown = [png_files.Shown(samples=frame, left=30, top=20)]
     return Case(
         format="png",
-        body=png_files.apng_apart(apart, frame, colour_type, at=(30, 20), depth=16),
+        body=png_files.timed_apng((96, 64), shown, colour_type, depth=16, apart=apart),
         colours=colours,
         alpha=opacity,
         conversion=WEIGHED if alpha is None else CONVERTED_WEIGHED,

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.engine.golden.colours import Array
+from tests.fuzz.handmade.bits import BitWriter
+from tests.fuzz.handmade.gif import comment, sub_blocks
+
+__all__ = ["Frame", "comment", "extension", "gif"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,18 +56,13 @@ def gif(
         rows = frame.indices
         if frame.interlaced:
             rows = np.concatenate([rows[0::8], rows[4::8], rows[2::4], rows[1::2]])
-        out += b"\x08" + _sub_blocks(_lzw(rows.astype(np.uint8).tobytes()))
+        out += b"\x08" + sub_blocks(_lzw(rows.astype(np.uint8).tobytes()))
     return out + b"\x3b"
 
 
 def extension(label: int, head: bytes, body: bytes = b"") -> bytes:
     """A comment (0xFE), plain text (0x01) or application (0xFF) block."""
-    return bytes([0x21, label, len(head)]) + head + _sub_blocks(body)
-
-
-def comment(text: bytes) -> bytes:
-    """A comment block."""
-    return b"\x21\xfe" + _sub_blocks(text)
+    return bytes([0x21, label, len(head)]) + head + sub_blocks(body)
 
 
 def _table(colours: Array | None) -> bytes:
@@ -74,49 +73,25 @@ def _table_bits(colours: Array | None) -> int:
     return 0 if colours is None else int(np.log2(len(colours))) - 1
 
 
-def _sub_blocks(data: bytes) -> bytes:
-    pieces = [data[at : at + 255] for at in range(0, len(data), 255)]
-    return b"".join(bytes([len(piece)]) + piece for piece in pieces) + b"\0"
-
-
 def _lzw(data: bytes) -> bytes:
     """LZW with eight-bit symbols and codes of nine to twelve bits (GIF89a, appendix F)."""
-    clear, end = 256, 257
-    codes: dict[bytes, int] = {}
-    bits, filled = 0, 0
-    out = bytearray()
-
-    def emit(code: int) -> None:
-        nonlocal bits, filled
-        bits |= code << filled
-        filled += width
-        while filled >= 8:
-            out.append(bits & 0xFF)
-            bits >>= 8
-            filled -= 8
-
-    def fresh() -> dict[bytes, int]:
-        return {bytes([value]): value for value in range(256)}
-
-    width = 9
-    emit(clear)
-    codes = fresh()
-    run = b""
+    clear, end, width = 256, 257, 9
+    fresh = {bytes([value]): value for value in range(256)}
+    codes, run, bits = dict(fresh), b"", BitWriter()
+    bits.put(clear, width)
     for value in data:
         longer = run + bytes([value])
         if longer in codes:
             run = longer
             continue
-        emit(codes[run])
+        bits.put(codes[run], width)
         codes[longer] = len(codes) + 2
         if codes[longer] == 1 << width:
             width += 1
         if codes[longer] == 4095:
-            emit(clear)
-            codes, width = fresh(), 9
+            bits.put(clear, width)
+            codes, width = dict(fresh), 9
         run = bytes([value])
-    emit(codes[run])
-    emit(end)
-    if filled:
-        out.append(bits & 0xFF)
-    return bytes(out)
+    bits.put(codes[run], width)
+    bits.put(end, width)
+    return bits.done()

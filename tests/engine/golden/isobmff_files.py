@@ -15,6 +15,7 @@ import imagecodecs
 import numpy as np
 
 from tests.engine.golden.colours import Array
+from tests.fuzz.handmade.isobmff import box
 
 type References = tuple[tuple[bytes, tuple[int, ...]], ...]
 """Kinds of reference and the numbers of their target items."""
@@ -32,12 +33,6 @@ class Item:
     refers: References = ()
     content_type: bytes = b""
     hidden: bool = False
-
-
-def box(name: bytes, *parts: bytes) -> bytes:
-    """A box."""
-    body = b"".join(parts)
-    return struct.pack(">I", len(body) + 8) + name + body
 
 
 def boxes(data: bytes, *, inside: Sequence[bytes] = _CONTAINERS) -> Iterator[tuple[bytes, bytes]]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tests.engine.golden.colours import Array
+from tests.fuzz.handmade.jpeg import segment
 
 type Segment = tuple[int, bytes]
 
@@ -66,13 +67,13 @@ def jpeg(
         _blocks(_subsampled(plane, widest // h, tallest // v), across * h, down * v)
         for plane, (h, v) in zip(planes, sampling, strict=True)
     ]
-    out = b"\xff\xd8" + b"".join(_segment(marker, body) for marker, body in segments)
-    out += _segment(0xDB, b"\0" + b"\x01" * 64)
+    out = b"\xff\xd8" + b"".join(segment(marker, body) for marker, body in segments)
+    out += segment(0xDB, b"\0" + b"\x01" * 64)
     components = b"".join(bytes([i + 1, h << 4 | v, 0]) for i, (h, v) in enumerate(sampling))
-    out += _segment(0xC2 if progressive else 0xC0, struct.pack(">BHHB", 8, height, width, len(planes)) + components)
-    out += _segment(0xC4, _DC.table(0x00) + _AC.table(0x10))
+    out += segment(0xC2 if progressive else 0xC0, struct.pack(">BHHB", 8, height, width, len(planes)) + components)
+    out += segment(0xC4, _DC.table(0x00) + _AC.table(0x10))
     if restart_interval:
-        out += _segment(0xDD, struct.pack(">H", restart_interval))
+        out += segment(0xDD, struct.pack(">H", restart_interval))
     everything = range(len(planes))
     # A scan of one component has no padding blocks: it has as many as the component itself (T.81, A.2.2).
     own = [
@@ -87,10 +88,6 @@ def jpeg(
         for index in everything:
             out += _scan(own, sampling, [index], band, restart_interval)
     return out + b"\xff\xd9"
-
-
-def _segment(marker: int, body: bytes) -> bytes:
-    return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body
 
 
 def _planes(levels: Array, transform: Transform) -> list[Array]:
@@ -129,7 +126,7 @@ def _scan(
 ) -> bytes:
     header = bytes([len(which)]) + b"".join(bytes([index + 1, 0]) for index in which) + bytes([*band, 0])
     bits = _Bits()
-    out = _segment(0xDA, header)
+    out = segment(0xDA, header)
     predictions = dict.fromkeys(which, 0)
     for count, unit in enumerate(_units(blocks, sampling, which)):
         if restart_interval and count and count % restart_interval == 0:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
 
 from tests.engine.golden.colours import Array
+from tests.fuzz.handmade.png import GREY, GREY_ALPHA, PALETTE, RGB, RGBA, chunk
+from tests.fuzz.handmade.png import png as written
 
-GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+__all__ = ["GREY", "GREY_ALPHA", "PALETTE", "RGB", "RGBA", "Chunk", "apng", "chunk", "png"]
 
 type Chunk = tuple[bytes, bytes]
 
@@ -33,50 +36,60 @@ def png(
     header = struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, interlaced)
     data = zlib.compress(image_data(samples, depth=depth, interlaced=interlaced), 6)
     half = len(data) // 2  # data comes in pieces of any length
-    chunks = [(b"IHDR", header), *before, (b"IDAT", data[:half]), (b"IDAT", data[half:]), *after, (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, body) for name, body in chunks)
+    chunks = [(b"IHDR", header), *before, (b"IDAT", data[:half]), (b"IDAT", data[half:]), *after]
+    return written(*(chunk(*each) for each in chunks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A frame of an animation: where it lies, and how long, removed and blended in which way."""
+
+    samples: Array
+    left: int = 0
+    top: int = 0
+    timing: tuple[int, int, int, int] = (1, 10, 0, 0)
 
 
 def apng(frames: Sequence[Array], colour_type: int, *, before: Sequence[Chunk] = (), hidden: bool = False) -> bytes:
     """An animation. With `hidden`, plain PNG readers see the first picture, which is no part of the animation."""
-    height, width = frames[0].shape[:2]
-    count = len(frames) - hidden
-    chunks = [(b"acTL", struct.pack(">II", count, 0))]
+    apart = frames[0] if hidden else None
+    shown = [Shown(samples=frame) for frame in frames[hidden:]]
+    return timed_apng(frames[0].shape[1::-1], shown, colour_type, before=before, apart=apart)
+
+
+def timed_apng(
+    size: tuple[int, ...],
+    frames: Sequence[Shown],
+    colour_type: int,
+    *,
+    depth: int = 8,
+    plays: int = 0,
+    before: Sequence[Chunk] = (),
+    apart: Array | None = None,
+    cut: int = 0,
+) -> bytes:
+    """An animation whose frames have a place and a time; `apart` is a default picture that is no part of it.
+
+    Frames behind the first picture come in two pieces if they are `cut` after so many bytes.
+    """
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", *size, depth, colour_type, 0, 0, 0)), *before]
+    chunks.append((b"acTL", struct.pack(">II", len(frames), plays)))
+    if apart is not None:
+        chunks.append((b"IDAT", zlib.compress(image_data(apart, depth=depth))))
     sequence = 0
     for index, frame in enumerate(frames):
-        if not (hidden and index == 0):
-            size = (frame.shape[1], frame.shape[0], 0, 0)
-            chunks.append((b"fcTL", struct.pack(">IIIIIHHBB", sequence, *size, 1, 10, 0, 0)))
-            sequence += 1
-        data = zlib.compress(image_data(frame))
-        if index == 0:
+        height, width = frame.samples.shape[:2]
+        control = struct.pack(">IIIIIHHBB", sequence, width, height, frame.left, frame.top, *frame.timing)
+        chunks.append((b"fcTL", control))
+        data = zlib.compress(image_data(frame.samples, depth=depth))
+        sequence += 1
+        if index == 0 and apart is None:
             chunks.append((b"IDAT", data))
-        else:
-            chunks.append((b"fdAT", struct.pack(">I", sequence) + data))
+            continue
+        for piece in (data[:cut], data[cut:]) if cut else (data,):
+            chunks.append((b"fdAT", struct.pack(">I", sequence) + piece))
             sequence += 1
-    header = (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, 0))
-    all_chunks = [header, *before, *chunks, (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, body) for name, body in all_chunks)
-
-
-def apng_apart(apart: Array, frame: Array, colour_type: int, *, at: tuple[int, int], depth: int) -> bytes:
-    """An animation of one frame, with a default picture that is no part of it and as large as the canvas."""
-    header = struct.pack(">IIBBBBB", apart.shape[1], apart.shape[0], depth, colour_type, 0, 0, 0)
-    control = struct.pack(">IIIIIHHBB", 0, frame.shape[1], frame.shape[0], *at, 1, 10, 0, 0)
-    chunks = [
-        (b"IHDR", header),
-        (b"acTL", struct.pack(">II", 1, 0)),
-        (b"IDAT", zlib.compress(image_data(apart, depth=depth))),
-        (b"fcTL", control),
-        (b"fdAT", struct.pack(">I", 1) + zlib.compress(image_data(frame, depth=depth))),
-        (b"IEND", b""),
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, body) for name, body in chunks)
-
-
-def chunk(name: bytes, body: bytes) -> bytes:
-    """Length, name, data and CRC."""
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+    return written(*(chunk(*each) for each in chunks))
 
 
 def iccp(profile: bytes) -> Chunk:

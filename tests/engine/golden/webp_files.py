@@ -6,14 +6,22 @@ import struct
 from collections.abc import Sequence
 
 import imagecodecs
-import numpy as np
 
 from tests.engine.golden.colours import Array
+from tests.fuzz.handmade import webp as written
+from tests.fuzz.handmade.webp import chunk
+
+__all__ = ["Chunk", "animation", "bitstream", "chunk", "chunks", "webp"]
 
 type Chunk = tuple[bytes, bytes]
 
-_ICC, _ALPHA, _EXIF, _XMP, _ANIMATION = 0x20, 0x10, 0x08, 0x04, 0x02
-_FLAGS = {b"ICCP": _ICC, b"ALPH": _ALPHA, b"EXIF": _EXIF, b"XMP ": _XMP, b"ANIM": _ANIMATION}
+_FLAGS = {
+    b"ICCP": written.ICC,
+    b"ALPH": written.ALPHA,
+    b"EXIF": written.EXIF,
+    b"XMP ": written.XMP,
+    b"ANIM": written.ANIMATION,
+}
 
 
 def bitstream(samples: Array, *, quality: int | None = None) -> list[Chunk]:
@@ -31,23 +39,33 @@ def webp(
     """The file of a picture, in the extended form if there are other chunks `before` or `after` it."""
     picture = bitstream(samples, quality=quality)
     if not before and not after and len(picture) == 1:
-        return riff(picture)
-    alpha = _ALPHA if samples.shape[-1] == 4 else 0
-    return riff([_extended(samples, [*before, *picture, *after], alpha), *before, *picture, *after])
+        return written.webp(chunk(*picture[0]))
+    height, width = samples.shape[:2]
+    return _extended((width, height), [*before, *picture, *after], written.ALPHA if samples.shape[-1] == 4 else 0)
 
 
 def animation(
     canvas: tuple[int, int], frames: Sequence[tuple[Array, int, int]], *, after: Sequence[Chunk] = ()
 ) -> bytes:
     """An animation with frames at (left, top), both even, on a canvas with a loud background colour."""
-    parts: list[Chunk] = [(b"ANIM", struct.pack("<IH", 0xFF00FFFF, 0))]
-    for samples, left, top in frames:
+    return timed_animation(canvas, [(*frame, 100, 0) for frame in frames], after=after)
+
+
+def timed_animation(
+    canvas: tuple[int, int],
+    frames: Sequence[tuple[Array, int, int, int, int]],
+    *,
+    plays: int = 0,
+    after: Sequence[Chunk] = (),
+) -> bytes:
+    """The same with each frame's milliseconds, and its flags of disposal and blending."""
+    parts: list[Chunk] = [(b"ANIM", struct.pack("<IH", 0xFF00FFFF, plays))]
+    for samples, left, top, milliseconds, flags in frames:
         height, width = samples.shape[:2]
-        fields = (left // 2, top // 2, width - 1, height - 1, 100)
-        head = b"".join(value.to_bytes(3, "little") for value in fields) + b"\0"
-        parts.append((b"ANMF", head + b"".join(chunk(name, body) for name, body in bitstream(samples))))
-    blank = np.empty((canvas[1], canvas[0], 4))
-    return riff([_extended(blank, [*parts, *after], _ALPHA), *parts, *after])
+        fields = (left // 2, top // 2, width - 1, height - 1, milliseconds)
+        head = b"".join(value.to_bytes(3, "little") for value in fields) + bytes([flags])
+        parts.append((b"ANMF", head + b"".join(chunk(*each) for each in bitstream(samples))))
+    return _extended(canvas, [*parts, *after], written.ALPHA)
 
 
 def chunks(file: bytes) -> list[Chunk]:
@@ -60,19 +78,7 @@ def chunks(file: bytes) -> list[Chunk]:
     return read_chunks
 
 
-def riff(parts: Sequence[Chunk]) -> bytes:
-    """A WebP file of these chunks."""
-    body = b"WEBP" + b"".join(chunk(name, data) for name, data in parts)
-    return b"RIFF" + struct.pack("<I", len(body)) + body
-
-
-def _extended(samples: Array, parts: Sequence[Chunk], flags: int) -> Chunk:
+def _extended(size: tuple[int, int], parts: Sequence[Chunk], flags: int) -> bytes:
     for name, _ in parts:
         flags |= _FLAGS.get(name, 0)
-    height, width = samples.shape[:2]
-    return b"VP8X", bytes([flags, 0, 0, 0]) + (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
-
-
-def chunk(name: bytes, data: bytes) -> bytes:
-    """Name, length, data, padding."""
-    return name + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
+    return written.webp(written.extended(flags, *size), *(chunk(*part) for part in parts))
