@@ -16,7 +16,6 @@ from typing import Any
 import boto3
 import pytest
 import time_machine
-from botocore.exceptions import ClientError
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.throughput_table import ThroughputTable
@@ -31,6 +30,7 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import PHOTO, ROOT, Functions, call, document, http_event, problem, received
 from tests.support.fakes.pictures import encoded, jpeg, picture
 from tests.support.fakes.rows import accepted_image
+from tests.support.faults import refuse
 
 
 def test_a_photo_is_accepted_developed_and_read(functions: Functions) -> None:
@@ -361,18 +361,6 @@ def test_nothing_that_a_header_says_comes_back_or_into_the_logs(functions: Funct
     assert "r4w" not in json.dumps(answers) + log.getvalue()
 
 
-def refuse(client: Any, *operations: str, code: str = "AccessDenied", status: int = 403) -> None:
-    """From now on AWS refuses these operations of the client (none: all of them)."""
-
-    def refused(event_name: str, **_: object) -> None:
-        operation = event_name.rpartition(".")[2]
-        if not operations or operation in operations:
-            answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-            raise ClientError(answer, operation)
-
-    client.meta.events.register_first("before-call", refused)
-
-
 @pytest.mark.guards("denied-answered-unavailable", "denied-call-alarms")
 @pytest.mark.parametrize(
     ("function", "store", "request_"),
@@ -461,7 +449,7 @@ def cause_of_an_attempt(functions: Functions) -> Cause:
     return cause
 
 
-FAILURES: dict[str, tuple[Callable[[ModuleType], None], str]] = {
+FAILURES: dict[str, tuple[Callable[[ModuleType], object], str]] = {
     "the bucket of a variable is wrong": (
         lambda worker: setattr(worker.ports.originals, "_bucket_name", "no-such-bucket"),
         "NoSuchBucket@aws/objects.py:get/GetObject/NoSuchBucket/no-such-bucket",
@@ -638,14 +626,10 @@ def test_a_deleted_image_that_was_developed_leaves_nothing_in_the_buckets(functi
     row = functions.row(gone)
     table.change(row, replace(row, deleted_at=1, due_at=1))
 
-    def throttled(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "SlowDown"}}, "ListObjectVersions")
-
-    events = functions.sweep_due_images.ports.originals._client.meta.events
-    events.register("before-call.s3.ListObjectVersions", throttled)
+    allow = refuse(functions.sweep_due_images.ports.originals._client, "ListObjectVersions", code="SlowDown")
     assert call(functions.sweep_due_images, {})["outcomes"] == {"unreachable": 1}
     assert left(gone) == (2, 0), "half of it is done"
-    events.unregister("before-call.s3.ListObjectVersions", throttled)
+    allow()
     swept = {"outcomes": {"removed": 1}, "late_seconds": {}, "complete": True}
     assert call(functions.sweep_due_images, {}) == swept
     assert (left(gone), left(kept)) == ((0, 0), (1, 4))

@@ -39,6 +39,7 @@ from tests.contract.functions import (
 )
 from tests.contract.stores import BOTH
 from tests.support.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
+from tests.support.faults import refuse
 
 NOW = 1_795_251_600_000
 MINUTE, DAY = 60_000, 86_400_000
@@ -344,12 +345,7 @@ def test_what_is_scheduled_for_later_takes_no_part_in_a_present_backlog_until_it
 def test_a_bucket_that_does_not_answer_stops_no_upload_and_opens_no_circuit(
     submit_image: Any, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
-    buckets = submit_image.edge.rate_limit.token_buckets._client
-
-    def fail(**_: Any) -> None:
-        raise error
-
-    buckets.meta.events.register("before-call.dynamodb.UpdateItem", fail)
+    refuse(submit_image.edge.rate_limit.token_buckets._client, "UpdateItem", error=error)
     for _ in range(4):
         answer = post(submit_image, allowance=ONE_AT_ONCE)
         assert answer["statusCode"] == 202
@@ -401,11 +397,7 @@ def test_a_throughput_that_cannot_be_handed_in_brings_no_delivery_back(
 
 def test_an_adapter_turns_throttling_into_what_is_worth_repeating(aws: Aws) -> None:
     client = boto3.client("dynamodb")
-
-    def fail(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "ThrottlingException"}}, "UpdateItem")
-
-    client.meta.events.register("before-call.dynamodb.*", fail)
+    refuse(client, code="ThrottlingException", status=400)
     with pytest.raises(Retryable):
         TokenBucketsTable(client, aws.token_buckets_table).take("acme", ONE_AT_ONCE, NOW * 1000)
     with pytest.raises(Retryable):

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import boto3
 import pytest
 import time_machine
-from botocore.exceptions import ClientError
 
 from darkroom.domain.images.image import DUE_PARTITIONS
 from darkroom.domain.kernel.errors import Retryable
@@ -40,6 +39,7 @@ from repository.report import ROOT
 from tests.contract.conftest import REGION, Aws
 from tests.contract.stores import BOTH, spy
 from tests.support.fakes.observation import EMPTY, FakeQueueCounts, count
+from tests.support.faults import refuse
 
 NOW = 1_795_251_640_000  # 09:00:40
 MINUTE = 60_000
@@ -73,12 +73,7 @@ def test_a_queue_is_counted_by_what_its_messages_wait_for(kind: str, aws: Aws) -
 
 def test_a_queue_that_does_not_answer_can_be_asked_again(aws: Aws) -> None:
     sqs = boto3.client("sqs")
-    overloaded = ClientError({"Error": {"Code": "RequestThrottled"}}, "GetQueueAttributes")
-
-    def refuse(_: Any, __: Any) -> None:
-        raise overloaded
-
-    spy(sqs, "GetQueueAttributes", refuse)
+    refuse(sqs, code="RequestThrottled", status=400)
     with pytest.raises(Retryable, match="fast"):
         SqsQueueCounts(sqs, aws.queue_urls).count("fast")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.outcomes_table import OutcomesTable, partition_of
@@ -22,6 +21,7 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, received
 from tests.contract.stores import BOTH
 from tests.support.fakes.load_shedding import FakeOutcomes
+from tests.support.faults import refuse
 
 NOW = 1_795_251_600_000
 EVERYTHING = Outcomes(attempts=5, failed_attempts=4, failing_marks=frozenset({7, 255}), ended=3, late=2, given_up=1)
@@ -92,10 +92,7 @@ def test_what_another_version_counted_otherwise_is_passed_over(aws: Aws) -> None
 
 def test_a_table_that_does_not_answer_is_retryable(aws: Aws) -> None:
     client = boto3.client("dynamodb")
-    client.meta.events.register(
-        "before-call.dynamodb",
-        lambda **_: (_ for _ in ()).throw(ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")),
-    )
+    refuse(client, code="ThrottlingException", status=400)
     counts = OutcomesTable(client, aws.throughput_table)
     for ask in (lambda: counts.since("slow", NOW), lambda: counts.add("slow", NOW, EVERYTHING)):
         with pytest.raises(Retryable):

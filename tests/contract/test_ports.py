@@ -66,6 +66,7 @@ from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, images_of, spy
 from tests.support.fakes import FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.support.fakes.messages import SIGNER
+from tests.support.faults import refuse
 from tests.support.images import CAUSE, NOW, pending, processing
 
 
@@ -284,13 +285,8 @@ def test_the_waiting_index_is_read_as_far_as_it_is_asked_for(aws: Aws) -> None:
 
 
 def test_a_waiting_index_that_does_not_answer_is_tried_again_later(aws: Aws) -> None:
-    client = boto3.client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
-    throttled = ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
-
-    def refuse(**_: object) -> None:
-        raise throttled
-
-    client.meta.events.register("before-send.dynamodb.Query", refuse)
+    client = boto3.client("dynamodb")
+    refuse(client, "Query", code="ThrottlingException", status=400)
     with pytest.raises(Retryable, match="reading the waiting index"):
         list(ImagesTable(client, aws.images_table).waiting("slow", "07", since=NOW, until=NOW + 1, page_size=4))
 
@@ -470,11 +466,11 @@ def test_a_page_of_the_list_is_one_query_of_each_partition_and_ends_with_the_fir
     assert len(asked) == 2 * LIST_SHARDS
     throttled = ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
 
-    def refuse(**_: object) -> None:
+    def refuse_one(**_: object) -> None:
         if len(asked) == 2 * LIST_SHARDS + 3:
             raise throttled
 
-    client.meta.events.register("before-send.dynamodb.Query", refuse)
+    client.meta.events.register("before-send.dynamodb.Query", refuse_one)
     with pytest.raises(Retryable, match="reading the index of listed images"):
         images.newest("default", after=None, limit=100)
 
@@ -715,11 +711,7 @@ def test_what_is_there_and_may_not_be_read_is_never_taken_for_missing(aws: Aws, 
 @pytest.mark.guards("missing-list-outage-undecided")
 def test_a_list_that_does_not_answer_leaves_open_what_is_missing(aws: Aws) -> None:
     client = s3_with_403()
-
-    def throttled(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "ListObjectsV2")
-
-    client.list_objects_v2 = throttled
+    refuse(client, "ListObjectsV2", code="SlowDown", status=503)
     with pytest.raises(Retryable):
         UploadsBucket(client, aws.uploads_bucket).size_bytes("0" * 26)
 
@@ -727,23 +719,14 @@ def test_a_list_that_does_not_answer_leaves_open_what_is_missing(aws: Aws) -> No
 @pytest.mark.guards("objects-forbidden-as-missing")
 @pytest.mark.parametrize(("may_list", "code"), [(True, "404"), (False, "404"), (False, "403")])
 def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: bool, code: str) -> None:
-    outputs = OutputsBucket(answering_head_with(code), aws.outputs_bucket, may_list=may_list)
+    client = boto3.client("s3")
+    refuse(client, "HeadObject", code=code, status=int(code))
+    outputs = OutputsBucket(client, aws.outputs_bucket, may_list=may_list)
     assert not outputs.holds(VARIANT)
     boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
     # It goes between the refusal of the write and the look at what is there.
     with pytest.raises(Retryable, match="has just gone"):
         outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg")
-
-
-def answering_head_with(code: str) -> Any:
-    """A client to which S3 answers so whenever it asks for an object's head."""
-    client: Any = boto3.client("s3")
-
-    def head_object(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": code, "Message": "said S3"}}, "HeadObject")
-
-    client.head_object = head_object
-    return client
 
 
 @pytest.mark.guards("outputs-missing-checksum")

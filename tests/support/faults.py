@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from botocore.exceptions import ClientError
+
 from darkroom.domain.kernel.errors import Retryable
 
 type Mode = Literal["dies before", "dies after", "throttled", "denied", "answer lost"]
@@ -110,6 +112,24 @@ class Struck:
             return self._faults.call(made, lambda: method(*arguments, **options))
 
         return call
+
+
+def refuse(
+    client: Any, *operations: str, code: str = "AccessDenied", status: int = 403, error: Exception | None = None
+) -> Callable[[], None]:
+    """From now on AWS refuses these operations of the client (none: all of them) with the code, or they meet the error.
+
+    Returns what ends it.
+    """
+
+    def refused(event_name: str, **_: object) -> None:
+        operation = event_name.rpartition(".")[2]
+        if not operations or operation in operations:
+            answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+            raise error or ClientError(answer, operation)
+
+    client.meta.events.register_first("before-call", refused)
+    return lambda: client.meta.events.unregister("before-call", refused)
 
 
 def failing[P](port: P, method: str, error: BaseException, when: Callable[..., bool] = lambda *_, **__: True) -> P:
