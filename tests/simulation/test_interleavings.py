@@ -40,18 +40,13 @@ def row(model: Model, image_id: str) -> Image:
     return model.images.rows[image_id]
 
 
-def go_on(model: Model) -> None:
-    for process in list(model.stopped):
-        model.go_on(process, None)
-
-
 def test_of_two_workers_at_once_one_claims(model: Model) -> None:
     image_id = submitted(model)
     (message,) = model.lanes.messages
     model.lanes.send(message.message)
     for received in list(model.lanes.messages):
         model.deliver(received, stops_at=CLAIM)
-    go_on(model)
+    model.go_on()
     assert model.counts.deliveries["done"] == 1 == row(model, image_id).attempt
     model.settle()
 
@@ -65,7 +60,7 @@ def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
     model.lanes.send(message.message)
     for received in list(model.lanes.messages):
         model.deliver(received, stops_at=CLAIM_AGAIN)
-    go_on(model)
+    model.go_on()
     assert (model.counts.deliveries["fenced"], model.counts.deliveries["done"]) == (1, 1)
     assert row(model, image_id).attempt == 2
     model.settle()
@@ -76,7 +71,7 @@ def test_a_worker_does_not_finish_what_was_withdrawn_meanwhile(model: Model) -> 
     image_id = submitted(model)
     model.deliver(model.lanes.messages[0], stops_at=FINISH)
     model.delete(image_id, "acme")
-    go_on(model)
+    model.go_on()
     assert row(model, image_id).status is Status.CANCELLED
     assert model.outputs.objects == {}
     model.settle()
@@ -87,7 +82,7 @@ def test_a_failed_attempt_does_not_put_back_what_was_withdrawn_meanwhile(model: 
     image_id = submitted(model, POISON)
     model.deliver(model.lanes.messages[0], stops_at=FINISH)
     model.delete(image_id, "acme")
-    go_on(model)
+    model.go_on()
     assert row(model, image_id).status is Status.CANCELLED
     model.settle()
 
@@ -97,7 +92,7 @@ def test_a_withdrawal_does_not_cancel_what_was_done_meanwhile(model: Model) -> N
     image_id = submitted(model)
     model.delete(image_id, "acme", stops_at=Call(store="images", number=1))
     model.deliver(model.lanes.messages[0])
-    go_on(model)
+    model.go_on()
     assert row(model, image_id).status is Status.DONE and row(model, image_id).is_deleted
     model.settle()
 
@@ -108,7 +103,7 @@ def test_a_sweep_does_not_mark_what_was_done_meanwhile(model: Model) -> None:
     model.pass_time(1200)
     model.sweep(stops_at=Call(store="images", number=1))
     model.deliver(model.lanes.messages[0])
-    go_on(model)
+    model.go_on()
     assert model.counts.looks["fenced"] == 1
     assert row(model, image_id).due_at is None
     model.settle()
@@ -124,7 +119,7 @@ def test_what_a_worker_writes_after_the_first_removal_goes_with_the_second(model
     )
     model.delete(image_id, "acme")
     model.sweep()
-    go_on(model)
+    model.go_on()
     assert len(model.outputs.objects) == 1, "until the last look"
     model.settle()
 
@@ -140,7 +135,7 @@ def test_a_live_lease_outlasts_its_function(model: Model) -> None:
     model.deliver(model.lanes.messages[0])
     assert model.counts.deliveries["leased"] == 1
     model.skew("worker", 0)
-    go_on(model)
+    model.go_on()
     assert row(model, image_id).status is Status.DONE
     model.settle()
 

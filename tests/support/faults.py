@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, Never
 
 from botocore.exceptions import ClientError
 
 from darkroom.domain.kernel.errors import Retryable
 
-type Mode = Literal["dies before", "dies after", "throttled", "denied", "answer lost"]
+type Mode = Literal["dies before", "dies after", "throttled", "denied", "answer lost", "applied late"]
 
 
 class ProcessDied(BaseException):
@@ -60,35 +60,59 @@ class Faults:
         struck: Any = Struck(name, port, self)
         return struck  # type: ignore[no-any-return]
 
-    def call(self, call: Call, make: Callable[[], Any]) -> Any:
+    def call(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any], make: Callable[[], Any]) -> Any:
         """The call's answer, unless a fault strikes it."""
         if self.is_dead:
             raise ProcessDied
-        self.number += 1
-        if self.records:
-            self.calls.append(call.name)
-        mode = self.plan(call)
+        mode = self.plan(self.next_call(name, arguments, options))
         if mode is None:
             return make()
         self.struck[str(mode)] += 1
         if isinstance(mode, BaseException):
             raise mode
-        if mode == "throttled":
-            raise Retryable(f"{call.name}: throttled")
-        if mode == "denied":
-            raise PermissionError(call.name)
-        if mode == "dies before":
-            self._die()
-        make()
-        if mode == "dies after":
-            self._die()
-        if self.repeats_lost:
-            return make()
-        raise Retryable(f"{call.name}: the answer never came")
+        return strike(mode, name, make, die=self._die, repeats=self.repeats_lost)
 
-    def _die(self) -> None:
+    def next_call(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Call:
+        """Counts the call."""
+        call = Call(self.number, name, arguments, options)
+        self.number += 1
+        if self.records:
+            self.calls.append(name)
+        return call
+
+    def _die(self) -> Never:
         self.is_dead = self.is_one_process
         raise ProcessDied
+
+
+def strike(
+    mode: Mode,
+    name: str,
+    make: Callable[[], Any],
+    *,
+    die: Callable[[], Never],
+    later: Callable[[Callable[[], Any]], None] | None = None,
+    repeats: bool = False,
+) -> Any:
+    """What becomes of a call that is struck: `die` ends its process, and `later` takes what is applied late.
+
+    Returns the answer only if a call whose answer is lost `repeats`.
+    """
+    if mode == "dies before":
+        die()
+    if mode == "throttled":
+        raise Retryable(f"{name}: throttled")
+    if mode == "denied":
+        raise PermissionError(name)
+    if mode == "applied late" and later is not None:
+        later(make)
+    else:
+        make()
+    if mode == "dies after":
+        die()
+    if repeats:
+        return make()
+    raise Retryable(f"{name}: the answer never came")
 
 
 class Struck:
@@ -108,8 +132,7 @@ class Struck:
 
     def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            made = Call(self._faults.number, name, arguments, options)
-            return self._faults.call(made, lambda: method(*arguments, **options))
+            return self._faults.call(name, arguments, options, lambda: method(*arguments, **options))
 
         return call
 

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Never
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import IdempotencyUnavailable
 from darkroom.ports.kernel import Fenced
-from tests.support.faults import ProcessDied
+from tests.support.faults import Faults, Mode, ProcessDied, strike
 
-type Mode = Literal["dies before", "dies after", "throttled", "answer lost", "applied late"]
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost", "applied late")
 
 
@@ -36,18 +34,30 @@ class Fault:
 
 
 @dataclass
-class Surroundings:
-    """Which process is running, which stores do not answer, and what was sent and has not arrived yet. `calls` names
-    all calls so far, of whatever process, and `strikes` says which of them, by their numbers, are struck and how."""
+class Surroundings(Faults):
+    """Which process is running, which stores do not answer, and what was sent and has not arrived yet.
 
+    Every call is one of the running process's. `writes` are the methods whose effect may come late, `indexes` those
+    that another store answers, by store and method.
+    """
+
+    writes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    indexes: Mapping[str, str] = field(default_factory=dict)
+    on_strike: Callable[[str], None] = lambda mode: None
     running: Process | None = None
     down: set[str] = field(default_factory=set)
     under_way: list[Callable[[], Any]] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
-    strikes: dict[int, Mode] = field(default_factory=dict)
-    struck: Callable[[str], None] = lambda mode: None
     is_landing: bool = False
     """Whether the call that is applied now comes late."""
+
+    def call(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any], make: Callable[[], Any]) -> Any:
+        if self.running is None:
+            raise RuntimeError("only processes call stores")
+        store, _, method = name.partition(".")
+        if name in ("images.get", "deliveries.get"):
+            self.running.at = arguments[-1]
+        is_write = method in self.writes.get(store, ())
+        return self.running.call(self.indexes.get(name, store), name, make, is_write=is_write)
 
     def land(self) -> None:
         """Applies late calls now; no process is left to see their answers."""
@@ -128,29 +138,24 @@ class Process:
             self._stop_if_told(here)
         if self._dies:
             raise ProcessDied
-        mode = self._surroundings.strikes.get(len(self._surroundings.calls))
-        self._surroundings.calls.append(name)
+        mode = self._surroundings.plan(self._surroundings.next_call(name, (), {}))
+        if isinstance(mode, Exception):
+            raise mode
         if self._fault is not None and self._fault.at == here:
             mode = self._fault.mode
         if mode is not None:
-            self._surroundings.struck(mode)
+            self._surroundings.on_strike(mode)
         # An unavailable memory is no excuse: the work is done without it.
         costs_attempt = store != "once" or mode in ("dies before", "dies after")
-        if costs_attempt and (mode is not None or store in self._surroundings.down):
+        is_down = store in self._surroundings.down
+        if costs_attempt and (mode is not None or is_down):
             self.is_struck = True
-        if mode == "dies before":
-            self._die_here()
-        if mode == "throttled" or store in self._surroundings.down:
-            raise Retryable(f"{name}: throttled")
-        if mode == "applied late" and is_write:
-            self._surroundings.under_way.append(call)
-        else:
-            answer = call()
-            if mode is None:
-                return answer
-        if mode == "dies after":
-            self._die_here()
-        raise Retryable(f"{name}: the answer never came")
+        if is_down and mode != "dies before":
+            mode = "throttled"
+        if mode is None:
+            return call()
+        later = self._surroundings.under_way.append if is_write else None
+        return strike(mode, name, call, die=self._die_here, later=later)
 
     def _stop_if_told(self, here: Call) -> None:
         """`calls_left` counts from the call at which it is paused, which is made first."""
@@ -160,7 +165,7 @@ class Process:
         elif self._calls_left is not None:
             self._calls_left -= 1
 
-    def _die_here(self) -> None:
+    def _die_here(self) -> Never:
         self._dies = True  # its clean-up code no longer has any effect
         raise ProcessDied
 
@@ -186,42 +191,3 @@ class Process:
         except BaseException as error:  # raised again where the process was told to go on
             self._error = error
         self.is_over = True
-
-
-class Struck:
-    """A store as processes see it: every call may be struck, and the process may pause before it.
-
-    `writes` are the methods whose effect may come late, `indexes` those that another store answers.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        store: Any,
-        surroundings: Surroundings,
-        *,
-        writes: frozenset[str],
-        indexes: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self._name, self._store, self._surroundings = name, store, surroundings
-        self._writes, self._indexes = writes, indexes
-
-    def __getattr__(self, method: str) -> Any:
-        value = getattr(self._store, method)
-        if not callable(value) or method == "url_of":
-            return value
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            process = self._surroundings.running
-            if process is None:
-                raise RuntimeError("only processes call stores")
-            if method == "get" and self._name in ("images", "deliveries"):
-                process.at = arguments[-1]
-            return process.call(
-                self._indexes.get(method, self._name),
-                f"{self._name}.{method}",
-                lambda: value(*arguments, **options),
-                is_write=method in self._writes,
-            )
-
-        return call

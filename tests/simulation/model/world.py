@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import count
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from unittest.mock import patch
 
 from darkroom.domain.dead_letters.rejection import read_rejected_message
@@ -41,7 +41,8 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
 )
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from tests.simulation.model.processes import Call, Fault, Process, Struck, Surroundings
+from tests.simulation.model.processes import Call, Process, Surroundings
+from tests.simulation.model.simulated import Simulated
 from tests.simulation.model.stores import (
     Broken,
     ModelDeadLetters,
@@ -84,11 +85,13 @@ WRITES = {
     "images": frozenset({"create", "change", "claim_unseen", "postpone"}),
     "originals": frozenset({"put_if_absent", "remove"}),
     "outputs": frozenset({"put_if_absent", "remove"}),
-    "lanes": frozenset({"put"}),
+    "lanes": frozenset({"put", "hide", "acknowledge"}),
     "dead_letters": frozenset({"put", "put_rejected", "remove", "give_back"}),
-    "message_keys": frozenset(),
     "redrives": frozenset({"start"}),
+    "once": frozenset({"look", "keep", "forget"}),
+    "engine": frozenset({"develop"}),
 }
+INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest"), "index")
 TENANTS = ("acme", "umbra")
 RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
 SKEW_LIMIT_SECONDS = 600
@@ -204,17 +207,19 @@ class Counts:
         return Counts(**{part.name: getattr(self, part.name) - getattr(before, part.name) for part in fields(self)})
 
 
-class Model:
+class Model(Simulated):
     """The stores, the queues, a clock for each role, the paused processes, and what was promised."""
 
+    timeout_seconds = TIMEOUT_SECONDS
+    endless = ("replay", "redo", "drop")
+    first_read = Call(store="images", number=0)
+
     def __init__(self, engine: Engine, counts: Counts) -> None:
+        super().__init__(now=World().now, began=World().now)
         self.engine = engine
         self.counts = counts
-        self.now = World().now
         self.skews: dict[Role, int] = dict.fromkeys(ROLES, 0)
         self.mended = self.was_mended = self.was_skewed = False
-        self._up_again: dict[str, int] = {}
-        self.stopped: list[Process] = []
         self.accepted: dict[str, Photo] = {}
         self.withdrawn: set[str] = set()
         self.dropped: set[tuple[str, int]] = set()
@@ -225,7 +230,9 @@ class Model:
         self.attempts: dict[tuple[str, int], list[Process]] = {}
         self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
 
-        self.surroundings = Surroundings(struck=lambda mode: counts.faults.update([mode]))
+        self.surroundings = Surroundings(
+            writes=WRITES, indexes=INDEXES, on_strike=lambda mode: counts.faults.update([mode])
+        )
         self.images = WatchedImages(
             lease_is_over=self._lease_is_over, on_claim=self._on_claim, is_redone=self.redone.__contains__
         )
@@ -234,7 +241,7 @@ class Model:
         self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
         self.lanes = ModelLanes(dead_letters=self.dead_letters)
         self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=10)
-        self._struck_redrives = Struck("redrives", self.redrives, self.surroundings, writes=WRITES["redrives"])
+        self._struck_redrives = self.surroundings.around("redrives", self.redrives)
         self.once = ModelOnce(call=lambda name, call: self._call("once", name, call))
         self.worlds: dict[Role, World] = {role: self._world() for role in ROLES}
         self._patches = patch("darkroom.operations.images.transcode_image.developing", self._developing)
@@ -244,8 +251,7 @@ class Model:
     def close(self) -> None:
         """Ends the paused processes, and restores the engine."""
         self._patches.stop()
-        for process in self.stopped:
-            process.die()
+        super().close()
 
     # ── The processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -272,7 +278,7 @@ class Model:
             must(earlier.body == photo.body, "differing", "what was answered for is the photo that was sent")
             must(image.tenant_id == tenant, "differing", "what was answered for is the tenant's own")
 
-        self._start("submit", "client", body, **how)
+        self.start("submit", body, **how)
 
     def deliver(self, message: QueuedMessage, **how: Any) -> None:
         """SQS delivers a message to a worker; what the handler does with the outcome is in its `settle`."""
@@ -304,7 +310,7 @@ class Model:
                 else:
                     self._call("lanes", "acknowledge", lambda: self.lanes.acknowledge(message))
 
-        self._start("deliver", "worker", body, **how)
+        self.start("deliver", body, **how)
 
     def _checked_and_delivered(self, message: QueuedMessage, receipt: str, receive_count: int) -> Outcome:
         """What the handler does: only what verifies is delivered."""
@@ -324,19 +330,6 @@ class Model:
             self.lanes.send(message)
         else:
             self.lanes.put(message, None)
-
-    def sweep(self, **how: Any) -> None:
-        self._start("sweep", "sweeper", self._sweep, **how)
-
-    def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
-        """Two interleaved sweeps: AWS may invoke a schedule's function more than once, also concurrently."""
-        first = self._start("sweep", "sweeper", self._sweep, stops_at=stops_at or Call(store="images", number=0))
-        second = self._start("sweep", "sweeper", self._sweep, fault=fault, stops_at=Call(store="images", number=0))
-        for turn, calls in enumerate([*turns, None, None]):
-            process = (second, first)[turn % 2]
-            if not process.is_over:
-                process.go_on(calls)
-        self._end_processes()
 
     def _sweep(self) -> None:
         """What the handler does: it measures first, and sweeps whether or not that worked."""
@@ -373,7 +366,7 @@ class Model:
             with suppress(Retryable):
                 self._check_list(tenant, self.worlds["client"].images)
 
-        self._start("list", "client", body)
+        self.start("list", body)
 
     def _check_list(self, tenant: str, images: Any) -> None:
         shown: list[str] = []
@@ -397,7 +390,7 @@ class Model:
             must(self._belongs_to(tenant, image_id), "lost", "nobody withdraws another tenant's image")
             self.withdrawn.add(image_id)
 
-        self._start("delete", "client", body, **how)
+        self.start("delete", body, **how)
 
     def replay(self, queue: str, by: Literal["letters", "redrive", "row"], image_id: str, **how: Any) -> None:
         """An operator replays a queue dead letter by dead letter, or all of it by one redrive, or an image by its
@@ -421,7 +414,7 @@ class Model:
                 pass  # the operator sees this, and may repeat it
             self.counts.replays.update(counts.counts)
 
-        self._start("replay", "operator", body, **how)
+        self.start("replay", body, **how)
 
     def redo(self, image_id: str, **how: Any) -> None:
         """An operator has an image that is done, or should be, developed again."""
@@ -433,7 +426,7 @@ class Model:
                 redo_image(world.ports(RedoImagePorts), image_id)
                 self.counts.replays["redone by its row"] += 1
 
-        self._start("redo", "operator", body, **how)
+        self.start("redo", body, **how)
 
     def lose_output(self, image_id: str) -> None:
         """Somebody removes an object of an image, bypassing Darkroom."""
@@ -454,43 +447,18 @@ class Model:
                 drop_dead_letters(ports, queue, EVERYTHING, force=force, stop=lambda: False, counts=counts)
             self.counts.replays.update(counts.counts)
 
-        self._start("drop", "operator", body, **how)
+        self.start("drop", body, **how)
 
     def pass_time(self, seconds: int) -> None:
-        """Nothing is in flight for longer than a moment, and no function runs past its deadline."""
-        self.surroundings.land()
-        self.now += seconds * 1000
-        for process in self.stopped:
-            if process.deadline is not None and process.deadline <= self.now:
-                process.die()
-        self._end_processes()
+        super().pass_time(seconds)
         for queue in self.dead_letters.queues:
             # SQS continues a move whether or not anybody looks, and ends it when the queue is empty.
             while (redrive := self.redrives.latest(queue)) is not None and redrive.status is RedriveStatus.RUNNING:
                 pass
-        self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
-        self._tell_time()
 
-    def let_run(self, minutes: int) -> None:
-        """Minutes in which only time passes: everything visible is delivered, and each minute ends with a sweep."""
-        for _ in range(minutes):
-            for message in self.lanes.visible():
-                self.deliver(message)
-            self.pass_time(60)
-            self.sweep()
-
-    def go_on(self, process: Process, calls: int | None) -> None:
-        process.go_on(calls)
-        self._end_processes()
-
-    def kill(self, process: Process) -> None:
-        process.die()
-        self._end_processes()
-
-    def throttle(self, store: str, seconds: int) -> None:
-        """The store does not answer for a while; or the worker, which then dies at once on any message."""
-        self.surroundings.down.add(store)
-        self._up_again[store] = self.now + seconds * 1000
+    def drain(self) -> None:
+        for message in self.lanes.visible():
+            self.deliver(message)
 
     def mend(self) -> None:
         """The fix is deployed: from now on every valid photo can be developed."""
@@ -501,10 +469,6 @@ class Model:
         self.without_original.add(image_id)
         self.originals.objects.pop(image_id, None)
 
-    def is_at(self, image_id: str) -> bool:
-        """Whether a paused process is working on that image."""
-        return any(process.at == image_id for process in self.stopped)
-
     def skew(self, role: Role, seconds: int) -> None:
         self.skews[role] = seconds
         self.was_skewed = self.was_skewed or seconds != 0
@@ -513,7 +477,6 @@ class Model:
     # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self) -> None:
-        """What holds at every moment."""
         for row in self.images.rows.values():
             if row.status.is_terminal:
                 owed = row.is_deleted or row.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED)
@@ -559,7 +522,6 @@ class Model:
         return {rendered.name: rendered.body for rendered in developed.variants}
 
     def settle(self) -> None:
-        """With every fault over, lets the system come to rest, and checks what must hold then."""
         for process in self.stopped:
             process.die()
         self._end_processes()
@@ -689,13 +651,10 @@ class Model:
     # ── Wiring ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _world(self) -> World:
-        def struck(name: str, store: Any) -> Struck:
-            indexes = {"due": "index", "oldest_waiting": "index", "newest": "index"} if name == "images" else {}
-            return Struck(name, store, self.surroundings, writes=WRITES[name], indexes=indexes)
-
+        struck = self.surroundings.around
         keys, lanes = struck("message_keys", KEYS), struck("lanes", self.lanes)
         dead_letters = struck("dead_letters", self.dead_letters)
-        self._checking = CheckPorts(message_keys=cast("Any", keys), rejected_messages=cast("Any", dead_letters))
+        self._checking = CheckPorts(message_keys=keys, rejected_messages=dead_letters)
         return World(
             images=struck("images", self.images),
             originals=struck("originals", self.originals),
@@ -705,36 +664,8 @@ class Model:
             once=self.once,
         )
 
-    def _start(
-        self,
-        name: str,
-        role: Role,
-        body: Callable[[], None],
-        *,
-        fault: Fault | None = None,
-        stops_at: Call | None = None,
-    ) -> Process:
-        process = Process(
-            name,
-            self.surroundings,
-            body,
-            fault=fault,
-            stops_at=stops_at,
-            deadline=None if role == "operator" else self.now + TIMEOUT_SECONDS * 1000,
-        )
-        self.stopped.append(process)
-        process.go_on()
-        self._end_processes()
-        return process
-
-    def _end_processes(self) -> None:
-        self.stopped = [process for process in self.stopped if not process.is_over]
-
     def _call(self, store: str, name: str, call: Callable[[], Any]) -> Any:
-        process = self.surroundings.running
-        if process is None:
-            raise RuntimeError("only processes make calls")
-        return process.call(store, f"{store}.{name}", call, is_write=True)
+        return self.surroundings.call(f"{store}.{name}", (), {}, call)
 
     def _developing(self, original: bytes, recipe: Recipe, **options: Any) -> AbstractContextManager[Developing]:
         self._call("engine", "develop", lambda: None)

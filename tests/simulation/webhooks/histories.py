@@ -13,11 +13,12 @@ from darkroom.domain.webhooks import endpoint as endpoints
 from darkroom.domain.webhooks.delivery import LEASE_SECONDS, MAX_ATTEMPTS, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import FAILURES_TO_REST, MAX_FLIGHTS
 from darkroom.operations.webhooks import sweep_due_endpoints
-from tests.simulation.model.processes import MODES, Call, Mode
+from tests.simulation.model.processes import MODES, Call
 from tests.simulation.model.stores import Broken, ViolationName
 from tests.simulation.webhooks.world import DOWN, GONE, LATE, SLOW, UNREACHED, Model
 from tests.support.fakes.webhooks import OK
 from tests.support.fakes.webhooks_world import TENANT
+from tests.support.faults import Mode
 
 POST = Call(store="receiver", number=0)
 TAKE_OFF = Call(store="endpoints", number=1)
@@ -446,7 +447,7 @@ class Findings:
 def play(name: str, strikes: Mapping[int, Mode]) -> tuple[Model, Violation | None]:
     """Plays the history with these strikes, until everything has come to rest."""
     model = Model()
-    model.surroundings.strikes.update(strikes)
+    model.surroundings.plan = lambda call: strikes.get(call.number)
     try:
         HISTORIES[name](model)
         model.check()

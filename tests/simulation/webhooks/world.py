@@ -7,7 +7,7 @@ worker's message is gone if the delivery was postponed, because its row is due.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -43,7 +43,8 @@ from darkroom.operations.webhooks.manage_webhooks import (
     resend_delivery,
     rotate_secret,
 )
-from tests.simulation.model.processes import Call, Fault, Process, Struck, Surroundings
+from tests.simulation.model.processes import Call, Surroundings
+from tests.simulation.model.simulated import Simulated
 from tests.simulation.model.stores import Broken, must
 from tests.simulation.webhooks.stores import (
     ModelQueue,
@@ -116,13 +117,15 @@ class _World(WebhooksWorld):
 
 
 @dataclass(eq=False)
-class Model:
+class Model(Simulated):
     """The stores, the queues of events and of messages, the paused processes, and what was promised."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    timeout_seconds = TIMEOUT_SECONDS
+    first_read = Call(store="endpoints", number=0)
+
     now: int = WebhooksWorld().now
-    stopped: list[Process] = field(default_factory=list)
-    story: list[str] = field(default_factory=list)
+    began: int = WebhooksWorld().now
+    counts: Counter[str] = field(default_factory=Counter)
     wanted_by: dict[str, list[str]] = field(default_factory=dict)
     """The ids of the endpoints that must get each event, by the event's id."""
 
@@ -139,7 +142,12 @@ class Model:
     """The rows that a newer version has written since, by their ids."""
 
     def __post_init__(self) -> None:
-        self.surroundings = Surroundings(struck=lambda mode: self.counts.update([f"fault: {mode}"]))
+        self.surroundings = Surroundings(
+            writes=WRITES,
+            indexes={"deliveries.due": "index"},
+            on_strike=lambda mode: self.counts.update([f"fault: {mode}"]),
+        )
+        struck = self.surroundings.around
         self.endpoints = WatchedEndpoints(clock=self.clock)
         self.deliveries = WatchedDeliveries(
             clock=self.clock,
@@ -152,23 +160,22 @@ class Model:
         self.events = ModelQueue[PublishedEvent](self.clock, VISIBILITY_SECONDS, 1_000_000)
         self.receiver = ModelReceiver(OK, self.surroundings, is_resent=self._is_resent)
         self.tenants, self.secret = ModelTenants(), FakeSecret()
-        self._struck_receiver = self._struck("receiver", self.receiver)
-        self._struck_queue, self._struck_events = self._struck("queue", self.queue), self._struck("events", self.events)
+        self._struck_receiver = struck("receiver", self.receiver)
+        self._struck_queue, self._struck_events = struck("queue", self.queue), struck("events", self.events)
         self.images = FakeImages()
         self.world = _World(
-            images=self._struck("images", self.images),
-            endpoints=self._struck("endpoints", self.endpoints),
-            deliveries=self._struck("deliveries", self.deliveries, due="index"),
+            images=struck("images", self.images),
+            endpoints=struck("endpoints", self.endpoints),
+            deliveries=struck("deliveries", self.deliveries),
             delivery_queue=self._struck_queue,
             receiver=self,
-            master_secret=self._struck("secret", self.secret),
+            master_secret=struck("secret", self.secret),
             now=self.now,
         )
-        self.world.tenants = self._struck("tenants", self.tenants)
+        self.world.tenants = struck("tenants", self.tenants)
         self.pictures = World(images=self.images, deliveries=self.world.deliveries)
         self._plain = WebhooksWorld(endpoints=self.endpoints, deliveries=self.deliveries, delivery_queue=self.queue)
         self._receipts = 0
-        self._up_again: dict[str, int] = {}
 
     def _is_deleted(self, image_id: str | None) -> bool:
         image = self.images.rows.get(image_id or "")
@@ -176,18 +183,6 @@ class Model:
 
     def _is_resent(self, event_id: str) -> bool:
         return event_id in map(event_id_of, self.resent)
-
-    def _struck(self, name: str, store: Any, **indexes: str) -> Struck:
-        return Struck(name, store, self.surroundings, writes=WRITES.get(name, frozenset()), indexes=indexes)
-
-    def clock(self) -> int:
-        """What time it is."""
-        return self.now
-
-    def close(self) -> None:
-        """Ends the paused processes."""
-        for process in self.stopped:
-            process.die()
 
     # ── What happens ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,21 +247,6 @@ class Model:
                 self._struck_queue.acknowledge(message)
 
         self.start(receipt, body, **how)
-
-    def sweep(self, **how: Any) -> None:
-        """The schedule invokes the sweeper."""
-        self.start("sweep", self._sweep, **how)
-
-    def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
-        """Two interleaved sweeps: AWS may invoke a schedule's function more than once, also concurrently."""
-        first_call = Call(store="endpoints", number=0)
-        first = self.start("sweep", self._sweep, stops_at=stops_at or first_call)
-        second = self.start("sweep", self._sweep, fault=fault, stops_at=first_call)
-        for turn, calls in enumerate([*turns, None, None]):
-            process = (second, first)[turn % 2]
-            if not process.is_over:
-                process.go_on(calls)
-        self._end_processes()
 
     def _sweep(self) -> None:
         self.pictures.now = self.now
@@ -393,26 +373,10 @@ class Model:
         signed = headers[SIGNATURE_HEADER].split(" ")
         must(bool(set(known) & set(signed)), "differing", "one of its secrets signs whatever is sent to an endpoint")
 
-    def pass_time(self, seconds: int) -> None:
-        """Nothing is in flight for longer than a moment, and no function runs past its deadline."""
-        self.surroundings.land()
-        self.now += seconds * 1000
-        for process in self.stopped:
-            if process.deadline is not None and process.deadline <= self.now:
-                process.die()
-        self._end_processes()
-        self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
+    def _tell_time(self) -> None:
         self.world.now = self.now
 
-    def let_run(self, minutes: int) -> None:
-        """Minutes in which only time passes: everything visible is delivered, and each minute ends with a sweep."""
-        for _ in range(minutes):
-            self.drain()
-            self.pass_time(60)
-            self.sweep()
-
     def drain(self) -> None:
-        """Everything that is visible now is delivered, event by event and message by message."""
         for message in self.events.visible():
             self.hear(message)
         for _ in range(_MOST_MESSAGES):
@@ -456,55 +420,9 @@ class Model:
         self.endpoints.unreadable.clear()
         self.newer.clear()
 
-    def throttle(self, store: str, seconds: int) -> None:
-        """The store does not answer for a while."""
-        self.surroundings.down.add(store)
-        self._up_again[store] = self.now + seconds * 1000
-
-    def start(
-        self, name: str, body: Callable[[], None], *, fault: Fault | None = None, stops_at: Call | None = None
-    ) -> Process:
-        """Starts a process, which runs to its end or to where it pauses."""
-        deadline = self.now + TIMEOUT_SECONDS * 1000
-        process = Process(name, self.surroundings, body, fault=fault, stops_at=stops_at, deadline=deadline)
-        first = len(self.surroundings.calls)
-        self.stopped.append(process)
-        process.go_on()
-        self._end_processes()
-        calls = self.surroundings.calls[first:]
-        self.story.append(
-            f"{(self.now - WebhooksWorld().now) / 1000:10.1f} s  {name}: "
-            + (", ".join(f"{number} {call}" for number, call in enumerate(calls, first)) or "no calls")
-        )
-        return process
-
-    def go_on(self, process: Process | None = None, calls: int | None = None) -> None:
-        """The process continues, or each that is paused."""
-        for paused in list(self.stopped) if process is None else [process]:
-            if not paused.is_over:
-                first = len(self.surroundings.calls)
-                paused.go_on(calls)
-                more = self.surroundings.calls[first:]
-                calls_made = ", ".join(f"{number} {call}" for number, call in enumerate(more, first))
-                self.story.append(f"              {paused.name} goes on: {calls_made}")
-        self._end_processes()
-
-    def kill(self, process: Process) -> None:
-        """The process dies where it is paused."""
-        process.die()
-        self._end_processes()
-
-    def is_at(self, delivery_id: str) -> bool:
-        """Whether a paused process is working on that delivery."""
-        return any(process.at == delivery_id for process in self.stopped)
-
-    def _end_processes(self) -> None:
-        self.stopped = [process for process in self.stopped if not process.is_over]
-
     # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self) -> None:
-        """What holds at every moment."""
         rows: list[Any] = [*self.endpoints.all(), *self.deliveries.all()]
         for checked in rows:
             row_id = (
