@@ -179,7 +179,7 @@ def test_a_worker_that_dies_makes_room_when_its_lease_is_over_and_not_before() -
     (process,) = model.stopped
     model.kill(process)
     model.pass_time(min(LEASE_SECONDS, FLIGHT_SECONDS) - 1)
-    model.queue.send(model.queue.messages[0].content)
+    model.queue.send(model.queue.messages[0].message)
     model.drain()
     assert model.counts["delivery: leased"] == 1
     model.settle()
@@ -230,7 +230,7 @@ def test_no_message_brings_an_attempt_before_its_time() -> None:
     model = model_with_events(1)
     model.receiver.answer = DOWN
     model.drain()
-    model.queue.send(model.queue.messages[0].content)
+    model.queue.send(model.queue.messages[0].message)
     model.drain()
     assert (model.counts["delivery: failed"], model.counts["delivery: early"]) == (1, 1)
     model.settle()

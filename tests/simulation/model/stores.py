@@ -25,6 +25,7 @@ from darkroom.ports.images import Due, IdempotencyUnavailable, StoredOutput
 from tests.support.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 from tests.support.fakes.messages import SIGNER, signature_in
 from tests.support.fakes.stores import send_each
+from tests.support.fakes.world import VISIBILITY_SECONDS
 
 HIDDEN_MILLISECONDS = 60_000
 """After this time a taken dead letter that is not given back is visible again, as the adapter asks of SQS."""
@@ -168,35 +169,59 @@ class WatchedOutputs(FakeOutputs):
         return super().remove(keys)
 
 
-@dataclass
-class QueuedMessage:
-    """One message in a lane's queue, or held by a worker: SQS counts its receives and hides it for a while."""
+@dataclass(eq=False, kw_only=True)
+class QueuedMessage[Content]:
+    """One message in a queue, or held by a worker: SQS counts its receives and hides it for a while."""
 
-    message_id: str
-    message: Message
-    signature: str | None
+    message: Content
     visible_at: Milliseconds
+    message_id: str = ""
+    signature: str | None = None
     receive_count: int = 0
 
-    def received(self) -> Received:
-        """What its worker is given."""
-        return Received(
-            message_id=self.message_id,
-            body=self.message.model_dump_json(),
-            group=self.message.tenant_id,
-            signature=self.signature,
-            sent_at=self.visible_at,
-        )
+
+@dataclass
+class SimulatedQueue[Content]:
+    """A queue with what SQS does to messages: visibility, receive counts, and the redrive after `max_receives`."""
+
+    clock: Callable[[], Milliseconds] = lambda: 0
+    visibility_seconds: int = VISIBILITY_SECONDS
+    max_receives: int = MAX_RECEIVES
+    messages: list[QueuedMessage[Content]] = field(default_factory=list)
+
+    def visible(self) -> list[QueuedMessage[Content]]:
+        """The messages that a worker may receive now."""
+        return [message for message in self.messages if message.visible_at <= self.clock()]
+
+    def receive(self, message: QueuedMessage[Content]) -> bool:
+        """Delivers the message; after too many receives, it leaves the queue instead."""
+        if message.receive_count >= self.max_receives:
+            self.give_up(message)
+            self.acknowledge(message)
+            return False
+        message.receive_count += 1
+        self.hide(message, self.visibility_seconds)
+        return True
+
+    def give_up(self, message: QueuedMessage[Content]) -> None:
+        """What SQS does with what it has delivered too often."""
+
+    def acknowledge(self, message: QueuedMessage[Content]) -> None:
+        """Removes the message, if it is still there."""
+        if message in self.messages:
+            self.messages.remove(message)
+
+    def hide(self, message: QueuedMessage[Content], seconds: int) -> None:
+        """Makes the message visible again after that time."""
+        message.visible_at = self.clock() + seconds * 1000
 
 
 @dataclass
-class ModelLanes(FakeLanes):
-    """The `Lanes` port with what SQS does to messages: visibility, receive counts and the redrive to dead letters."""
+class ModelLanes(SimulatedQueue[Message], FakeLanes):
+    """The `Lanes` port over a queue: what it has delivered too often becomes a dead letter."""
 
     dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
-    messages: list[QueuedMessage] = field(default_factory=list)
     crowd: int = 0
-    now: Milliseconds = 0
     made: int = 0
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
@@ -206,39 +231,30 @@ class ModelLanes(FakeLanes):
     def put(self, message: Message, signature: str | None, *, delay_seconds: int = 0) -> None:
         """What anyone sends."""
         self.made += 1
-        visible_at = self.now + delay_seconds * 1000
+        visible_at = self.clock() + delay_seconds * 1000
         self.messages.append(
             QueuedMessage(
-                message_id=f"message-{self.made}", message=message, signature=signature, visible_at=visible_at
+                message=message, visible_at=visible_at, message_id=f"message-{self.made}", signature=signature
             )
         )
 
     def backlog(self, lane: str) -> int:
         return self.crowd + sum(message.message.lane == lane for message in self.visible())
 
-    def visible(self) -> list[QueuedMessage]:
-        """The messages that a worker may receive now."""
-        return [message for message in self.messages if message.visible_at <= self.now]
+    def give_up(self, message: QueuedMessage[Message]) -> None:
+        is_signed = message.signature is not None
+        self.dead_letters.add(message.message.lane, message.message.model_dump_json(), is_signed=is_signed)
 
-    def receive(self, message: QueuedMessage, visibility_seconds: int) -> bool:
-        """Delivers the message; after five deliveries it becomes a dead letter instead."""
-        if message.receive_count >= MAX_RECEIVES:
-            is_signed = message.signature is not None
-            self.dead_letters.add(message.message.lane, message.message.model_dump_json(), is_signed=is_signed)
-            self.messages.remove(message)
-            return False
-        message.receive_count += 1
-        message.visible_at = self.now + visibility_seconds * 1000
-        return True
 
-    def acknowledge(self, message: QueuedMessage) -> None:
-        """Removes the message, if it is still there."""
-        if message in self.messages:
-            self.messages.remove(message)
-
-    def hide(self, message: QueuedMessage, seconds: int) -> None:
-        """Makes the message visible again after that time."""
-        message.visible_at = self.now + seconds * 1000
+def received(message: QueuedMessage[Message]) -> Received:
+    """What the message's worker is given."""
+    return Received(
+        message_id=message.message_id,
+        body=message.message.model_dump_json(),
+        group=message.message.tenant_id,
+        signature=message.signature,
+        sent_at=message.visible_at,
+    )
 
 
 @dataclass

@@ -53,6 +53,7 @@ from tests.simulation.model.stores import (
     WatchedImages,
     WatchedOutputs,
     must,
+    received,
 )
 from tests.support.fakes import FakeOriginals, World
 from tests.support.fakes.dead_letters import FakeRedrives
@@ -60,7 +61,7 @@ from tests.support.fakes.engine import already
 from tests.support.fakes.messages import KEYS
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import accepted_image, told_by
-from tests.support.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
+from tests.support.fakes.world import TIMEOUT_SECONDS
 from tests.support.faults import ProcessDied
 
 type Kind = Literal["good", "refused", "poison", "killer"]
@@ -239,7 +240,7 @@ class Model(Simulated):
         self.originals = FakeOriginals()
         self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
         self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
-        self.lanes = ModelLanes(dead_letters=self.dead_letters)
+        self.lanes = ModelLanes(clock=self.clock, dead_letters=self.dead_letters)
         self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=10)
         self._struck_redrives = self.surroundings.around("redrives", self.redrives)
         self.once = ModelOnce(call=lambda name, call: self._call("once", name, call))
@@ -280,9 +281,9 @@ class Model(Simulated):
 
         self.start("submit", body, **how)
 
-    def deliver(self, message: QueuedMessage, **how: Any) -> None:
+    def deliver(self, message: QueuedMessage[Message], **how: Any) -> None:
         """SQS delivers a message to a worker; what the handler does with the outcome is in its `settle`."""
-        if not self.lanes.receive(message, VISIBILITY_SECONDS):
+        if not self.lanes.receive(message):
             self.counts.totals["redriven by SQS"] += 1
             return
         receipt, receive_count = f"{message.message_id}/{message.receive_count}", message.receive_count
@@ -312,11 +313,11 @@ class Model(Simulated):
 
         self.start("deliver", body, **how)
 
-    def _checked_and_delivered(self, message: QueuedMessage, receipt: str, receive_count: int) -> Outcome:
+    def _checked_and_delivered(self, message: QueuedMessage[Message], receipt: str, receive_count: int) -> Outcome:
         """What the handler does: only what verifies is delivered."""
         worker = self.worlds["worker"]
         try:
-            mistrust = check_message(self._checking, message.message.lane, message.received())
+            mistrust = check_message(self._checking, message.message.lane, received(message))
         except Retryable as outage:
             return postponed_by(outage, receive_count=receive_count, jitter=worker.jitter)
         must((mistrust is None) == (message.signature is not None), "lost", "what this stack has sent verifies")
@@ -677,7 +678,7 @@ class Model(Simulated):
         return already(self.engine.develop(original, recipe, **options))
 
     def _tell_time(self) -> None:
-        self.lanes.now = self.dead_letters.now = self.now
+        self.dead_letters.now = self.now
         for role, world in self.worlds.items():
             world.now = self.now + self.skews[role] * 1000
 

@@ -235,7 +235,7 @@ class Histories(RuleBasedStateMachine):
     def _do(self, step: Step, options: ProcessOptions) -> None:
         model = self.model
         visible = model.events.visible()
-        sent = sorted(model.queue.visible(), key=lambda message: not model.is_at(message.content.delivery_id))
+        sent = sorted(model.queue.visible(), key=lambda message: not model.is_at(message.message.delivery_id))
         endpoints = model.endpoints.all()
         match step:
             case ("hear", which, count) if visible:
@@ -272,7 +272,7 @@ class Histories(RuleBasedStateMachine):
         match queue_fault:
             case ("duplicate", times):
                 for _ in range(times):
-                    queue.send(message.content)
+                    queue.send(message.message)
             case ("reorder",):
                 queue.messages[:] = queue.messages[which:][::-1] + queue.messages[:which]
             case ("delay", seconds):

@@ -90,7 +90,7 @@ def two_workers_with_one_message(model: Model) -> None:
     model.tell(1)
     _hear(model)
     for message in list(model.queue.messages):
-        model.queue.send(message.content)
+        model.queue.send(message.message)
     for call, message in zip((TAKE_OFF, CLAIM), list(model.queue.messages), strict=False):
         model.deliver(message, stops_at=call)
     model.go_on()
@@ -348,7 +348,7 @@ def from_runways(model: Model) -> None:
         model.tell(number)
     _hear(model)
     messages = list(model.queue.messages)
-    model.queue.send(messages[0].content)
+    model.queue.send(messages[0].message)
     for message, call in zip([*messages, model.queue.messages[-1]], (POST, CLAIM, CLAIM, POST), strict=False):
         model.deliver(message, stops_at=call)
     for process in model.stopped[1:2]:
@@ -381,7 +381,7 @@ def from_runways_until_it_is_slow(model: Model) -> None:
     messages = model.queue.visible()
     for message in messages[:1]:
         model.deliver(message, stops_at=POST)
-        model.queue.send(message.content)
+        model.queue.send(message.message)
     for message in messages[1:]:
         model.deliver(message)
     model.drain()

@@ -20,7 +20,7 @@ from darkroom.domain.webhooks.endpoint import (
 )
 from darkroom.ports.webhooks import DueDelivery, Place
 from tests.simulation.model.processes import Process, Surroundings
-from tests.simulation.model.stores import must
+from tests.simulation.model.stores import QueuedMessage, SimulatedQueue, must
 from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 
 ENDED = (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
@@ -186,50 +186,13 @@ class WatchedDeliveries(FakeDeliveries):
             must(new.attempt == MAX_ATTEMPTS, "lost", "a delivery fails after ten attempts, and not before")
 
 
-@dataclass(eq=False)
-class QueuedMessage[Content]:
-    """One message in a queue, or held by a worker: SQS counts its receives and hides it for a while."""
-
-    content: Content
-    visible_at: Milliseconds
-    receives: int = 0
-
-
 @dataclass
-class ModelQueue[Content]:
-    """A queue with what SQS does to messages: visibility, receive counts, and the redrive after `max_receives`. Of
-    `Content` DeliveryMessage, it is the `DeliveryQueue` port."""
-
-    clock: Clock
-    visibility_seconds: int
-    max_receives: int
-    messages: list[QueuedMessage[Content]] = field(default_factory=list)
+class ModelQueue[Content](SimulatedQueue[Content]):
+    """Of DeliveryMessage, it is the `DeliveryQueue` port."""
 
     def send(self, message: Content, *, delay_seconds: int = 0) -> None:
         must(0 <= delay_seconds <= MESSAGE_SECONDS, "lost", "SQS takes a message with this delay")
-        self.messages.append(QueuedMessage(message, self.clock() + delay_seconds * 1000))
-
-    def visible(self) -> list[QueuedMessage[Content]]:
-        """The messages that a worker may receive now."""
-        return [message for message in self.messages if message.visible_at <= self.clock()]
-
-    def receive(self, message: QueuedMessage[Content]) -> bool:
-        """Delivers the message; after too many receives, it leaves the queue instead."""
-        if message.receives >= self.max_receives:
-            self.acknowledge(message)
-            return False
-        message.receives += 1
-        self.hide(message, self.visibility_seconds)
-        return True
-
-    def acknowledge(self, message: QueuedMessage[Content]) -> None:
-        """Removes the message, if it is still there."""
-        if message in self.messages:
-            self.messages.remove(message)
-
-    def hide(self, message: QueuedMessage[Content], seconds: int) -> None:
-        """Makes the message visible again after that time."""
-        message.visible_at = self.clock() + seconds * 1000
+        self.messages.append(QueuedMessage(message=message, visible_at=self.clock() + delay_seconds * 1000))
 
 
 @dataclass

@@ -45,12 +45,11 @@ from darkroom.operations.webhooks.manage_webhooks import (
 )
 from tests.simulation.model.processes import Call, Surroundings
 from tests.simulation.model.simulated import Simulated
-from tests.simulation.model.stores import Broken, must
+from tests.simulation.model.stores import Broken, QueuedMessage, must
 from tests.simulation.webhooks.stores import (
     ModelQueue,
     ModelReceiver,
     ModelTenants,
-    QueuedMessage,
     WatchedDeliveries,
     WatchedEndpoints,
 )
@@ -219,7 +218,7 @@ class Model(Simulated):
         batch = [message for message in messages if self.events.receive(message)]
 
         def body() -> None:
-            bodies = [body_of(message.content, source=self.world.source) for message in batch]
+            bodies = [body_of(message.message, source=self.world.source) for message in batch]
             failures = create_deliveries(self.world.ports(CreateDeliveriesPorts), bodies).failures
             for failure in failures.values():
                 _raise_a_bug(failure)
@@ -227,7 +226,7 @@ class Model(Simulated):
                 for number, message in enumerate(batch):
                     if number not in failures:
                         self._struck_events.acknowledge(message)
-                        self.heard.add(message.content.event_id)
+                        self.heard.add(message.message.event_id)
 
         self.start("hear", body, **how)
 
@@ -241,7 +240,7 @@ class Model(Simulated):
 
         def body() -> None:
             with suppress(Retryable):  # the message is gone, and the delivery's row is due
-                delivered = deliver_event(self.world.ports(DeliverEventPorts), message.content, claimed_by=receipt)
+                delivered = deliver_event(self.world.ports(DeliverEventPorts), message.message, claimed_by=receipt)
                 self.counts[f"delivery: {delivered.outcome}"] += 1
             with suppress(Retryable):
                 self._struck_queue.acknowledge(message)
