@@ -25,6 +25,8 @@ from darkroom_cli.stack.operators import Stack
 from darkroom_client.client import ApiError
 from tests.contract.conftest import Aws
 from tests.contract.functions import Context, Functions, call, document, http_event, load
+from tests.support.fakes.audit import trail_of
+from tests.support.fakes.pictures import jpeg
 from tests.support.template import functions_of_the_core
 
 OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL")

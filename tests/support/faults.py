@@ -165,10 +165,10 @@ def failing[P](port: P, method: str, error: BaseException, when: Callable[..., b
     return Faults(plan).around("", port)
 
 
-def raising(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:
+def raising(error: BaseException | type[BaseException]) -> Callable[..., Never]:
     """A function that raises."""
 
-    def call(*_: object, **__: object) -> NoReturn:
+    def call(*_: object, **__: object) -> Never:
         raise error
 
     return call

@@ -139,7 +139,7 @@ class Process:
         if self._dies:
             raise ProcessDied
         mode = self._surroundings.plan(self._surroundings.next_call(name, (), {}))
-        if isinstance(mode, Exception):
+        if isinstance(mode, BaseException):
             raise mode
         if self._fault is not None and self._fault.at == here:
             mode = self._fault.mode

@@ -101,7 +101,9 @@ def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) 
 def attempts_of(*causes: Cause | None) -> tuple[Attempt, ...]:
     """Attempts that failed for these causes; None lost its worker."""
     return tuple(
-        Attempt(run=1, number=number, request_id=f"r{number}", started_at=NOW, ended_at=cause and NOW, cause=cause)
+        Attempt(
+            run=1, number=number, request_id=f"r{number}", started_at=NOW, ended_at=NOW if cause else None, cause=cause
+        )
         for number, cause in enumerate(causes, start=1)
     )
 
