@@ -141,7 +141,7 @@ def total_dollars(**parameters: str) -> float:
 
 
 def table(**parameters: str) -> str:
-    """The bill as docs/deploy.md has it, and of a core docs/parts.md."""
+    """The bill, of a core as docs/parts.md has it."""
     rows = [f"| {line.name} | {line.dollars:.2f} |" for line in items(**parameters)]
     return "\n".join(["| item | dollars per month |", "|---|---|", *rows])
 
@@ -173,7 +173,6 @@ def write() -> None:
             "docs/deploy.md",
             {
                 r"(costs about \$)[0-9.]+": total,
-                r"()\| item \| dollars per month \|\n(?:\|.+\n)+": table() + "\n",
                 r"()\| dollars a month \| 1,000 images \|.*\n(?:\|.+\n)+": table_of_loads(),
             },
         ),
