@@ -530,3 +530,25 @@ def test_a_delay_of_nothing_is_now(run: Run, api: FakeApi) -> None:
         == f"{image_id}  no longer waits: it is pending\n"
     )
     assert json.loads(api.requests[0].body) == {"delay": "PT0S"}
+
+
+def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_alone(run: Run, stack: FakeStack) -> None:
+    late, begun = schedule(stack, "2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z")
+    stack.world.advance(600)
+    stack.images.rows[begun] = replace(stack.row(begun), status=Status.PROCESSING)
+    printed = run("delay", "cancel", "--day", "2026-11-21").stdout
+    assert "Also 2 unfinished images whose time has come: those that no worker has begun would be " in printed
+    done = run("delay", "cancel", "--day", "2026-11-21", "--yes").stdout
+    assert "Left alone: 1 that were begun, rescheduled or deleted meanwhile." in done
+    assert (stack.row(late).status, stack.row(begun).status) == (Status.CANCELLED, Status.PROCESSING)
+
+
+def test_the_originals_of_many_are_removed_one_after_the_other(
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
+    monkeypatch.setattr(delay_work, "REMOVALS_PER_SECOND", 1 / 32)
+    ids = schedule(stack, *(f"2026-12-24T08:00:0{second}Z" for second in range(4)))
+    done = run("delay", "cancel", "--day", "2026-12-24", "--yes").stdout
+    assert "Their originals are removed one after the other, within 2 min, or later if the sweeper is behind." in done
+    assert [(stack.row(image_id).due_at or 0) - stack.clock() for image_id in ids] == [0, 32_000, 64_000, 96_000]

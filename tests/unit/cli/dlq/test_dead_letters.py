@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Image, Status
+from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
 from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.domain.imports.fetch import Unfetched, await_fetch, not_fetched
 from darkroom.domain.kernel.instants import rfc3339
@@ -486,3 +486,28 @@ def test_that_not_all_unfinished_images_were_read_is_said(run: Run, stack: FakeS
     said = "Of the unfinished images only the 1 that have waited longest were read. See --limit.\n"
     assert said in run("dlq", "ls", "--limit", "1").stdout
     assert said not in run("dlq", "ls", "--limit", "2").stdout
+
+
+def test_an_image_without_a_dead_letter_is_replayed_by_its_id(run: Run, stack: FakeStack) -> None:
+    stack.images.rows[FAILED.image_id] = FAILED
+    assert "by its row: its dead letter is gone" in run("dlq", "replay", "--image", FAILED.image_id).stdout
+    assert "Replayed 1 image." in run("dlq", "replay", "--image", FAILED.image_id, "--yes").stdout
+    assert stack.images.rows[FAILED.image_id].run == 2
+
+
+@pytest.mark.parametrize("more", [[], ["--yes"]])
+def test_a_lane_that_a_move_would_harm_is_not_moved(run: Run, stack: FakeStack, more: list[str]) -> None:
+    stack.world.dead_letters.add("slow", "no message")
+    result = run("dlq", "replay", "--all", *more)
+    assert result.exit_code == 1
+    assert "drop those first, or leave --all out" in result.stderr
+
+
+@pytest.mark.parametrize("attempt", [{"attempt": 1}, {"started_at": "yesterday", "request_id": "r"}])
+def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
+    run: Run, stack: FakeStack, attempt: dict[str, Any]
+) -> None:
+    stack.world.images.rows[FAILED.image_id] = FAILED
+    explanation = json.dumps({"v": 1, "attempts": [attempt]})
+    stack.world.dead_letters.add("slow", message_for(FAILED).model_dump_json(), explanation)
+    assert run("dlq", "show", FAILED.image_id).exit_code == 0

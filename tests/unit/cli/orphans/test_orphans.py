@@ -145,3 +145,19 @@ def test_a_failure_midway_reports_how_far_it_came(run: Run, stack: FakeStack) ->
     result = run("orphans", "remove", "--yes")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "so far: waiting, 119 of 120" in result.stderr and "AccessDenied" in result.stderr
+
+
+def test_what_has_got_a_row_meanwhile_is_reported(run: Run, stack: FakeStack) -> None:
+    stack.world.submit(PHOTO)
+    orphaned(stack.world, "a", "b")
+    stack.world.advance(3 * DAY)
+    hide = stack.world.originals.hide
+
+    def after_a_repeated_request(image_ids: Any) -> Any:
+        stack.world.submit(PHOTO, idempotency_key="a")
+        return hide(image_ids)
+
+    stack.world.originals.hide = after_a_repeated_request
+    shown = run("orphans", "remove", "--yes").stdout
+    assert shown.startswith("Removed 1 original, ")
+    assert "Left alone: 1 that have a row by now.\n" in shown

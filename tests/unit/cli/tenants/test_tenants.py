@@ -552,3 +552,13 @@ def test_what_is_left_is_left_for_as_long_as_the_template_says() -> None:
     point_in_time = resources("AWS::DynamoDB::Table")["ImagesTable"]["PointInTimeRecoverySpecification"]
     assert point_in_time == {"PointInTimeRecoveryEnabled": True}, "without a period it is AWS's 35 days"
     assert erase.BACKUP_DAYS == 35
+
+
+def test_a_key_that_opens_nothing_is_not_replaced(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    key_id = key_id_of(run("keys", "create", "acme").stdout.strip()) or ""
+    run("keys", "revoke", key_id)
+    refused = run("keys", "rotate", key_id)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"{key_id} is revoked: it opens nothing" in refused.stderr
+    assert "There is no key 00000000" in run("keys", "rotate", "00000000").stderr
