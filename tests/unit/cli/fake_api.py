@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
@@ -165,7 +165,7 @@ class FakeApi:
                     fake.requests.append(seen)
                     number = len(fake.posts)
                     about_webhooks = fake.webhooks if seen.path.startswith("/webhooks") else None
-                    reply = (about_webhooks or answer)(seen)
+                    reply = fake._reply(seen, about_webhooks or answer)
                 if seen.method == "POST":
                     fake.on_post(number)
                 if reply.lost:
@@ -189,10 +189,14 @@ class FakeApi:
 
         return Handler
 
-    def _post(self, seen: Seen) -> Reply:
-        fault = self.faults["POST"].popleft() if self.faults["POST"] else None
+    def _reply(self, seen: Seen, answer: Callable[[Seen], Reply]) -> Reply:
+        kind = {"/store": "STORE", "/files": "FILE"}.get(seen.path[:6], seen.method)
+        fault = self.faults[kind].popleft() if self.faults[kind] else None
         if fault is not None and not fault.lost:
             return fault
+        return replace(answer(seen), lost=fault is not None)
+
+    def _post(self, seen: Seen) -> Reply:
         if seen.body in self.refuses:
             problem = self.refuses[seen.body]
             return Reply(status=problem["status"], body=problem, headers={"Content-Type": "application/problem+json"})
@@ -205,12 +209,9 @@ class FakeApi:
             headers["Retry-After"] = self.retry_after
         if replayed:
             headers["Idempotent-Replayed"] = "true"
-        return Reply(status=202, body=self.images[image_id], headers=headers, lost=fault is not None)
+        return Reply(status=202, body=self.images[image_id], headers=headers)
 
     def _announce(self, seen: Seen) -> Reply:
-        fault = self.faults["POST"].popleft() if self.faults["POST"] else None
-        if fault is not None and not fault.lost:
-            return fault
         self.announced.append(json.loads(seen.body))
         image_id = image_id_of(seen.headers["idempotency-key"])
         image = self.images.setdefault(image_id, self.document(image_id, "awaiting_upload"))
@@ -218,21 +219,16 @@ class FakeApi:
         fields = {"key": f"uploads/{image_id}", "policy": str(len(self.announced))}
         form = {"url": f"{self.url}/store", "fields": fields, "expires_at": "2026-01-01T00:05:00.000Z"}
         body = image | {"upload": form if awaited else None}
-        return Reply(status=201 if awaited else 202, body=body, lost=fault is not None)
+        return Reply(status=201 if awaited else 202, body=body)
 
     def _store(self, seen: Seen) -> Reply:
-        fault = self.faults["STORE"].popleft() if self.faults["STORE"] else None
-        if fault is not None and not fault.lost:
-            return fault
         fields = _fields_of(seen)
         image_id = fields["key"].decode().removeprefix("uploads/")
         self.stored[image_id] = fields["file"]
         self.images[image_id] |= self.document(image_id, "pending")
-        return Reply(status=204, body=b"", lost=fault is not None)
+        return Reply(status=204, body=b"")
 
     def _get(self, seen: Seen) -> Reply:
-        if self.faults["GET"]:
-            return self.faults["GET"].popleft()
         image_id = seen.path.split("/")[2]
         image = self.images.get(image_id)
         if image is None:
@@ -250,8 +246,6 @@ class FakeApi:
         return Reply(body=image, headers=headers)
 
     def _patch(self, seen: Seen) -> Reply:
-        if self.faults["PATCH"]:
-            return self.faults["PATCH"].popleft()
         image = self.images.get(seen.path.split("/")[2])
         words = json.loads(seen.body)
         if image is None:
@@ -266,14 +260,10 @@ class FakeApi:
         return Reply(body=image)
 
     def _delete(self, seen: Seen) -> Reply:
-        if self.faults["DELETE"]:
-            return self.faults["DELETE"].popleft()
         del self.images[seen.path.split("/")[2]]
         return Reply(status=204)
 
     def _file(self, seen: Seen) -> Reply:
-        if self.faults["FILE"]:
-            return self.faults["FILE"].popleft()
         return Reply(body=FILES[seen.path.removeprefix("/files/")][1])
 
 

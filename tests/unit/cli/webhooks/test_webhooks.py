@@ -29,7 +29,7 @@ HOUR = 3600
 
 @pytest.fixture
 def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
-    """The webhooks behind the API: the real function over the fakes. The API's faults apply here too."""
+    """The webhooks behind the API: the real function over the fakes."""
 
     def check_url(url: str) -> None:
         read_url(url, EgressPolicy())
@@ -41,14 +41,10 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
     function = Api(world)
 
     def answer(seen: Seen) -> Reply:
-        faults = api.faults[seen.method]
-        fault = faults.popleft() if faults else None
-        if fault is not None and not fault.lost:
-            return fault
         path = f"{seen.path}?{urlencode(seen.query, doseq=True)}" if seen.query else seen.path
         sent = seen.body.decode() or None
         response = function(seen.method, path, sent, content_type=seen.headers.get("content-type", ""))
-        return Reply(status=response.status, body=response.body, headers=response.headers, lost=fault is not None)
+        return Reply(status=response.status, body=response.body, headers=response.headers)
 
     api.webhooks = answer
     return world
