@@ -122,10 +122,6 @@ def test_a_lost_workers_image_waits_for_the_lease_and_the_backoff() -> None:
     assert isinstance(try_claim(first.image, now=NOT_BEFORE), Claim)
 
 
-def test_a_run_that_is_out_of_attempts_waits_for_nothing() -> None:
-    assert isinstance(try_claim(processing(attempt=5), now=LEASE_UNTIL + 1), GiveUp)
-
-
 @pytest.mark.guards("claim-end-clears-backoff")
 def test_what_an_operator_begins_anew_waits_for_no_backoff_of_the_run_before() -> None:
     assert replay(give_up(processing(), now=NOW), now=NOW).not_before is None

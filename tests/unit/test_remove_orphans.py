@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from darkroom_cli.operator.operations.images.remove_orphans import (
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from tests.support.fakes import World
 from tests.support.fakes.audit import trail_of
-from tests.support.faults import Faults, Mode, ProcessDied, at
+from tests.support.faults import Call, Faults, Mode, ProcessDied, at
 from tests.support.orphans import DAY, PHOTO, a_world, look, orphaned
 
 KEY = "order-17"
@@ -73,49 +72,23 @@ def test_nothing_to_remove_waits_for_nothing() -> None:
 # ── A client that repeats its request meanwhile ─────────────────────────────────────────────────────────────────────
 
 
-class _Instants:
-    """Counts the calls of a removal, including a pause, and makes something happen before one of them."""
-
-    def __init__(self, happenings: dict[int, Any]) -> None:
-        self.happenings = happenings
-        self.calls: list[tuple[str, int]] = []
-
-    def around(self, world: World, name: str, call: Any) -> Any:
-        def wrapped(*arguments: Any) -> Any:
-            happening = self.happenings.pop(len(self.calls), None)
-            self.calls.append((name, world.now))
-            if happening is not None:
-                happening()
-            return call(*arguments)
-
-        return wrapped
-
-
-class _Watched:
-    def __init__(self, world: World, name: str, store: Any, instants: _Instants) -> None:
-        self._world, self._name, self._store, self._instants = world, name, store, instants
-
-    def __getattr__(self, method: str) -> Any:
-        return self._instants.around(self._world, f"{self._name}.{method}", getattr(self._store, method))
-
-
 def removed_while(happenings: dict[int, Any], world: World) -> list[tuple[str, int]]:
-    instants = _Instants(happenings)
-    seen = look(world)
+    """Removes while something happens before some calls, pauses included; returns all of them, each with its time."""
+    calls: list[tuple[str, int]] = []
+
+    def watch(call: Call) -> None:
+        calls.append((call.name, world.now))
+        happenings.pop(call.number, lambda: None)()
+
+    seen, watched = look(world), Faults(watch)
     remove(
         world,
         seen,
-        images=_Watched(world, "images", world.images, instants),
-        originals=_Watched(world, "originals", world.originals, instants),
-        patience=TransientRetry(pause=instants.around(world, "pause", world.advance), stop=lambda: False),
+        images=watched.around("images", world.images),
+        originals=watched.around("originals", world.originals),
+        patience=TransientRetry(pause=watched.around("pause", world.advance), stop=lambda: False),
     )
-    return instants.calls
-
-
-def _held_up(writes: list[Image], row: Image) -> Image:
-    """A write that does not arrive yet."""
-    writes.append(row)
-    return row
+    return calls
 
 
 def an_old_orphan() -> tuple[World, str]:
@@ -154,7 +127,7 @@ def test_a_repeated_request_keeps_its_original_at_whatever_two_moments_it_looks_
             assert world.now == begun_at
             create = world.images.create
             held_up: list[Image] = []
-            world.images.create = partial(_held_up, held_up)
+            world.images.create = lambda row, held_up=held_up: held_up.append(row) or row
 
             def looks(world: World = world, orphan: str = orphan) -> None:
                 assert world.submit(PHOTO, idempotency_key=KEY).image.image_id == orphan

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
+from darkroom.domain.webhooks.delivery import Answer, DeliveryMessage, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import (
     FLIGHT_SECONDS,
     LOOK_SECONDS,
@@ -26,27 +26,13 @@ from darkroom.domain.webhooks.endpoint import (
 )
 from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
-from tests.support.fakes.webhooks import OK, FakeEndpoints, Request
+from tests.support.fakes.webhooks import OK, Request
 from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
-from tests.support.faults import failing
+from tests.support.faults import calls_of, failing, meanwhile
 
 SLOW = Answer(milliseconds=QUICK_MILLISECONDS + 1, status=200, body="ok")
 DOWN = Answer(milliseconds=9, status=500, body="no")
 SILENT = Answer(milliseconds=15_000, error="timeout", was_too_slow=True)
-
-
-class CountingEndpoints(FakeEndpoints):
-    """Counts the writes and the reads of rows."""
-
-    writes = reads = 0
-
-    def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
-        self.writes += 1
-        return super().change(before, after)
-
-    def of_tenant(self, tenant_id: str):  # type: ignore[no-untyped-def]
-        self.reads += 1
-        return super().of_tenant(tenant_id)
 
 
 def wide(world: WebhooksWorld, **stated: Any) -> Endpoint:
@@ -271,20 +257,19 @@ def test_an_endpoint_with_others_at_its_host_uses_no_runway(world: WebhooksWorld
 
 @pytest.mark.guards("webhook-runway-row-rarely-written")
 def test_while_all_is_well_the_row_is_written_once_a_minute() -> None:
-    endpoints = CountingEndpoints()
-    world = WebhooksWorld(endpoints=endpoints)
+    world = WebhooksWorld()
     endpoint = wide(world)
     world.tell(*(event(number) for number in range(40)))
     messages = world.take()
-    endpoints.writes = 0
+    writes = calls_of(world.endpoints, "change")
     while messages[5:]:
         world.advance(1)
         world.deliver(messages.pop())
-    assert endpoints.writes == 0
+    assert writes == []
     world.advance(LOOK_SECONDS)
     while messages:
         world.deliver(messages.pop())
-    assert endpoints.writes == 1
+    assert len(writes) == 1
     assert world.endpoint(endpoint).last_success_at == world.now
 
 
@@ -358,12 +343,11 @@ def test_an_attempt_on_a_runway_whose_row_goes_meanwhile_has_failed_and_is_not_g
 
 @pytest.mark.guards("webhook-endpoints-read-once")
 def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> None:
-    endpoints = CountingEndpoints()
-    world = WebhooksWorld(endpoints=endpoints)
+    world = WebhooksWorld()
     world.add()
-    before = endpoints.reads
+    reads = calls_of(world.endpoints, "of_tenant")
     world.tell(*(event(number) for number in range(10)))
-    assert endpoints.reads == before + 1
+    assert len(reads) == 1
 
 
 @pytest.mark.guards("webhook-runway-failure-closes")
@@ -379,19 +363,12 @@ def test_one_failure_takes_all_points(world: WebhooksWorld, endpoint: Endpoint) 
 
 @pytest.mark.guards("webhook-endpoints-reread")
 def test_endpoints_that_were_read_a_second_ago_are_read_again() -> None:
-    endpoints = CountingEndpoints()
-    world = WebhooksWorld(endpoints=endpoints)
-    create = world.deliveries.create
-
-    def slow(delivery: Delivery) -> Delivery:
-        world.advance(1)
-        return cast(Delivery, create(delivery))
-
-    world.deliveries.create = slow
+    world = WebhooksWorld()
     world.add()
-    before = endpoints.reads
+    meanwhile(world.deliveries, "create", lambda _: world.advance(1))
+    reads = calls_of(world.endpoints, "of_tenant")
     world.tell(event(1), event(2))
-    assert endpoints.reads == before + 2
+    assert len(reads) == 2
 
 
 def test_the_sweeper_calls_no_more_than_there_is_room_for_at_a_host(world: WebhooksWorld, endpoint: Endpoint) -> None:
