@@ -28,6 +28,7 @@ from darkroom.ports.dead_letters import DeadLetter
 from darkroom_cli.operator.domain.redrives import Redrive
 from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
 from darkroom_cli.operator.operations.dead_letters.list_dead_letters import (
+    EVERYTHING,
     DeadLetterListing,
     DeadLetterSelection,
     list_dead_letters,
@@ -39,8 +40,7 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     replay_queue,
 )
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from tests.support.fakes import FakeDeadLetters, FakeImages, FakeLanes
-from tests.support.fakes.audit import trail_of
+from tests.support.fakes import World
 from tests.support.fakes.dead_letters import FakeArchive, FakeRedrives
 from tests.support.images import NOW, processing
 
@@ -55,35 +55,28 @@ def given_up(number: int, *, bug: str = "ZeroDivisionError", **changes: Any) -> 
 
 
 @dataclass
-class DeadLetterWorld:
-    """Rows, queues and a clock that only pauses move."""
+class DeadLetterWorld(World):
+    """A world whose operators list, replay, drop and archive dead letters; pauses move its clock."""
 
-    images: FakeImages = field(default_factory=FakeImages)
-    lanes: FakeLanes = field(default_factory=FakeLanes)
-    dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
     archive: FakeArchive = field(default_factory=FakeArchive)
     now: int = NOW + 3_600_000
     pauses: list[float] = field(default_factory=list)
     stopped: bool = False
 
-    def clock(self) -> int:
-        return self.now
-
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += round(seconds * 1000)
 
+    def stop(self) -> bool:
+        return self.stopped
+
     @property
-    def ports(self) -> QueuePorts:
-        return QueuePorts(
-            audit=trail_of(),
-            images=self.images,
-            lanes=self.lanes,
-            dead_letters=self.dead_letters,
-            redrives=FakeRedrives(self.dead_letters, self.lanes),
-            clock=self.clock,
-            pause=self.pause,
-        )
+    def redrives(self) -> FakeRedrives:
+        return FakeRedrives(self.dead_letters, self.lanes)
+
+    @property
+    def queue_ports(self) -> QueuePorts:
+        return self.ports(QueuePorts)
 
     def place(self, image: Image, *, run: int | None = None, sent_at: int = NOW, explained: bool = True) -> DeadLetter:
         """Keeps the row and puts a dead letter of one of its runs into the queue of its lane."""
@@ -91,75 +84,41 @@ class DeadLetterWorld:
         message = replace_run(message_for(image), run)
         explanation = json.dumps(explanation_of(image, run)) if explained else None
         dead_letter = self.dead_letters.add(image.lane, message.model_dump_json(), explanation)
-        dated = replace(dead_letter, sent_at=sent_at)
+        dated: DeadLetter = replace(dead_letter, sent_at=sent_at)
         self.dead_letters.messages[image.lane] = [
             dated if each == dead_letter else each for each in self.dead_letters.messages[image.lane]
         ]
         return dated
 
-    def ls(self, selection: DeadLetterSelection | None = None, limit: int = 100) -> DeadLetterListing:
-        return list_dead_letters(
-            CasePorts(dead_letters=self.dead_letters, images=self.images, clock=self.clock),
-            self.dead_letters.queues,
-            selection or DeadLetterSelection(),
-            limit=limit,
-        )
+    def ls(self, selection: DeadLetterSelection = EVERYTHING, limit: int = 100) -> DeadLetterListing:
+        return list_dead_letters(self.ports(CasePorts), self.dead_letters.queues, selection, limit=limit)
 
-    def replay(self, selection: DeadLetterSelection | None = None, *, per_second: float = 1000) -> Counter[str]:
+    def replay(self, selection: DeadLetterSelection = EVERYTHING, *, per_second: float = 1000) -> Counter[str]:
         counts = Counts()
         pace = RateLimiter(per_second=per_second, clock=self.clock, pause=self.pause)
         for queue in self.dead_letters.queues:
-            replay_dead_letters(
-                self.ports,
-                queue,
-                selection or DeadLetterSelection(),
-                pace=pace,
-                stop=lambda: self.stopped,
-                counts=counts,
-            )
+            replay_dead_letters(self.queue_ports, queue, selection, pace=pace, stop=self.stop, counts=counts)
         return counts.counts
 
     def move(self, redrives: FakeRedrives, per_second: int = 10) -> tuple[Redrive | None, Counter[str]]:
-        counts, ports = Counts(), replace(self.ports, redrives=redrives)
-        move = replay_queue(ports, "slow", per_second=per_second, stop=lambda: self.stopped, counts=counts)
-        return move, counts.counts
+        counts, ports = Counts(), replace(self.queue_ports, redrives=redrives)
+        return replay_queue(ports, "slow", per_second=per_second, stop=self.stop, counts=counts), counts.counts
 
-    def drop(self, *, force: bool = False, selection: DeadLetterSelection | None = None) -> Counter[str]:
-        counts = Counts()
+    def drop(self, *, force: bool = False, selection: DeadLetterSelection = EVERYTHING) -> Counter[str]:
+        counts, ports = Counts(), self.ports(DropDeadLettersPorts)
         for queue in self.dead_letters.queues:
-            drop_dead_letters(
-                DropDeadLettersPorts(
-                    audit=trail_of(), dead_letters=self.dead_letters, images=self.images, clock=self.clock
-                ),
-                queue,
-                selection or DeadLetterSelection(),
-                force=force,
-                stop=lambda: self.stopped,
-                counts=counts,
-            )
+            drop_dead_letters(ports, queue, selection, force=force, stop=self.stop, counts=counts)
         return counts.counts
 
     def archive_all(self, **options: Any) -> Archiving:
-        return archive_dead_letters(
-            ArchiveDeadLettersPorts(
-                dead_letters=self.dead_letters, images=self.images, archive=self.archive, clock=self.clock
-            ),
-            out_of_time=lambda: self.stopped,
-            **options,
-        )
+        return archive_dead_letters(self.ports(ArchiveDeadLettersPorts), out_of_time=self.stop, **options)
 
     @property
     def in_hand(self) -> set[str]:
         """The dead letters that somebody has taken and neither removed nor given back."""
-        message_ids = {
-            dead_letter.message_id
-            for dead_letters in self.dead_letters.messages.values()
-            for dead_letter in dead_letters
-        }
-        return self.dead_letters.hidden & message_ids
-
-    def row(self, image: Image) -> Image:
-        return self.images.rows[image.image_id]
+        message_ids = {each.message_id for messages in self.dead_letters.messages.values() for each in messages}
+        hidden: set[str] = self.dead_letters.hidden
+        return hidden & message_ids
 
 
 def replace_run(message: Message, run: int | None) -> Message:
@@ -175,4 +134,5 @@ def rejected(world: DeadLetterWorld, message_id: str = "message-1", body: str | 
     """The dead letter of a message that somebody made up about a failed image."""
     message = rejected_message(message_id, message_for(FAILED).model_dump_json() if body is None else body)
     world.dead_letters.put_rejected("slow", message, explanation_of_rejection(VerificationFailure.FORGED, queue="slow"))
-    return world.dead_letters.messages["slow"][-1]
+    dead_letter: DeadLetter = world.dead_letters.messages["slow"][-1]
+    return dead_letter

@@ -152,7 +152,7 @@ def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_o
     world.place(FAILED, explained=False)
     world.place(FAILED)
     assert world.replay() == Counter(replayed=1)
-    row = world.row(FAILED)
+    row = world.row(FAILED.image_id)
     assert (row.status, row.run, row.attempt, row.dead_letter, row.error) == (Status.PENDING, 2, 0, None, None)
     assert world.lanes.sent == [message_for(row)]
     assert world.dead_letters.messages["slow"] == []
@@ -183,7 +183,7 @@ def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_messa
     world.images.rows[FAILED.image_id] = replace(pending(image_id=FAILED.image_id), run=2)
     assert world.replay() == Counter(finished=1)
     assert [message.run for message in world.lanes.sent] == [2]
-    assert world.row(FAILED).run == 2
+    assert world.row(FAILED.image_id).run == 2
     assert world.dead_letters.messages["slow"] == []
 
 
@@ -193,24 +193,24 @@ def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go(wor
     for number in range(2, HANDFUL + 3):
         world.place(replace(given_up(number), status=Status.DONE))
     assert world.replay()["replayed"] == 1
-    assert world.row(FAILED).run == 2
+    assert world.row(FAILED.image_id).run == 2
 
 
 def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay(world: DeadLetterWorld) -> None:
     world.place(replace(FAILED, dead_letter=DeadLetterState.OWED))
-    change, row = world.images.change, world.row(FAILED)
+    change, row = world.images.change, world.row(FAILED.image_id)
     placed = replace(row, dead_letter=DeadLetterState.PLACED)
     meanwhile(world.images, "change", lambda *_, **__: change(row, placed, fence=("version",)), times=1)
     assert world.replay() == Counter(replayed=1)
-    assert world.row(FAILED).run == 2
+    assert world.row(FAILED.image_id).run == 2
 
 
 @pytest.mark.guards("fence-on-replay")
 def test_of_two_operators_one_opens_the_row(world: DeadLetterWorld) -> None:
     world.place(FAILED)
-    meanwhile(world.images, "change", lambda *_, **__: replay_image(world.ports, FAILED.image_id), times=1)
+    meanwhile(world.images, "change", lambda *_, **__: replay_image(world.queue_ports, FAILED.image_id), times=1)
     assert world.replay() == Counter(finished=1)
-    assert world.row(FAILED).run == 2
+    assert world.row(FAILED.image_id).run == 2
 
 
 @pytest.mark.parametrize(("happened", "outcome", "run"), [("deleted", "finished", 1), ("failed again", "finished", 2)])
@@ -220,7 +220,7 @@ def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(happened: str, o
     after = replace(delete(FAILED, now=NOW) if happened == "deleted" else replace(FAILED, run=2), version=9)
     meanwhile(world.images, "change", lambda *_, **__: world.images.rows.update({FAILED.image_id: after}), times=1)
     assert world.replay() == Counter({outcome: 1})
-    assert (world.row(FAILED).run, world.row(FAILED).version, world.lanes.sent) == (run, 9, [])
+    assert (world.row(FAILED.image_id).run, world.row(FAILED.image_id).version, world.lanes.sent) == (run, 9, [])
 
 
 @dataclass
@@ -283,21 +283,21 @@ def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_see
     counts = Counts()
     pace = RateLimiter(per_second=10, clock=world.clock, pause=world.pause)
     assert not replay_dead_letters(
-        world.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: world.stopped, counts=counts
+        world.queue_ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: world.stopped, counts=counts
     )
     assert counts.counts == Counter(replayed=2)
     world.dead_letters.hidden.clear()  # a minute later
     assert replay_dead_letters(
-        world.ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: world.stopped, counts=counts
+        world.queue_ports, "slow", DeadLetterSelection(), pace=pace, stop=lambda: world.stopped, counts=counts
     )
     assert counts.counts == Counter(replayed=3)
 
 
 def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper(world: DeadLetterWorld) -> None:
     world.place(FAILED)
-    world.lanes.send = raising(Retryable("throttled"))  # type: ignore[method-assign]
+    world.lanes.send = raising(Retryable("throttled"))
     assert world.replay() == Counter(replayed=1)
-    assert world.row(FAILED).due_at == world.now
+    assert world.row(FAILED.image_id).due_at == world.now
 
 
 # ── Replaying by id ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,7 +305,7 @@ def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper(world: De
 
 def test_an_image_without_a_dead_letter_is_replayed_by_its_row(world: DeadLetterWorld) -> None:
     world.images.rows[FAILED.image_id] = FAILED
-    assert replay_image(world.ports, FAILED.image_id).run == 2
+    assert replay_image(world.queue_ports, FAILED.image_id).run == 2
     assert [message.run for message in world.lanes.sent] == [2]
 
 
@@ -316,7 +316,7 @@ def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> N
     assert verdict_of(message_for(image), image) is Verdict.FAILED
     world = DeadLetterWorld()
     world.images.rows[image.image_id] = image
-    assert replay_image(world.ports, image.image_id).run == 2
+    assert replay_image(world.queue_ports, image.image_id).run == 2
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_what_cannot_be_replayed_by_id_says_why(world: DeadLetterWorld, image: I
     if image is not None:
         world.images.rows[image.image_id] = image
     with pytest.raises(NotReplayable, match=why):
-        replay_image(world.ports, (image or FAILED).image_id)
+        replay_image(world.queue_ports, (image or FAILED).image_id)
     assert world.lanes.sent == []
 
 
@@ -352,7 +352,7 @@ def test_a_whole_queue_is_moved_after_the_rows_were_opened(world: DeadLetterWorl
     assert counts == Counter(replayed=3)
     assert redrives.started == [("slow", 2)]
     assert [message.run for message in world.lanes.sent] == [1, 1, 1]
-    waits = sorted((row.due_at or 0) - (world.row(given_up(0)).due_at or 0) for row in statuses)
+    waits = sorted((row.due_at or 0) - (world.row(given_up(0).image_id).due_at or 0) for row in statuses)
     assert waits == [0, 500, 1000], "the sweeper does not overtake the move"
 
 
@@ -362,7 +362,7 @@ def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too
     meanwhile(world.images, "change", lambda *_, **__: world.place(late), times=1)
     _, counts = world.move(FakeRedrives(world.dead_letters, world.lanes))
     assert counts == Counter(replayed=2)
-    assert world.row(late).run == 2
+    assert world.row(late.image_id).run == 2
 
 
 @pytest.mark.parametrize("body", ["no message", message_for(given_up(9)).model_dump_json()])
@@ -373,7 +373,7 @@ def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_
     redrives = FakeRedrives(world.dead_letters, world.lanes)
     with pytest.raises(NotReplayable, match="drop those first, or leave --all out"):
         world.move(redrives)
-    assert (redrives.started, world.row(FAILED).run) == ([], 1)
+    assert (redrives.started, world.row(FAILED.image_id).run) == ([], 1)
 
 
 def test_a_move_that_runs_already_is_followed_and_not_started_twice(world: DeadLetterWorld) -> None:
@@ -417,7 +417,7 @@ def test_only_settled_dead_letters_are_dropped_unless_forced(world: DeadLetterWo
     assert world.drop() == Counter(dropped=1, failed=1, unreadable=1)
     assert world.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
     assert len(world.dead_letters.messages["slow"]) == 1
-    assert world.row(FAILED) == FAILED, "rows are left as they are"
+    assert world.row(FAILED.image_id) == FAILED, "rows are left as they are"
 
 
 def test_a_dead_letter_whose_image_was_opened_since_the_listing_is_judged_by_the_row_of_now() -> None:
@@ -511,7 +511,7 @@ def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_wh
     world.place(FAILED)
     with pytest.raises(NotReplayable, match="newer version"):
         world.move(FakeRedrives(world.dead_letters, world.lanes))
-    assert world.row(FAILED) == FAILED
+    assert world.row(FAILED.image_id) == FAILED
 
 
 @pytest.mark.guards("isolated-dead-letter-version", case="attempts0")
@@ -548,7 +548,7 @@ def test_a_rejected_message_replays_nothing(world: DeadLetterWorld) -> None:
     world.images.rows[FAILED.image_id] = FAILED
     rejected(world)
     assert world.replay() == Counter(rejected=1)
-    assert (world.row(FAILED), world.lanes.sent) == (FAILED, [])
+    assert (world.row(FAILED.image_id), world.lanes.sent) == (FAILED, [])
 
 
 def test_a_rejected_message_is_dropped_by_force_alone(world: DeadLetterWorld) -> None:
@@ -565,7 +565,7 @@ def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole(world: DeadLett
     redrives = FakeRedrives(world.dead_letters, world.lanes)
     with pytest.raises(NotReplayable, match="which this stack has not sent"):
         world.move(redrives)
-    assert (redrives.started, world.row(FAILED).run) == ([], 1)
+    assert (redrives.started, world.row(FAILED.image_id).run) == ([], 1)
 
 
 @pytest.mark.guards("signatures-unsigned-unmoved")
@@ -575,7 +575,7 @@ def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved(
     redrives = FakeRedrives(world.dead_letters, world.lanes)
     with pytest.raises(NotReplayable, match="from a version before signatures"):
         world.move(redrives)
-    assert (redrives.started, world.row(FAILED).run) == ([], 1)
+    assert (redrives.started, world.row(FAILED.image_id).run) == ([], 1)
     assert world.replay() == Counter(replayed=1)
     assert [message.run for message in world.lanes.sent] == [2]
 
