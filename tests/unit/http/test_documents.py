@@ -4,7 +4,6 @@ import pytest
 
 from darkroom.domain.images.image import Image, Status, Variant
 from darkroom.domain.images.transitions import complete, reject
-from darkroom.domain.kernel.instants import rfc3339
 from darkroom.http.images.documents import (
     StatusDocument,
     retry_after_seconds,
@@ -95,11 +94,6 @@ def test_a_refused_image_says_why() -> None:
 def test_links_are_relative_to_the_root() -> None:
     links = document(pending())["links"]
     assert links == {"self": f"/images/{'0' * 26}", "status": f"/images/{'0' * 26}/status"}
-
-
-def test_times_are_rfc_3339_in_utc() -> None:
-    assert rfc3339(NOW + 7) == "2026-11-21T09:00:00.007Z"
-    assert rfc3339(None) is None
 
 
 @pytest.mark.parametrize(
