@@ -112,11 +112,6 @@ def test_a_withdrawn_image_was_cancelled_if_it_had_not_ended_and_else_deleted() 
     assert (deleted.type, deleted.time) == (EventType.DELETED, NOW + 8_000)
 
 
-def test_an_expired_image_is_told() -> None:
-    image = accepted(process_at=NOW + 1_000, expires_at=NOW + 2_000)
-    assert published(image, replace(expire(image, now=NOW + 2_000), version=2)).type is EventType.EXPIRED
-
-
 def test_what_happens_in_between_tells_nothing() -> None:
     image = accepted()
     at_work = claimed(image)

@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.images.image import (
@@ -285,11 +283,6 @@ def test_a_finished_image_that_is_withdrawn_keeps_its_status_and_shows_nothing()
 def test_a_transition_that_the_table_does_not_have_is_a_bug() -> None:
     with pytest.raises(TransitionRefused, match="done to done"):
         complete(in_status(Status.DONE), (), notices=(), now=NOW)
-
-
-@given(st.text(alphabet="0123456789abcdef", min_size=26, max_size=26))
-def test_every_image_is_in_one_of_the_shards_that_the_sweeper_reads(image_id: str) -> None:
-    assert due_shard_of(image_id) in DUE_SHARD_NAMES
 
 
 def test_the_shards_are_used_evenly() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.domain.recipes.recipes import MAX_VARIANTS, FocalPoint, Recipe, Region, VariantSpec
+from darkroom.domain.recipes.recipes import FocalPoint, Recipe, Region, VariantSpec
 
 
 def spec(**fields: object) -> VariantSpec:
@@ -75,13 +75,6 @@ def test_a_variant_says_little_unless_told() -> None:
         "auto",
     )
     assert (said.quality, said.effort, said.max_bytes) == (None, None, None)
-
-
-def test_a_recipe_has_one_to_sixteen_variants() -> None:
-    recipe(*(f"v{number}" for number in range(MAX_VARIANTS)))
-    for names in ((), tuple(f"v{number}" for number in range(MAX_VARIANTS + 1))):
-        with pytest.raises(ValidationError, match="variants"):
-            recipe(*names)
 
 
 def test_equal_recipes_have_equal_digests_and_others_others() -> None:

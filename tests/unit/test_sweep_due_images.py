@@ -60,13 +60,6 @@ def test_a_rescued_image_is_left_alone_until_it_is_due_again(world: World) -> No
     assert world.sweep().outcomes == Counter(rescued=1)
 
 
-def test_a_finished_image_is_never_looked_at(world: World) -> None:
-    world.submit(PHOTO)
-    world.deliver(world.lanes.sent[0])
-    world.advance(86_400)
-    assert world.sweep().outcomes == Counter()
-
-
 def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn(world: World, image_id: str) -> None:
     message = world.lanes.sent[0]
     original_get, world.originals.get = world.originals.get, raising(KeyboardInterrupt)

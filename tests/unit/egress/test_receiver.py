@@ -58,12 +58,6 @@ def test_whatever_bytes_come_are_a_text_that_a_row_can_hold() -> None:
     assert answer.body == "��é�"
 
 
-def test_a_redirect_is_told_and_not_followed() -> None:
-    to_metadata = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
-    answer = posted(answering(to_metadata))
-    assert (answer.status, answer.is_success) == (302, False)
-
-
 def hang_up(connection: socket.socket, server: Server) -> None:
     server.hear(connection)
 

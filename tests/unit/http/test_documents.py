@@ -77,10 +77,6 @@ def test_a_finished_image_shows_the_point_that_its_crops_keep_in_fractions() -> 
     assert document(processing())["attention"] is None
 
 
-def test_an_image_with_a_recipe_of_the_clients_own_has_no_preset() -> None:
-    assert document(pending(preset=None))["preset"] is None
-
-
 def test_an_unfinished_image_shows_no_variants_and_no_progress() -> None:
     unfinished = document(processing())
     assert (unfinished["variants"], unfinished["progress"]) == ([], {"done": 0, "total": 4})
