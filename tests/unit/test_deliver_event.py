@@ -102,8 +102,7 @@ def test_an_event_goes_to_each_endpoint_that_wants_its_type(world: WebhooksWorld
 
 def test_a_request_has_the_events_id_bytes_and_a_signature(world: WebhooksWorld, endpoint: Endpoint) -> None:
     _, secret = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
-    world.tell(event())
-    world.run()
+    world.send(event())
     (request,) = world.receiver.requests
     assert request.headers[ID_HEADER] == event().event_id == json.loads(request.body)["id"]
     assert request.headers[TIMESTAMP_HEADER] == str(world.now // 1000)
@@ -116,11 +115,9 @@ def test_both_secrets_sign_for_a_day_after_a_rotation(world: WebhooksWorld, endp
     _, first = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
     world.advance(ROTATION_SECONDS)
     _, second = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     world.advance(ROTATION_SECONDS)
-    world.tell(event(2))
-    world.run()
+    world.send(event(2))
     during, after = world.receiver.requests
     assert signatures(during) == [expected_signature(second, during), expected_signature(first, during)]
     assert signatures(after) == [expected_signature(second, after)]
@@ -132,8 +129,7 @@ def test_an_event_that_comes_twice_is_delivered_once(world: WebhooksWorld) -> No
     world.tell(event(), event())
     world.tell(event())
     assert sorted(world.run()) == ["delivered", "ended", "ended"] or len(world.receiver.requests) == 1
-    world.tell(event())
-    world.run()
+    world.send(event())
     assert len(world.receiver.requests) == 1
 
 
@@ -149,8 +145,7 @@ def test_an_event_that_cannot_be_noted_fails_alone(world: WebhooksWorld) -> None
 def test_an_event_for_one_endpoint_goes_to_no_other(world: WebhooksWorld) -> None:
     world.add("https://a.example.com/")
     chosen = world.add("https://b.example.com/")
-    world.tell(event(notify=chosen.endpoint_id))
-    world.run()
+    world.send(event(notify=chosen.endpoint_id))
     assert [request.url for request in world.receiver.requests] == ["https://b.example.com/"]
 
 
@@ -161,8 +156,7 @@ def test_another_tenants_endpoint_hears_nothing(world: WebhooksWorld) -> None:
 
 def test_a_failed_delivery_is_tried_ten_times_at_its_times(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
-    world.tell(event())
-    world.run()
+    world.send(event())
     world.run_for(80 * HOUR)
     (row,) = world.rows(endpoint)
     assert row.status is DeliveryStatus.FAILED
@@ -178,8 +172,7 @@ def test_waits_differ_by_a_fifth_at_most(unit_random: float) -> None:
     world = WebhooksWorld(random=lambda: unit_random)
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(event())
-    world.run()
+    world.send(event())
     (row,) = world.rows(endpoint)
     assert row.due_at is not None
     wait = (row.due_at - world.now) / 1000
@@ -200,8 +193,7 @@ def test_a_receiver_that_needs_a_pause_gets_one(answer: Answer, wait: int) -> No
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = lambda _: answer
-    world.tell(event())
-    world.run()
+    world.send(event())
     (row,) = world.rows(endpoint)
     assert row.due_at == world.now + wait * 1000
 
@@ -209,14 +201,12 @@ def test_a_receiver_that_needs_a_pause_gets_one(answer: Answer, wait: int) -> No
 def test_a_redirect_is_a_failure(world: WebhooksWorld) -> None:
     world.add()
     world.receiver.behaves = lambda _: Answer(milliseconds=1, status=302)
-    world.tell(event())
-    assert world.run() == ["failed"]
+    assert world.send(event()) == ["failed"]
 
 
 def test_an_attempt_is_described_with_the_beginning_of_its_response(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = lambda _: Answer(milliseconds=7, status=500, body="x" * 5000)
-    world.tell(event())
-    world.run()
+    world.send(event())
     (attempt,) = world.rows(endpoint)[0].attempts
     assert (attempt.status, attempt.milliseconds, attempt.response) == (500, 7, "x" * 1024)
 
@@ -437,8 +427,7 @@ def test_an_event_that_always_fails_holds_up_no_other(world: WebhooksWorld, endp
     world.tell(event(1))
     for number in range(2, 100):  # through all of its attempts
         world.run_for(HOUR)
-        world.tell(event(number))
-        world.run()
+        world.send(event(number))
         assert world.rows(endpoint)[-1].status is DeliveryStatus.DELIVERED
         assert world.endpoint(endpoint).rests_until is None
     assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
@@ -449,12 +438,10 @@ def test_events_that_always_fail_hold_up_others_until_one_of_them_is_tried() -> 
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = refuses(1, 2, 3)
-    world.tell(event(1), event(2), event(3))
-    world.run()
+    world.send(event(1), event(2), event(3))
     assert world.endpoint(endpoint).rests_until is not None
     world.run_for(100)  # all three have been due before the others come
-    world.tell(event(4), event(5))
-    assert world.run() == []
+    assert world.send(event(4), event(5)) == []
     world.run_for(4 * 60)
     assert world.endpoint(endpoint).rests_until is None
     assert [row.status for row in world.rows(endpoint)[3:]] == [DeliveryStatus.DELIVERED] * 2
@@ -463,8 +450,7 @@ def test_events_that_always_fail_hold_up_others_until_one_of_them_is_tried() -> 
 @pytest.mark.guards("webhook-called-may-pass-rest", "webhook-rest-begin-calls-other")
 def test_events_that_always_fail_hold_up_nothing_that_waits_already(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = refuses(1, 2, 3)
-    world.tell(*(event(number) for number in range(1, 7)))
-    world.run()
+    world.send(*(event(number) for number in range(1, 7)))
     assert [row.status for row in world.rows(endpoint)[3:]] == [DeliveryStatus.DELIVERED] * 3
 
 
@@ -472,11 +458,9 @@ def test_events_that_always_fail_hold_up_nothing_that_waits_already(world: Webho
 def test_many_events_that_always_fail_hold_up_no_newer_one_for_long(world: WebhooksWorld, endpoint: Endpoint) -> None:
     bad = range(1, 21)
     world.receiver.behaves = refuses(*bad)
-    world.tell(*(event(number) for number in bad))
-    world.run()
+    world.send(*(event(number) for number in bad))
     world.run_for(100)
-    world.tell(event(21))
-    world.run()
+    world.send(event(21))
     world.run_for(5 * 60)
     assert world.rows(endpoint)[-1].status is DeliveryStatus.DELIVERED
 
@@ -486,8 +470,7 @@ def test_of_those_that_wait_at_a_resting_endpoint_one_with_few_attempts_is_calle
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(*(event(number) for number in range(6)))
-    world.run()
+    world.send(*(event(number) for number in range(6)))
     world.run_for(20 * 60)  # all have waited long enough for their next attempts
     attempts = [row.attempt for row in world.rows(endpoint)[1:]]
     assert max(attempts) - min(attempts) <= 1
@@ -533,11 +516,9 @@ def test_the_oldest_that_has_failed_tries_at_its_own_times(is_lost: bool) -> Non
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     world.run_for(100)  # it has failed twice, and is due in 205 seconds
-    world.tell(event(2), event(3))
-    world.run()
+    world.send(event(2), event(3))
     oldest = world.rows(endpoint)[0]
     row = world.endpoint(endpoint)
     assert (row.probe, row.rests_until) == (oldest.delivery_id, oldest.due_at)
@@ -552,15 +533,13 @@ def test_one_that_is_older_than_the_one_that_tries_tries_as_well_and_does_not_ta
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = refuses(1)
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     world.run_for(100)
     world.receiver.behaves = lambda _: OK
     world.tell(event(2))  # until here, one event alone fails
     world.run()
     world.receiver.behaves = fails
-    world.tell(event(3), event(4), event(5))
-    world.run()
+    world.send(event(3), event(4), event(5))
     world.run_for(206)
     oldest, _, first_of_all = world.rows(endpoint)[:3]
     assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, first_of_all.delivery_id)
@@ -571,17 +550,14 @@ def test_after_a_short_outage_nothing_waits_for_an_event_that_is_always_refused(
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = refuses(1)
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     world.run_for(HOUR)
-    world.tell(event(2))
-    world.run()
+    world.send(event(2))
     while world.rows(endpoint)[0].attempt < 5:
         world.run_for(60)
     assert (world.rows(endpoint)[0].due_at or 0) - world.now > HOUR * 1000, "it has just been refused again"
     world.receiver.behaves = fails
-    world.tell(event(3), event(4), event(5))
-    world.run()
+    world.send(event(3), event(4), event(5))
     assert world.endpoint(endpoint).rests_until is not None
     world.run_for(60)
     world.receiver.behaves = refuses(1)
@@ -593,15 +569,12 @@ def test_after_a_short_outage_nothing_waits_for_an_event_that_is_always_refused(
 @pytest.mark.guards("webhook-sweep-sends-oldest")
 def test_the_sweeper_has_the_one_that_tries_sent_and_the_oldest(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     world.run_for(100)
     world.receiver.behaves = lambda _: OK
-    world.tell(event(2))
-    world.run()
+    world.send(event(2))
     world.receiver.behaves = fails
-    world.tell(event(3), event(4), event(5))
-    world.run()
+    world.send(event(3), event(4), event(5))
     world.delivery_queue.sent.clear()  # all messages are lost
     world.advance(10 * 60)
     assert world.sweep().outcomes["sent"] == 1
@@ -637,8 +610,7 @@ def test_at_most_two_deliveries_are_on_their_way_to_an_endpoint_that_rests() -> 
 
 def test_after_a_rest_an_endpoint_is_filled_slowly(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
-    world.tell(*(event(number) for number in range(60)))
-    world.run()
+    world.send(*(event(number) for number in range(60)))
     flying: list[int] = []
 
     def receive(_: Request) -> Answer:
@@ -658,8 +630,7 @@ def test_an_endpoint_in_which_everything_fails_is_noted_after_a_day_and_disabled
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(event(1), event(2), event(3))
-    world.run()
+    world.send(event(1), event(2), event(3))
     world.run_for(WARN_SECONDS - HOUR)
     assert world.endpoint(endpoint).warned_at is None
     world.run_for(30 * HOUR)
@@ -675,15 +646,13 @@ def test_an_endpoint_in_which_everything_fails_is_noted_after_a_day_and_disabled
 @pytest.mark.guards("webhook-disabled-endpoint-refused")
 def test_410_disables_an_endpoint(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = lambda _: Answer(milliseconds=1, status=410)
-    world.tell(event(1), event(2))
-    assert world.run() == ["failed", "disabled"]
+    assert world.send(event(1), event(2)) == ["failed", "disabled"]
     assert world.endpoint(endpoint).disabled_by is DisabledBy.GONE
 
 
 def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost(world: WebhooksWorld, endpoint: Endpoint) -> None:
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=False))
-    world.tell(*(event(number) for number in range(40)))
-    world.run()
+    world.send(*(event(number) for number in range(40)))
     world.run_for(3 * HOUR)
     assert world.receiver.requests == []
     change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=True))
@@ -695,8 +664,7 @@ def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost(world: Webho
 @pytest.mark.guards("webhook-recovery-new-round")
 def test_recovery_tries_what_has_failed_again(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = fails
-    world.tell(event(1), event(2))
-    world.run()
+    world.send(event(1), event(2))
     world.run_for(90 * HOUR)
     assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
     world.receiver.behaves = lambda _: OK
@@ -729,8 +697,7 @@ def test_a_large_recovery_goes_page_by_page(world: WebhooksWorld, endpoint: Endp
 def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest(world: WebhooksWorld) -> None:
     endpoint = world.add(events=("image.*",))
     world.receiver.behaves = fails
-    world.tell(*(event(number) for number in range(5)))
-    world.run()
+    world.send(*(event(number) for number in range(5)))
     assert world.endpoint(endpoint).rests_until is not None
     world.receiver.behaves = lambda _: OK
     ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)
@@ -743,8 +710,7 @@ def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest(world: Webhooks
 def test_a_suspended_tenants_deliveries_wait() -> None:
     world = WebhooksWorld(suspended={TENANT})
     endpoint = world.add()
-    world.tell(event())
-    assert world.run() == ["suspended"]
+    assert world.send(event()) == ["suspended"]
     world.run_for(2 * HOUR)
     assert world.receiver.requests == []
     world.suspended.clear()
@@ -761,8 +727,7 @@ def test_a_removed_endpoint_gets_nothing(world: WebhooksWorld, endpoint: Endpoin
 
 def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way(world: WebhooksWorld, endpoint: Endpoint) -> None:
     meanwhile(world.receiver, "behaves", lambda _: remove_webhook(world.manage(), TENANT, endpoint.endpoint_id))
-    world.tell(event())
-    assert world.run() == ["delivered"]
+    assert world.send(event()) == ["delivered"]
 
 
 @pytest.mark.guards("webhook-new-delivery-watched")
@@ -776,8 +741,7 @@ def test_a_lost_message_is_sent_again_by_the_sweeper(world: WebhooksWorld, endpo
 @pytest.mark.guards("webhook-delivery-lease")
 def test_a_worker_that_died_costs_one_attempt(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = raising(MemoryError)
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     with pytest.raises(MemoryError):
         world.deliver(message)
     assert world.deliver(message).outcome == "leased"
@@ -804,8 +768,7 @@ def test_workers_that_die_in_every_attempt_end_it(world: WebhooksWorld, endpoint
 def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     (row,), change = world.rows(endpoint), world.deliveries.change
     taken = replace(row, claimed_by="another", status=DeliveryStatus.SENDING)
     meanwhile(world.deliveries, "change", lambda *_: change(row, taken), times=1)
@@ -818,8 +781,7 @@ def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
 def test_of_two_messages_of_one_delivery_in_one_millisecond_neither_ends_the_others_way() -> None:
     world = WebhooksWorld(endpoints=SlowEndpoints(), deliveries=SlowDeliveries())
     endpoint = world.add()
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     rows = world.endpoint(endpoint), world.rows(endpoint)[0]
 
     def receive(_: Request) -> Answer:
@@ -846,8 +808,7 @@ def test_without_the_master_secret_nothing_is_claimed(world: WebhooksWorld, endp
 
 
 def test_an_endpoint_that_changes_all_the_time_is_tried_again_later(world: WebhooksWorld, endpoint: Endpoint) -> None:
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     world.endpoints = failing(world.endpoints, "change", Fenced(endpoint))
     with pytest.raises(Retryable):
         world.deliver(message)
@@ -900,8 +861,7 @@ def test_a_message_for_what_is_gone_does_nothing(world: WebhooksWorld, endpoint:
 def test_a_message_that_comes_before_the_next_attempt_does_nothing(world: WebhooksWorld) -> None:
     world.add()
     world.receiver.behaves = fails
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     assert world.deliver(message).outcome == "failed"
     assert world.deliver(message).outcome == "early"
     assert len(world.receiver.requests) == 1
@@ -912,8 +872,7 @@ def test_a_message_that_comes_before_the_next_attempt_does_nothing(world: Webhoo
 
 @pytest.mark.guards("webhook-late-worker-fenced")
 def test_a_worker_that_took_too_long_leaves_what_another_has_recorded(world: WebhooksWorld, endpoint: Endpoint) -> None:
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
 
     def slow(_: Request) -> Answer:
         world.receiver.behaves = lambda _: OK
@@ -947,8 +906,7 @@ class Overtaken(FakeDeliveries):
 def test_a_worker_that_gives_up_what_another_has_written_meanwhile_tries_it_no_more() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     planted(
         world, endpoint, status=DeliveryStatus.SENDING, attempt=MAX_ATTEMPTS, lease_until=world.now, due_at=world.now
     )
@@ -990,8 +948,7 @@ def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     world.deliver(message)
     place = (endpoint.tenant_id, place_of(endpoint.endpoint_id))
     # As if the worker had died before it could say so.
@@ -1040,8 +997,7 @@ def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
 def test_what_cannot_be_sent_after_a_delivery_leaves_its_outcome(
     world: WebhooksWorld, endpoint: Endpoint, failure: Exception, answer: Answer, outcome: str
 ) -> None:
-    world.tell(event())
-    (message,) = world.take()
+    message = world.message_of(event())
     world.endpoints.change(world.endpoint(endpoint), replace(world.endpoint(endpoint), crowded_at=world.now))
     world.deliveries.due = world.delivery_queue.send = raising(failure)
     world.receiver.behaves = lambda _: answer
@@ -1068,8 +1024,7 @@ def test_a_healed_endpoint_leaves_its_rest_though_the_delivery_that_tries_it_can
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(*(event(number) for number in range(10)))
-    world.run()
+    world.send(*(event(number) for number in range(10)))
     hide(world, endpoint, 0)
     assert world.endpoint(endpoint).probe == min(world.deliveries.rows[endpoint.endpoint_id])
     world.receiver.behaves = lambda _: OK
@@ -1086,8 +1041,7 @@ def test_unreadable_deliveries_that_come_first_keep_a_resting_endpoint_from_no_o
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(*(event(number) for number in range(40)))
-    world.run()
+    world.send(*(event(number) for number in range(40)))
     world.delivery_queue.sent.clear()
     hide(world, endpoint, *range(35))
     world.receiver.behaves = lambda _: OK
@@ -1119,8 +1073,7 @@ def test_unreadable_deliveries_that_come_first_fill_one_look_and_not_each(count:
 def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
-    world.tell(event(), event(2))
-    world.run()
+    world.send(event(), event(2))
     (first, second) = world.rows(endpoint)
     hide(world, endpoint, 1)
     row = world.endpoint(endpoint)
@@ -1276,8 +1229,7 @@ def fly(world: WebhooksWorld, endpoint: Endpoint, count: int) -> None:
 def test_of_those_that_take_off_at_the_same_time_the_last_takes_its_flight_back() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
-    world.tell(event(notify=mine.endpoint_id))
-    (message,) = world.take()
+    message = world.message_of(event(notify=mine.endpoint_id))
     world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS)]
     assert world.deliver(message).outcome == "busy"
     assert world.receiver.requests == []
@@ -1299,8 +1251,7 @@ def test_a_delivery_that_finds_its_host_full_marks_its_row_once_and_takes_nothin
 def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looked() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
-    world.tell(event(notify=mine.endpoint_id))
-    (message,) = world.take()
+    message = world.message_of(event(notify=mine.endpoint_id))
     fly(world, other, MAX_FLIGHTS)
     world.endpoints.meanwhile = [lambda: fly(world, other, 0)]
     assert world.deliver(message).outcome == "delivered"
@@ -1310,8 +1261,7 @@ def test_what_ends_between_a_look_and_the_mark_makes_room_for_the_one_that_looke
 def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() -> None:
     world = WebhooksWorld(endpoints=Racing())
     mine, other = at_host(world, 2)
-    world.tell(event(notify=mine.endpoint_id))
-    (message,) = world.take()
+    message = world.message_of(event(notify=mine.endpoint_id))
     world.endpoints.meanwhile = [lambda: fly(world, other, MAX_FLIGHTS), lambda: fly(world, other, 0)] * 9
     assert world.deliver(message).outcome == "busy"
     world.endpoints.meanwhile = []
@@ -1321,8 +1271,7 @@ def test_those_that_always_take_off_at_the_same_time_try_again_a_moment_later() 
 def test_a_worker_that_died_makes_room_at_its_host_when_its_lease_is_over(world: WebhooksWorld) -> None:
     mine, other = at_host(world, 2)
     fly(world, other, MAX_FLIGHTS)
-    world.tell(event(notify=mine.endpoint_id))
-    assert world.run() == ["busy"]
+    assert world.send(event(notify=mine.endpoint_id)) == ["busy"]
     world.run_for(FLIGHT_SECONDS + 61)
     assert [request.url for request in world.receiver.requests] == [mine.url]
 
@@ -1365,8 +1314,7 @@ def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
     of which each has a delivery that waits."""
     added = at_host(world, count)
     world.receiver.behaves = lambda _: UNREACHED
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     (scout,) = [endpoint for endpoint in added if world.endpoint(endpoint).rests_until is not None]
     for number in range(2, 4):
         world.tell(event(number))
@@ -1382,8 +1330,7 @@ def unreached(world: WebhooksWorld, count: int = 3) -> list[Endpoint]:
 def test_what_a_path_answers_makes_no_other_of_its_host_rest(world: WebhooksWorld, answer: Answer) -> None:
     bad, good = at_host(world, 2)
     world.receiver.behaves = lambda request: answer if request.url == bad.url else OK
-    world.tell(*(event(number) for number in range(6)))
-    world.run()
+    world.send(*(event(number) for number in range(6)))
     world.run_for(600)
     assert [endpoint.rests_until is not None for endpoint in listed(world)] == [True, False]
     assert {row.status for row in world.rows(good)} == {DeliveryStatus.DELIVERED}
@@ -1394,8 +1341,7 @@ def test_no_tenant_rests_for_what_another_could_not_reach(world: WebhooksWorld) 
     other = replace(world.endpoint(listed(world)[0]), tenant_id="other", rests_until=None, unreached=0, failures=0)
     world.endpoints.rows["other", place_of(other.endpoint_id)] = other
     world.receiver.behaves = lambda _: OK
-    world.tell(event(9, tenant_id="other"))
-    assert world.run() == ["delivered"]
+    assert world.send(event(9, tenant_id="other")) == ["delivered"]
 
 
 @pytest.mark.guards("webhook-answer-ends-host-rest")

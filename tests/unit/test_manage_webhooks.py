@@ -92,8 +92,7 @@ def test_a_webhook_is_made_and_its_secret_is_shown_once(api: Api) -> None:
 
 def test_its_secret_verifies_what_is_sent_to_it(api: Api) -> None:
     made = api.make()
-    api.world.tell(event())
-    api.world.run()
+    api.world.send(event())
     (sent,) = api.world.receiver.requests
     with time_machine.travel(api.world.now / 1000, tick=False):
         assert Webhook(made["secret"]).verify(sent.body, dict(sent.headers))
@@ -310,15 +309,13 @@ def test_a_webhook_tells_why_it_is_disabled(api: Api, by: DisabledBy) -> None:
 
 def test_a_webhook_tells_how_it_does(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}"
-    api.world.tell(event(1))
-    api.world.run()
+    api.world.send(event(1))
     well_at = rfc3339(api.world.now)
     api.world.receiver.behaves = _fails
     api.world.advance(10)
     failing_since = rfc3339(api.world.now)
     for number in (2, 3, 4):
-        api.world.tell(event(number))
-        api.world.run()
+        api.world.send(event(number))
     document = api("GET", path).body
     assert (document["last_success_at"], document["failing_since"], document["last_failure_at"]) == (
         well_at,
@@ -512,8 +509,7 @@ def test_a_recovery_that_does_not_say_since_when_is_refused(api: Api, body: Any)
 
 def test_deliveries_are_listed_page_by_page_the_newest_event_first(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}/deliveries"
-    api.world.tell(*(event(number) for number in range(1, 6)))
-    api.world.run()
+    api.world.send(*(event(number) for number in range(1, 6)))
     pages, place = [], ""
     while True:
         response = api("GET", f"{path}?limit=2{place}")
@@ -529,8 +525,7 @@ def test_deliveries_are_listed_page_by_page_the_newest_event_first(api: Api) -> 
 def test_a_delivery_tells_its_attempts_and_when_the_next_is(api: Api) -> None:
     path = f"/webhooks/{api.make()['id']}/deliveries"
     api.world.receiver.behaves = _fails
-    api.world.tell(event())
-    api.world.run()
+    api.world.send(event())
     (listed,) = api("GET", f"{path}?status=waiting").body["deliveries"]
     assert listed == {
         "id": listed["id"],

@@ -99,8 +99,7 @@ def test_a_quick_endpoint_gets_more_than_four_at_a_time_once_something_has_to_wa
 def test_an_endpoint_for_which_nothing_waits_stays_narrow(world: WebhooksWorld) -> None:
     endpoint = world.add()
     for number in range(QUICK_TO_WIDEN + 1):
-        world.tell(event(number))
-        world.run()
+        world.send(event(number))
     assert not world.endpoint(endpoint).is_wide
 
 
@@ -148,8 +147,7 @@ def test_one_that_fails_on_a_runway_is_tried_again_at_its_time(world: WebhooksWo
 def test_a_message_that_comes_twice_at_a_time_is_sent_once(becomes: str) -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
-    world.tell(event(1))
-    (message,) = world.take()
+    message = world.message_of(event(1))
     outcomes: list[str] = []
 
     def receive(_: Request) -> Answer:
@@ -168,8 +166,7 @@ def test_a_message_that_comes_twice_at_a_time_is_sent_once(becomes: str) -> None
 
 def test_one_that_is_on_its_way_by_the_row_takes_no_runway(world: WebhooksWorld) -> None:
     endpoint = wide(world, quick=0)
-    world.tell(event(1))
-    (message,) = world.take()
+    message = world.message_of(event(1))
     outcomes: list[str] = []
 
     def receive(_: Request) -> Answer:
@@ -187,8 +184,7 @@ def test_one_that_is_on_its_way_by_the_row_takes_no_runway(world: WebhooksWorld)
 def test_a_delivery_that_was_lost_on_its_runway_is_sent_after_a_minute() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
-    world.tell(event(1))
-    (message,) = world.take()
+    message = world.message_of(event(1))
     lost = InFlight(
         delivery_id=message.delivery_id, claimed_by="somebody who died", until=world.now + FLIGHT_SECONDS * 1000
     )
@@ -226,8 +222,7 @@ def test_an_outage_at_the_end_of_a_claim_keeps_the_delivery_from_runways_for_a_m
     throttled = Retryable("throttled")
     world.deliveries = failing(world.deliveries, "change", throttled, lambda before, after: not up)
     endpoint = wide(world, quick=0)
-    world.tell(event(1))
-    (message,) = world.take()
+    message = world.message_of(event(1))
     with pytest.raises(Retryable):
         world.deliver(message)
     up = True
@@ -237,8 +232,7 @@ def test_an_outage_at_the_end_of_a_claim_keeps_the_delivery_from_runways_for_a_m
 
 
 def test_what_a_full_runway_does_not_take_goes_by_the_row(world: WebhooksWorld, endpoint: Endpoint) -> None:
-    world.tell(event(1))
-    (message,) = world.take()
+    message = world.message_of(event(1))
     runway = world.deliveries.runways.setdefault((endpoint.endpoint_id, runway_of(message.delivery_id)), {})
     for number in range(RUNWAY_PLACES):
         flight = InFlight(delivery_id=f"another-{number}", claimed_by="w", until=world.now + 1)
@@ -278,12 +272,10 @@ def test_two_slow_ones_in_a_minute_are_too_many_and_one_in_each_is_not() -> None
     endpoint = wide(world)
     for number in range(5):
         world.receiver.behaves = lambda _: SLOW
-        world.tell(event(2 * number))
-        world.run()
+        world.send(event(2 * number))
         world.advance(LOOK_SECONDS)
         world.receiver.behaves = lambda _: OK
-        world.tell(event(2 * number + 1))
-        world.run()
+        world.send(event(2 * number + 1))
         assert world.endpoint(endpoint).is_wide
 
 
@@ -302,8 +294,7 @@ def test_what_waits_at_a_wide_endpoint_without_messages_is_called_and_calls_the_
 def test_a_place_that_the_row_kept_for_one_that_went_from_a_runway_is_free_again() -> None:
     world = WebhooksWorld()
     endpoint = wide(world)
-    world.tell(event(1))
-    (message,) = world.take()
+    message = world.message_of(event(1))
     world.deliver(message)
     kept = InFlight(delivery_id=message.delivery_id, until=world.now + FLIGHT_SECONDS * 1000)
     row = world.endpoint(endpoint)
@@ -353,8 +344,7 @@ def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> 
 @pytest.mark.guards("webhook-runway-failure-closes")
 def test_one_failure_takes_all_points(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.receiver.behaves = lambda _: DOWN
-    world.tell(event(1))
-    world.run()
+    world.send(event(1))
     world.receiver.behaves = lambda _: OK
     world.run_for(10)
     row = world.endpoint(endpoint)

@@ -30,7 +30,7 @@ from tests.support.fakes import World
 from tests.support.fakes.damage import damage_once
 from tests.support.fakes.pictures import jpeg
 from tests.support.faults import calls_of, failing, meanwhile, raising
-from tests.support.images import pending
+from tests.support.images import developed, pending
 
 PHOTO = jpeg()
 
@@ -441,8 +441,7 @@ def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep(world: W
 @pytest.mark.guards("sweeper-original-removed", "sweeper-outputs-removed")
 def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_any_more() -> None:
     world = World()
-    image_id = world.submit(PHOTO).image.image_id
-    world.deliver(world.lanes.sent[0])
+    image_id = developed(world)
     world.delete(image_id)
     assert world.sweep().outcomes == Counter(removed=1)
     assert (world.originals.objects, world.outputs.objects, world.once.results) == ({}, {}, {})
@@ -501,8 +500,7 @@ def test_what_deliveries_say_of_a_withdrawn_image_goes_whether_they_wait_or_have
 @pytest.mark.guards("erasure-leased-delivery-pending", "erasure-leased-delivery-untouched")
 def test_a_delivery_that_is_just_being_made_is_blanked_when_its_worker_has_written_what_came_of_it() -> None:
     world = World()
-    image_id = world.submit(PHOTO).image.image_id
-    world.deliver(world.lanes.sent[0])
+    image_id = developed(world)
     row = noted(world, image_id, 0, status=DeliveryStatus.SENDING, lease_until=world.now + 50_000)
     noted(world, image_id, 1)
     world.delete(image_id)
@@ -517,8 +515,7 @@ def test_a_delivery_that_is_just_being_made_is_blanked_when_its_worker_has_writt
 @pytest.mark.guards("erasure-fenced-delivery-pending")
 def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_sweep() -> None:
     world = World()
-    image_id = world.submit(PHOTO).image.image_id
-    world.deliver(world.lanes.sent[0])
+    image_id = developed(world)
     row = noted(world, image_id, 0)
     world.delete(image_id)
     world.deliveries.change(row, replace(row, due_at=world.now + 5))
@@ -532,8 +529,7 @@ def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_s
 @pytest.mark.guards("erasure-unreadable-delivery")
 def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_reported() -> None:
     world = World()
-    image_id = world.submit(PHOTO).image.image_id
-    world.deliver(world.lanes.sent[0])
+    image_id = developed(world)
     for number in range(3):
         noted(world, image_id, number)
     world.delete(image_id)
@@ -561,8 +557,7 @@ def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_
 )
 def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: str) -> None:
     world = World()
-    image_id = world.submit(PHOTO).image.image_id
-    world.deliver(world.lanes.sent[0])
+    image_id = developed(world)
     world.delete(image_id)
     store, method = getattr(world, dies_at.partition(".")[0]), dies_at.partition(".")[2]
     works = getattr(store, method)

@@ -110,6 +110,17 @@ class WebhooksWorld:
             outcomes += [self.deliver(message).outcome for message in messages]
         return outcomes
 
+    def send(self, *events: PublishedEvent) -> list[str]:
+        """Hears of these events and delivers them; returns the outcomes."""
+        self.tell(*events)
+        return self.run()
+
+    def message_of(self, event: PublishedEvent) -> DeliveryMessage:
+        """Hears of an event for one endpoint; returns its message, which is then gone from the queue."""
+        self.tell(event)
+        (message,) = self.take()
+        return message
+
     def run_for(self, seconds: float) -> list[str]:
         """Lets time pass: delayed messages show at their time, and the sweeper looks every minute."""
         outcomes: list[str] = []

@@ -48,8 +48,7 @@ def test_a_name_server_that_rebinds_leads_no_attempt_inside(internet: Internet, 
     endpoint = world.add("https://hooks.example/")
     with serving(unavailable, authority.server("hooks.example")) as server:
         internet.port = server.port
-        world.tell(event())
-        world.run()
+        world.send(event())
         world.run_for(90 * 3600)
     (row,) = world.rows(endpoint)
     assert (row.status, len(row.attempts)) == (DeliveryStatus.FAILED, MAX_ATTEMPTS)
@@ -66,8 +65,7 @@ def test_no_delivery_leaves_for_an_address_that_is_not_public(connected: list[ob
         answer = [PUBLIC, address] if is_beside_a_public_one else [address]
         world.receiver = HttpReceiver(clock=world.clock, resolve=lambda _, answer=answer: answer)  # type: ignore[misc]
         endpoint = world.add("https://hooks.example/")
-        world.tell(event())
-        assert world.run() == ["failed"]
+        assert world.send(event()) == ["failed"]
         (row,) = world.rows(endpoint)
         assert (row.status, row.attempts[0].status) == (DeliveryStatus.WAITING, None)
         assert (row.attempts[0].error or "").startswith("refused_address: ")
