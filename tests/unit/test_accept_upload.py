@@ -20,8 +20,7 @@ PHOTO = jpeg()
 def uploaded(world: World, body: bytes = PHOTO, **announced: Any) -> str:
     """An image whose upload has arrived without having been noticed yet."""
     begun = world.begin(body, **announced)
-    assert begun.form is not None
-    world.uploads.upload(begun.form, body)
+    world.upload(begun, body)
     return begun.image.image_id
 
 
@@ -141,8 +140,7 @@ def test_a_notification_repeated_before_a_worker_has_begun_sends_the_possibly_lo
 
 def test_the_first_upload_counts_and_a_second_one_goes(world: World) -> None:
     begun = world.begin(PHOTO)
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     world.accept_upload(begun.image.image_id)
     row = world.row(begun.image.image_id)
     world.uploads.upload(begun.form, PHOTO)

@@ -36,8 +36,7 @@ def test_an_announced_upload_is_its_tenants_and_travels_in_the_lane_of_their_tie
     world = World()
     begun = world.begin(PHOTO, tenant_id="acme", tier=tier)
     assert (begun.image.tenant_id, begun.image.lane) == ("acme", lane)
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     world.accept_upload(begun.image.image_id)
     assert [(message.tenant_id, message.lane) for message in world.lanes.sent] == [("acme", lane)]
 
@@ -100,8 +99,7 @@ def test_a_key_that_announced_bytes_is_not_answered_as_if_it_had_brought_them_no
 
 def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form(world: World) -> None:
     begun = world.begin(PHOTO, idempotency_key="k")
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     world.accept_upload(begun.image.image_id)
     again = world.begin(PHOTO, idempotency_key="k")
     assert (again.replayed, again.form, again.image.status) == (True, None, Status.PENDING)
@@ -113,8 +111,7 @@ def test_a_repeat_while_the_upload_arrives_gets_its_current_state() -> None:
     begun = world.begin(PHOTO, idempotency_key="k")
 
     def arrive(*_: Any, **__: Any) -> None:
-        assert begun.form is not None
-        world.uploads.upload(begun.form, PHOTO)
+        world.upload(begun, PHOTO)
         world.accept_upload(begun.image.image_id)
 
     meanwhile(world.images, "change", arrive, times=1)
@@ -156,8 +153,7 @@ def test_a_full_lane_turns_new_announcements_away_but_no_repetition_and_nothing_
     assert refusal.value.code == "overloaded"
     assert len(world.images.rows) == 1
     assert world.begin(PHOTO, idempotency_key="k").form is not None
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     assert world.accept_upload(begun.image.image_id).outcome == "accepted"
     assert len(world.lanes.sent) == 1
 

@@ -54,8 +54,7 @@ def test_the_row_names_the_webhook_and_so_does_each_of_its_events(world: World, 
 
 def test_an_announced_image_still_names_it_when_its_bytes_have_come(world: World) -> None:
     begun = world.begin(PHOTO, tenant_id="acme", notify=NOTIFY)
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     world.accept_upload(begun.image.image_id)
     assert [event.notify for event in events_of(world.row(begun.image.image_id))] == [NOTIFY]
 

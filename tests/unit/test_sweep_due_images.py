@@ -671,8 +671,7 @@ def test_an_upload_that_never_came_expires_once_it_can_come_no_more(world: World
 @pytest.mark.guards("upload-looked-for-before-expiry")
 def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expired(world: World) -> None:
     begun = world.begin(PHOTO)
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     world.advance(900)
     assert world.sweep().outcomes == {"rescued": 1}
     assert [message.image_id for message in world.upload_queue.reminders] == [begun.image.image_id]
@@ -727,8 +726,7 @@ def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_i
 @pytest.mark.guards("upload-removed-with-tombstone")
 def test_what_is_uploaded_for_a_withdrawn_image_goes_too_also_where_it_comes_late(world: World) -> None:
     begun = world.begin(PHOTO)
-    assert begun.form is not None
-    world.uploads.upload(begun.form, PHOTO)
+    world.upload(begun, PHOTO)
     world.delete(begun.image.image_id)
     assert world.sweep().outcomes == {"removed": 1}
     assert world.uploads.objects == {}

@@ -163,6 +163,11 @@ class World:
             ),
         )
 
+    def upload(self, begun: Begun, body: bytes) -> None:
+        """Sends a file with the form of its announcement."""
+        assert begun.form is not None
+        self.uploads.upload(begun.form, body)
+
     def accept_upload(self, image_id: str) -> Acceptance:
         return accept_upload(self.ports(AcceptUploadPorts, input_formats=self.limits.input_formats), image_id)
 
