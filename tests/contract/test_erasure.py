@@ -5,21 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from random import randbytes
-from typing import Any, cast
+from typing import Any
 
 import boto3
 import pytest
 
 from darkroom.aws.images.images_table import ImagesTable
-from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
-from darkroom.aws.usage.usage_table import UsageTable
-from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
-from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.images.image import (
     Attempt,
@@ -36,14 +30,12 @@ from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
-from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.domain.next_run import redo
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
-from darkroom_cli.stack.operators import Stack
 from darkroom_cli.tenants import erase as erasing
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, http_event, load, received, written
+from tests.contract.operated import operated_stack
 from tests.erasure import Marks, marks_of, traces, unlike_any_other
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.rows import told_by
@@ -122,7 +114,7 @@ def fetching(functions: Functions) -> str:
 def told_to_webhooks(functions: Functions) -> str:
     """Developed, and told to three webhooks: one takes it, one never does, and one, which is gone, waits for another
     attempt. Each has answered with words about it."""
-    stack = OperatedStack(functions.aws)
+    stack = operated_stack(functions.aws)
     webhooks = [endpoint(place, tenant_id="default", url=f"https://{place}.example.com/") for place in range(3)]
     for webhook in webhooks:
         stack.endpoints.create(webhook)
@@ -179,7 +171,7 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
     assert traces(marks, CLIENT) == []
     new = endpoint(7, tenant_id="default", url="https://new.example.com/")
-    OperatedStack(functions.aws).endpoints.create(new)
+    operated_stack(functions.aws).endpoints.create(new)
     tell(functions)  # of the deletion, and of everything before once more
     assert traces(marks, CLIENT) == []
     never_logged = {name: mark for name, mark in marks.items() if not name.startswith("what ")}
@@ -193,7 +185,7 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
 def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     aws: Aws, functions: Functions, monkeypatch: pytest.MonkeyPatch, is_core: bool
 ) -> None:
-    stack = OperatedStack(aws)
+    stack = operated_stack(aws, seconds_behind=60)
     for tenant in ("acme-73f1", "other"):
         stack.tenants.add_tenant(Tenant(tenant_id=tenant, tier=Tier.FREE, created_at=1))
         create_key(
@@ -241,7 +233,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
-    erasing.erase(cast("Stack", stack), ["acme-73f1"], as_json=False)
+    erasing.erase(stack, ["acme-73f1"], as_json=False)
     sweep = functions.sweep_due_images
     if is_core:  # its functions know no table of a part but that of deliveries
         left = {name: it for name, it in aws.environment.items() if name not in ("ENDPOINTS_TABLE", "USAGE_TABLE")}
@@ -257,44 +249,6 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     assert len(list(stack.usage.days_of("other", since="2026", until="~"))) == 2
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Count"] == len(Policy)
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
-
-
-@dataclass(frozen=True)
-class OperatedStack:
-    """What the command needs of a stack."""
-
-    aws: Aws
-    name: str = "shop"
-    options: str = ""
-    audit: Trail = field(default_factory=trail_of)
-    explained: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    @property
-    def tenants(self) -> TenantRegistryTable:
-        return TenantRegistryTable(boto3.client("dynamodb"), self.aws.tenants_table)
-
-    @property
-    def endpoints(self) -> EndpointsTable:
-        return EndpointsTable(boto3.client("dynamodb"), self.aws.endpoints_table)
-
-    @property
-    def deliveries(self) -> DeliveriesTable:
-        return DeliveriesTable(boto3.client("dynamodb"), self.aws.deliveries_table)
-
-    @property
-    def usage(self) -> UsageTable:
-        return UsageTable(boto3.client("dynamodb"), self.aws.usage_table, self.aws.counted_events_table)
-
-    @property
-    def token_buckets(self) -> TokenBucketsTable:
-        return TokenBucketsTable(boto3.client("dynamodb"), self.aws.token_buckets_table)
-
-    @property
-    def images(self) -> ImagesTable:
-        return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
-
-    def clock(self) -> int:
-        return time.time_ns() // 1_000_000 - 60_000
 
 
 def test_the_scan_finds_every_kind_of_mark(functions: Functions) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -18,14 +18,12 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.tenants import Quota
 from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from darkroom.wiring.kernel import parts
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.parts.remains import KEPT, Remains
 from darkroom_cli.parts.work import purge
-from darkroom_cli.stack.operators import Stack
 from darkroom_client.client import ApiError
 from tests.contract.conftest import Aws
 from tests.contract.functions import Context, Functions, call, document, http_event, load
-from tests.support.fakes.audit import trail_of
+from tests.contract.operated import OperatedStack, operated_stack
 from tests.support.fakes.pictures import jpeg
 from tests.support.template import functions_of_the_core
 
@@ -241,23 +239,9 @@ def test_a_purge_trusts_no_remembered_answer_about_what_is_deployed(aws: Aws) ->
     assert "usage" not in stack.parts, "what lists and observes asks once"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StackOfMoto(Stack):
-    """A stack whose tables and queues are moto's."""
-
-    queues_of_parts: Mapping[str, str]
-
-    def physical_id(self, logical_id: str) -> str:
-        return self.queues_of_parts.get(logical_id, logical_id)
-
-    @property
-    def audit(self) -> Trail:
-        return trail_of()
-
-
 def stack_of(
     aws: Aws, parameters: Mapping[str, str] = MappingProxyType({}), *, status: str = "UPDATE_COMPLETE"
-) -> StackOfMoto:
+) -> OperatedStack:
     """A handle on a stack that CloudFormation says to have these parameters at each moment."""
 
     def described(**_: str) -> Any:
@@ -274,11 +258,8 @@ def stack_of(
         "UnpublishedEvents": aws.unpublished_events_url,
         "FetchQueue": aws.fetch_queue_url,
     }
-    return StackOfMoto(
-        name="shop",
-        region="eu-west-1",
-        is_local=False,
-        options="",
+    return operated_stack(
+        aws,
         client=lambda service: clients.setdefault(service, connect(service)),
-        queues_of_parts=queues,
+        others={name: ("AWS::SQS::Queue", url) for name, url in queues.items()},
     )

@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import boto3
@@ -35,7 +35,6 @@ from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.domain.audit import State
 from darkroom_cli.operator.domain.trace import LogLine
-from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.restore import copying, work
 from darkroom_cli.restore.decisions import Found, RestoreOutcome, of_image
@@ -48,6 +47,7 @@ from local_aws.event_patterns import passes
 from repository.expand_template import resources
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import URL, Functions, asked, call, document, http_event, made
+from tests.contract.operated import OperatedStack, operated_stack
 from tests.support.fakes.audit import FakeAudit, trail_of
 from tests.support.fakes.logs import FakeLogLines
 from tests.support.fakes.rows import accepted_image
@@ -71,34 +71,12 @@ class Mappings:
         return {"UUID": UUID, "FilterCriteria": {"Filters": self.filters}}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operated(Stack):
-    """The contract's stores as an operator's commands find them; the audit log and the functions' logs are in
-    memory."""
-
-    audited: FakeAudit
-    trail: Trail
-    logged: FakeLogLines = field(default_factory=FakeLogLines)
-    mappings: Mappings
-
-    @property
-    def audit_log(self) -> Any:
-        return self.audited
-
-    @property
-    def audit(self) -> Trail:
-        return self.trail
-
-    @property
-    def log_lines(self) -> Any:
-        return self.logged
-
-
 @dataclass
 class Scene:
     """Images in a table, a copy of it was at a point, and what happened since."""
 
-    stack: Operated
+    stack: OperatedStack
+    mappings: Mappings
     aws: Aws
     images: ImageRegistryTable
     originals: OriginalsBucket
@@ -181,26 +159,11 @@ def scene(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         session: Any = boto3
         return mappings if service == "lambda" else session.client(service, region_name=REGION)
 
-    log = FakeAudit()
-    stack = Operated(
-        name="shop",
-        region=REGION,
-        client=client,
-        is_local=False,
-        options=" --stack shop",
-        audited=log,
-        trail=trail_of(log, clock=now),
-        mappings=mappings,
-    )
-    tables = {name: ("AWS::DynamoDB::Table", name) for name in resources("AWS::DynamoDB::Table")}
-    buckets = {"OriginalsBucket": aws.originals_bucket, "OutputsBucket": aws.outputs_bucket}
-    stack.__dict__["resources"] = (
-        tables
-        | {name: ("AWS::S3::Bucket", physical_id) for name, physical_id in buckets.items()}
-        | {"PublishEventsFunctionImagesTable": ("AWS::Lambda::EventSourceMapping", "uuid")}
-    )
+    mapping = {"PublishEventsFunctionImagesTable": ("AWS::Lambda::EventSourceMapping", "uuid")}
+    stack = operated_stack(aws, client=client, others=mapping)
     yield Scene(
         stack=stack,
+        mappings=mappings,
         aws=aws,
         images=ImageRegistryTable(boto3.client("dynamodb"), aws.images_table),
         originals=OriginalsBucket(boto3.client("s3"), aws.originals_bucket),
@@ -776,7 +739,7 @@ def test_a_table_that_is_no_whole_copy_of_one_of_the_stacks_is_refused(
 
 @pytest.mark.guards("restore-announcing-version")
 def test_a_stack_whose_version_would_announce_restored_images_is_refused(scene: Scene) -> None:
-    scene.stack.mappings.filters = [
+    scene.mappings.filters = [
         {
             "Pattern": '{"dynamodb":{"OldImage":{"image_id":{"S":[{"exists":false}]}},'
             '"NewImage":{"status":{"S":["scheduled","pending"]}}}}'
