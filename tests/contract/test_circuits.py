@@ -328,25 +328,6 @@ def test_after_its_last_receive_a_healthy_images_message_goes_and_the_row_brings
     assert row.due_at is not None
 
 
-@pytest.mark.parametrize("service", ["s3", "dynamodb"])
-def test_after_the_outage_the_worker_goes_on(worker: Worker, clock: time_machine.Traveller, service: str) -> None:
-    image_id = worker.accepted()
-    worker.open(service, worker.transcode_image)
-    worker.trouble[service].error = None
-    clock.shift(RECOVERY_SECONDS)
-    assert not worker.deliver()
-    row = worker.row(image_id)
-    assert (row.status, row.attempt) == (Status.DONE, 1)
-
-
-def test_an_outage_that_begins_at_the_claim_costs_no_attempt(worker: Worker) -> None:
-    image_id = worker.accepted()
-    worker.trouble["dynamodb"].error = SILENCE
-    assert worker.deliver()
-    assert worker.row(image_id).attempt == 0
-    assert worker.hidden[0] >= 120
-
-
 def test_a_finish_that_cannot_be_written_stays_hidden_until_the_lease_has_lapsed(worker: Worker) -> None:
     image_id = worker.accepted()
     puts = worker.trouble["dynamodb"]

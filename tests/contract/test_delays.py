@@ -66,6 +66,19 @@ def test_a_scheduled_image_is_held_released_and_done_in_its_time(aws: Aws, monke
         assert json.loads(status["body"])["status"] == "done"
 
 
+def test_a_delivery_before_its_time_comes_back_then(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    with time_machine.travel(START, tick=False) as clock:
+        submit(aws, monkeypatch, "delay=PT1M&variants=thumb")
+        clock.shift(60.001)
+        event = received(aws.slow_queue_url)
+        worker = load("transcode_image", aws, monkeypatch)
+        clock.shift(-5)  # this worker's clock is five seconds behind
+        (message_id,) = [record["messageId"] for record in event["Records"]]
+        assert call(worker, event) == {"batchItemFailures": [{"itemIdentifier": message_id}]}
+        clock.shift(5.001)
+        assert received(aws.slow_queue_url)["Records"], "it shows again when it is time, and not minutes later"
+
+
 def test_a_move_answers_with_the_document_and_bad_ones_with_problems(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     move = load("reschedule_image", aws, monkeypatch)
 

@@ -36,11 +36,6 @@ def drills(aws: Aws) -> OpenDrills:
     return OpenDrills(boto3.client("dynamodb", region_name=REGION), aws.throughput_table)
 
 
-def test_a_drill_is_found_as_it_was_noted(drills: OpenDrills) -> None:
-    drills.open(NOTE)
-    assert drills.find() == NOTE
-
-
 def test_none_is_open_before_and_afterwards(drills: OpenDrills) -> None:
     assert drills.find() is None
     drills.open(NOTE)

@@ -216,13 +216,6 @@ def throttled() -> ClientError:
     return ClientError({"Error": {"Code": "Throttled"}, "ResponseMetadata": {"HTTPStatusCode": 429}}, "PublishBatch")  # type: ignore[typeddict-item]
 
 
-def test_every_event_travels_in_its_tenants_group(aws: Aws) -> None:
-    sns = Sns({"Successful": [], "Failed": []})
-    topic(aws, sns).publish_all([numbered_event(1, tenant_id="acme"), numbered_event(2, tenant_id="other")])
-    entries = sns.sent[0]["PublishBatchRequestEntries"]
-    assert [entry["MessageGroupId"] for entry in entries] == ["acme", "other"]
-
-
 @pytest.mark.guards("signatures-no-key-events")
 def test_without_a_key_no_event_is_published_and_all_are_told(aws: Aws) -> None:
     sns: Any = Sns()

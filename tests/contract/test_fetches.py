@@ -152,6 +152,18 @@ def test_a_source_that_has_nothing_ends_the_image_with_a_code(functions: Functio
     assert shown["source"] is None
 
 
+@pytest.mark.parametrize(
+    ("url", "query", "code"),
+    [
+        ("http://photos.example/", "", "invalid_url"),
+        ("https://photos.example/", "preset=avatar", "conflicting_parameters"),
+    ],
+)
+def test_what_cannot_be_fetched_is_refused_at_once(functions: Functions, url: str, query: str, code: str) -> None:
+    answer = post(functions, query, url=url)
+    assert (answer["statusCode"], body_of(answer)["code"]) == (400, code)
+
+
 @pytest.mark.guards("egress-given-source-url-length")
 def test_a_presigned_url_with_a_long_session_token_is_fetched_as_it_is(functions: Functions, log: io.StringIO) -> None:
     credentials = Credentials("AKIDEXAMPLE", "secret", "IQoJb3JpZ2luX2VjE" + "+/aB" * 900)

@@ -60,6 +60,17 @@ def test_the_status_comes_with_a_validator(functions: Functions) -> None:
     assert again["headers"]["ETag"] == first["headers"]["ETag"]
 
 
+def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    problem(functions.get(f"/images/{image_id}/variants/webp"), 409, "variant_not_ready")
+    functions.work()
+    answer = functions.get(f"/images/{image_id}/variants/webp")
+    assert answer["statusCode"] == 307
+    assert f"outputs/{image_id}/1/webp.webp" in answer["headers"]["Location"]
+    assert "X-Amz-Signature" in answer["headers"]["Location"]
+    assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
+
+
 @pytest.mark.guards("api-variant-signed-for-head")
 @time_machine.travel("2026-11-26T09:00:00Z", tick=False)
 def test_a_variants_address_is_signed_for_the_method_that_asks(functions: Functions) -> None:
@@ -130,12 +141,6 @@ def test_an_invalid_recipe_is_a_problem_that_names_each_field(functions: Functio
     ]
     assert "variants.0.width: must be at most 8192" in refusal["detail"]
     assert "errors" not in problem(functions.post(b""), 400, "empty_upload")
-
-
-@pytest.mark.parametrize("other", ["preset", "variants"])
-def test_a_recipe_beside_a_preset_or_variants_is_a_problem(functions: Functions, other: str) -> None:
-    query = {"recipe": '{"variants": [{"name": "a", "width": 1}]}', other: "standard"}
-    problem(functions.post(query=query), 400, "conflicting_parameters")
 
 
 def test_formats_beside_the_standard_ones_are_accepted_by_both_functions_once_they_are_set(

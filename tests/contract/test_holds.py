@@ -204,6 +204,12 @@ def test_a_consumer_that_is_being_changed_is_switched_off_later(
         port.hold_no_more()
 
 
+def test_a_wait_is_never_cut_to_an_earlier_second() -> None:
+    assert timestamp(WAKE_AT) == "2026-11-21T09:00:00Z"
+    with pytest.raises(ValueError, match="no whole second"):
+        timestamp(WAKE_AT + 1)
+
+
 def test_an_object_is_there_until_it_is_removed_and_removing_it_twice_is_no_error(aws: Aws) -> None:
     holds = HoldsBucket(boto3.client("s3"), aws.outputs_bucket)
     assert holds.get("holds/a") is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 
 import boto3
 import pytest
@@ -30,12 +29,9 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.sweeping.due import Rescue, decide_due
 from darkroom.ports.kernel import Fenced
-from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
 from tests.contract.stores import lose_first_answer, with_lost_answer
-from tests.support.fakes import FakeLanes
-from tests.support.fakes.audit import trail_of
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import lease
 from tests.support.images import CAUSE, NOW, pending, processing
@@ -59,19 +55,6 @@ def test_a_claim_that_was_applied_is_won(table: ImagesTable) -> None:
     assert isinstance(decision, Claim)
     won = with_lost_answer(table, "UpdateItem").change(before, decision.image)
     assert (won.attempt, won.claimed_by, won.version) == (1, "me", 2)
-
-
-def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: ImagesTable, aws: Aws) -> None:
-    before = table.create(complete(processing(), (), notices=(), now=NOW))
-    lanes = FakeLanes()
-    begun = redo_image(
-        RedoImagePorts(
-            audit=trail_of(), images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1
-        ),
-        before.image_id,
-    )
-    assert (begun.run, begun.version) == (2, 2)
-    assert [message.run for message in lanes.sent] == [2]
 
 
 @pytest.mark.guards("read-back-comparison")
@@ -109,14 +92,6 @@ def test_a_sweeps_push_that_was_applied_is_ones_own(table: ImagesTable) -> None:
     assert isinstance(rescue, Rescue)
     fence = ("status", "run", "attempt", "due_at")
     assert with_lost_answer(table, "UpdateItem").change(before, rescue.image, fence=fence).rescues == 1
-
-
-def test_a_sweeps_push_after_anothers_is_lost(table: ImagesTable) -> None:
-    before = table.create(pending(due_at=NOW))
-    fence = ("status", "run", "attempt", "due_at")
-    table.change(before, replace(before, due_at=NOW + 60_000, rescues=1), fence=fence)
-    with pytest.raises(Fenced):
-        table.change(before, replace(before, due_at=NOW + 61_000, rescues=1), fence=fence)
 
 
 def test_an_original_that_was_put_is_ones_own(aws: Aws) -> None:

@@ -64,7 +64,7 @@ from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, images_of, spy
-from tests.support.fakes import FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from tests.support.fakes import FakeOnce, FakeOriginals, FakeOutputs
 from tests.support.fakes.messages import SIGNER
 from tests.support.faults import refuse
 from tests.support.images import CAUSE, NOW, pending, processing
@@ -839,12 +839,6 @@ def test_a_message_arrives_in_its_lane_in_its_tenants_share(lane: str, aws: Aws)
     (received,) = sqs.receive_message(QueueUrl=url, AttributeNames=["All"])["Messages"]
     assert read_message(received["Body"]) == message
     assert received["Attributes"]["MessageGroupId"] == "acme"
-
-
-def test_the_fake_lanes_keep_what_was_sent() -> None:
-    lanes = FakeLanes()
-    lanes.send(message_for(pending()))
-    assert lanes.sent == [message_for(pending())]
 
 
 # ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -232,14 +232,6 @@ def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene
     assert scene.event_ids() == heard
 
 
-def test_a_row_that_is_there_is_never_overwritten(scene: Scene) -> None:
-    row = scene.put(1, status=Status.DONE)
-    copy = scene.copy(scene.aws.images_table)
-    newer = scene.images.change(row, delete(row, now=now()))
-    assert scene.restore(copy)["rows"]["there"] == 1
-    assert scene.images.get(row.image_id) == newer
-
-
 @pytest.mark.guards("restore-never-overwrites")
 def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
     scene: Scene, monkeypatch: pytest.MonkeyPatch

@@ -142,10 +142,6 @@ def test_the_reason_repeats_nothing_of_what_clients_have_written() -> None:
     assert unreadable.value.reason == "recipe: watermark: Extra inputs are not permitted"
 
 
-def test_a_row_with_everything_in_it_is_read_as_it_was_written() -> None:
-    assert from_item(to_item(WHOLE)) == WHOLE
-
-
 # ── The port ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
