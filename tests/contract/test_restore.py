@@ -71,6 +71,17 @@ class Mappings:
         return {"UUID": UUID, "FilterCriteria": {"Filters": self.filters}}
 
 
+class Instead:
+    """What does everything as something else, but for these methods."""
+
+    def __init__(self, of: Any, **methods: Any) -> None:
+        self.of = of
+        vars(self).update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of, name)
+
+
 @dataclass
 class Scene:
     """Images in a table, a copy of it was at a point, and what happened since."""
@@ -119,6 +130,11 @@ class Scene:
         self.originals.remove(
             [(image.image_id, version_id) for version_id in self.originals.versions_of(image.image_id)]
         )
+
+    def use(self, service: str, other: Any) -> None:
+        """Has the stack ask something else instead of that service."""
+        client = self.stack.client
+        object.__setattr__(self.stack, "client", lambda name: other if name == service else client(name))
 
     def restore(self, *names: str, fails: bool = False, **options: Any) -> Any:
         """Runs the command; returns its document."""
@@ -236,24 +252,16 @@ def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene
 def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = scene.put(1, status=Status.DONE)
-    copy = scene.copy(scene.aws.images_table)
-    monkeypatch.setattr(copying.CopyingPorts, "live", property(lambda ports: Blind(ports.source.live)))
-    assert scene.restore(copy)["rows"]["there"] == 1
-    assert scene.images.get(row.image_id) == row
-
-
-@dataclass
-class Blind:
-    """A live table that shows none of its rows to who looks for them."""
-
-    live: Any
-
-    def present(self, items: Any) -> frozenset[str]:
+    def nothing(items: Any) -> frozenset[str]:
         return frozenset()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.live, name)
+    row = scene.put(1, status=Status.DONE)
+    copy = scene.copy(scene.aws.images_table)
+    monkeypatch.setattr(
+        copying.CopyingPorts, "live", property(lambda ports: Instead(ports.source.live, present=nothing))
+    )
+    assert scene.restore(copy)["rows"]["there"] == 1
+    assert scene.images.get(row.image_id) == row
 
 
 @pytest.mark.guards("restore-audited-erasures", "restore-client-deletions")
@@ -455,28 +463,16 @@ def test_a_table_that_is_slow_for_a_while_is_waited_for(scene: Scene, monkeypatc
     row = scene.put(1, status=Status.DONE)
     copy = scene.copy(scene.aws.images_table)
     scene.lose(scene.aws.images_table, row.image_id)
-    client, answers = scene.stack.client, iter([False])
-    slow = Throttled(client("dynamodb"), answers)
-    object.__setattr__(scene.stack, "client", lambda name: slow if name == "dynamodb" else client(name))
+    dynamodb, refusals = boto3.client("dynamodb"), ["ProvisionedThroughputExceededException"]
+
+    def scan(**named: Any) -> Any:
+        if refusals:
+            raise ClientError({"Error": {"Code": refusals.pop()}}, "Scan")
+        return dynamodb.scan(**named)
+
+    scene.use("dynamodb", Instead(dynamodb, scan=scan))
     monkeypatch.setattr("darkroom_cli.operator.operations.kernel.retry_transient.PAUSES_SECONDS", (0, 0))
     assert scene.restore(copy)["rows"]["restored"] == 1
-
-
-@dataclass
-class Throttled:
-    """A table that refuses its first scans, as long as `answers` says False."""
-
-    client: Any
-    answers: Iterator[bool]
-
-    def scan(self, **named: Any) -> Any:
-        if not next(self.answers, True):
-            error: Any = {"Error": {"Code": "ProvisionedThroughputExceededException"}}
-            raise ClientError(error, "Scan")
-        return self.client.scan(**named)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.client, name)
 
 
 @pytest.mark.guards("restore-lost-answer")
@@ -521,31 +517,18 @@ def test_the_stream_brings_back_no_tombstone_whose_time_was_over(scene: Scene) -
     scene.lose(scene.aws.images_table, row.image_id)
     by_time = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
     assert len(items_of(scene.stack)) == 1
-    client = scene.stack.client
-    object.__setattr__(
-        scene.stack, "client", lambda name: Told(client(name), by_time) if name == "dynamodbstreams" else client(name)
-    )
+    streams = scene.stack.client("dynamodbstreams")
+
+    def told(**named: Any) -> Any:
+        answer = streams.get_records(**named)
+        records = [
+            record | ({"userIdentity": by_time} if record["eventName"] == "REMOVE" else {})
+            for record in answer["Records"]
+        ]
+        return answer | {"Records": records}
+
+    scene.use("dynamodbstreams", Instead(streams, get_records=told))
     assert items_of(scene.stack) == []
-
-
-@dataclass
-class Told:
-    """Streams that say of every removal by whom it was."""
-
-    client: Any
-    by: Any
-
-    def get_records(self, **named: Any) -> Any:
-        answer = self.client.get_records(**named)
-        return answer | {
-            "Records": [
-                record | ({"userIdentity": self.by} if record["eventName"] == "REMOVE" else {})
-                for record in answer["Records"]
-            ]
-        }
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.client, name)
 
 
 # ── Other tables ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -689,23 +672,14 @@ def not_a_copy(scene: Scene) -> str:
     return "plain"
 
 
-@dataclass
-class Slow:
-    """DynamoDB that is still restoring every table."""
-
-    client: Any
-
-    def describe_table(self, **named: str) -> Any:
-        table = self.client.describe_table(**named)["Table"]
-        return {"Table": table | {"TableStatus": "CREATING"}}
-
-
 def unfinished(scene: Scene) -> str:
     name = scene.copy(scene.aws.images_table)
-    client = scene.stack.client
-    object.__setattr__(
-        scene.stack, "client", lambda service: Slow(client(service)) if service == "dynamodb" else client(service)
-    )
+    dynamodb = boto3.client("dynamodb")
+
+    def still_restoring(**named: str) -> Any:
+        return {"Table": dynamodb.describe_table(**named)["Table"] | {"TableStatus": "CREATING"}}
+
+    scene.use("dynamodb", Instead(dynamodb, describe_table=still_restoring))
     return name
 
 
