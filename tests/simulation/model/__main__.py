@@ -26,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from repository.report import Goal, write_report
 from tests.simulation.model.histories import COUNTS, RULES, Histories
+from tests.simulation.model.machine import ProcessMachine
 from tests.simulation.model.processes import MODES
 from tests.simulation.model.stores import HARMS, Broken
 from tests.simulation.model.world import ENDINGS, Counts
@@ -48,16 +49,16 @@ class Chunk:
     """The results of one seed's histories; `broken` is how a promise was broken, and `harm` which."""
 
     seed: int
-    counts: Counts
+    counts: Any
     harm: str | None = None
-    broken: str | None = None
+    broken: str = ""
 
 
 def run(machine: type[Histories], *, histories: int, seed_number: int | None = None) -> Counts:
     """Runs that many histories like `play`, and returns what happened in them."""
     before = COUNTS.copy()
     play(machine, histories=histories, seed_number=seed_number)
-    return COUNTS.since(before)
+    return COUNTS - before
 
 
 def play(machine: type[RuleBasedStateMachine], *, histories: int, seed_number: int | None = None) -> None:
@@ -108,18 +109,14 @@ def table(counts: Counts) -> str:
     )
 
 
-def _chunk(seed_number: int, histories: int) -> Chunk:
-    before = COUNTS.copy()
+def _chunk(machine: type[ProcessMachine[Any]], seed_number: int, histories: int) -> Chunk:
+    before = machine.counts.copy()
     try:
-        run(Histories, histories=histories, seed_number=seed_number)
+        play(machine, histories=histories, seed_number=seed_number)
     except Exception as error:  # a broken promise or any other bug: both are findings
-        return Chunk(
-            seed=seed_number,
-            counts=COUNTS.since(before),
-            harm=harm_of(error),
-            broken="".join(traceback.format_exception(error)),
-        )
-    return Chunk(seed=seed_number, counts=COUNTS.since(before))
+        broken = "".join(traceback.format_exception(error))
+        return Chunk(seed=seed_number, counts=machine.counts - before, harm=harm_of(error), broken=broken)
+    return Chunk(seed=seed_number, counts=machine.counts - before)
 
 
 def harm_of(error: BaseException) -> str:
@@ -129,17 +126,27 @@ def harm_of(error: BaseException) -> str:
     return error.harm if isinstance(error, Broken) else "other"
 
 
-def chunks(first_seed: int, *, seconds: float, histories: int | None, jobs: int) -> Iterator[Chunk]:
-    """Runs chunks of one seed after another, until that many histories have begun or the time is over."""
+def chunks(
+    machine: type[ProcessMachine[Any]],
+    first_seed: int,
+    *,
+    seconds: float,
+    jobs: int,
+    size: int = _CHUNK,
+    histories: int | None = None,
+) -> Iterator[Chunk]:
+    """Runs chunks of one seed after another, until that many histories have begun or the time is over; at least one."""
     deadline = time.monotonic() + seconds
     number = begun = 0
     with ProcessPoolExecutor(jobs) as pool:
         running: set[Future[Chunk]] = set()
         while True:
-            while len(running) < jobs and (begun < histories if histories else time.monotonic() < deadline):
-                size = min(_CHUNK, histories - begun) if histories else _CHUNK
-                running.add(pool.submit(_chunk, first_seed + number, size))
-                number, begun = number + 1, begun + size
+            while len(running) < jobs and (
+                begun < histories if histories else begun == 0 or time.monotonic() < deadline
+            ):
+                some = min(size, histories - begun) if histories else size
+                running.add(pool.submit(_chunk, machine, first_seed + number, some))
+                number, begun = number + 1, begun + some
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -160,10 +167,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     counts, broken = Counts(), Counter[str]()
-    for chunk in chunks(options.seed, seconds=options.seconds, histories=options.histories, jobs=options.jobs):
-        counts.add(chunk.counts)
-        if chunk.broken is not None:
-            broken[chunk.harm or "other"] += 1
+    played = chunks(Histories, options.seed, seconds=options.seconds, histories=options.histories, jobs=options.jobs)
+    for chunk in played:
+        counts.update(chunk.counts)
+        if chunk.harm is not None:
+            broken[chunk.harm] += 1
             print(f"{chunk.broken}\nRepeat: python -m tests.simulation.model --seed {chunk.seed} --histories {_CHUNK}")
         print(f"{counts.totals['histories']:,} histories, {sum(broken.values())} broken", flush=True)
     print(table(counts))

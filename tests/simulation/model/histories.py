@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from darkroom.domain.images.image import Status, run_key
 from darkroom.domain.kernel.message import Message
-from tests.simulation.model.processes import MODES, Call, Fault
+from tests.simulation.model.machine import (
+    ANY,
+    ONE,
+    ProcessMachine,
+    ProcessOptions,
+    Step,
+    calls_of,
+    deliveries,
+    options_of,
+    queue_faults,
+    stopped_at,
+    sweeps,
+)
 from tests.simulation.model.world import (
     ROLES,
     SKEW_LIMIT_SECONDS,
@@ -66,22 +75,11 @@ RULES = (
 )
 """Everything that can happen in a history, by the names in a report's table."""
 
-type ProcessOptions = dict[str, Any]
 type Upload = tuple[int, str, int, str | None]
-type Step = tuple[Any, ...]
-
-ANY = st.integers(0, 30)
-"""An index into the existing ones, modulo their number."""
-
 uploads: st.SearchStrategy[Upload] = st.tuples(
     ANY, st.sampled_from(TENANTS), st.integers(0, 1), st.none() | st.sampled_from(["order-1", "order-2"])
 )
 queues = st.sampled_from(["slow", "slow", "slow", "fast"])
-ONE = st.just(0) | ANY
-"""The same, but half the time the first: the one that a paused process works on."""
-
-deliveries = st.tuples(st.just("deliver"), ONE)
-sweeps = st.just(("sweep",))
 withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, False]))
 replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redrive", "row"]), ONE) | st.tuples(
     st.just("redo"), st.booleans(), ONE
@@ -89,45 +87,27 @@ replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redr
 drops = st.tuples(st.just("drop"), queues, st.booleans())
 
 
-def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
-    return tuple(Call(store=store, number=number) for store, count in counts for number in range(count))
-
-
 CALLS = {
-    "submit": _calls(("images", 3), ("originals", 1), ("message_keys", 1), ("lanes", 1)),
-    "deliver": _calls(
+    "submit": calls_of(("images", 3), ("originals", 1), ("message_keys", 1), ("lanes", 1)),
+    "deliver": calls_of(
         *(("message_keys", 1), ("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 2)),
         *(("lanes", 1), ("dead_letters", 1)),
     ),
-    "sweep": _calls(
+    "sweep": calls_of(
         *(("images", 5), ("index", 4), ("outputs", 1), ("originals", 1), ("message_keys", 1), ("lanes", 2)),
         *(("dead_letters", 6),),
     ),
-    "delete": _calls(("images", 3)),
-    "replay": _calls(("images", 4), ("message_keys", 1), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
-    "drop": _calls(("images", 2), ("dead_letters", 4)),
+    "delete": calls_of(("images", 3)),
+    "replay": calls_of(("images", 4), ("message_keys", 1), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
+    "drop": calls_of(("images", 2), ("dead_letters", 4)),
 }
 """The first calls that a process makes, by their stores."""
 
 
-def process_options(process: str) -> st.SearchStrategy[ProcessOptions]:
-    """What happens to a process and where it pauses, if at all."""
-    calls = st.sampled_from(CALLS[process])
-    faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
-    return st.fixed_dictionaries({"fault": st.none() | faults | faults, "stops_at": st.none() | calls})
-
-
-def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, ProcessOptions]]:
-    """A process that pauses at one of its calls, and may be struck later."""
-    calls = st.sampled_from(CALLS[process])
-    faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
-    return st.tuples(steps, st.fixed_dictionaries({"fault": st.none() | st.none() | faults, "stops_at": calls}))
-
-
 orders: st.SearchStrategy[tuple[Step, ProcessOptions]] = st.one_of(
-    st.tuples(withdrawals, process_options("delete")),
-    st.tuples(replays, process_options("replay")),
-    st.tuples(drops, process_options("drop")),
+    st.tuples(withdrawals, options_of(CALLS["delete"])),
+    st.tuples(replays, options_of(CALLS["replay"])),
+    st.tuples(drops, options_of(CALLS["drop"])),
 )
 
 meantimes: st.SearchStrategy[Step] = st.one_of(
@@ -142,12 +122,9 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
 )
 """What may happen while another process is paused."""
 
-queue_faults: st.SearchStrategy[Step] = st.one_of(
-    st.tuples(st.just("duplicate"), st.integers(1, 10)),
-    st.just(("reorder",)),
-    st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
-    st.just(("expire visibility",)),
-    st.just(("lose a message",)),
+message_faults: st.SearchStrategy[Step] = st.one_of(
+    queue_faults,
+    queue_faults,
     st.just(("remember otherwise",)),
     st.just(("lose its original",)),
     st.tuples(
@@ -177,8 +154,11 @@ store_faults: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-class Histories(RuleBasedStateMachine):
-    """One history; at its end every fault is over, and the system must come to rest as it should."""
+class Histories(ProcessMachine[Model]):
+    """One history of images."""
+
+    counts = COUNTS
+    sweep_calls = CALLS["sweep"]
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,13 +167,8 @@ class Histories(RuleBasedStateMachine):
     def _model(self) -> Model:
         return Model(pretended_engine(), COUNTS)
 
-    def teardown(self) -> None:
-        try:
-            if sys.exception() is None:
-                self.model.settle()
-                COUNTS.totals["histories"] += 1
-        finally:
-            self.model.close()
+    def _has_ended(self) -> None:
+        COUNTS.totals["histories"] += 1
 
     def _happens(self, name: str) -> None:
         COUNTS.rules[name] += 1
@@ -205,7 +180,7 @@ class Histories(RuleBasedStateMachine):
 
     # ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @rule(upload=uploads, options=process_options("submit"))
+    @rule(upload=uploads, options=options_of(CALLS["submit"]))
     def submit(self, upload: Upload, options: ProcessOptions) -> None:
         self._submit(upload, options)
 
@@ -215,11 +190,11 @@ class Histories(RuleBasedStateMachine):
         self._do(step, {})
 
     @precondition(lambda self: self.model.lanes.visible())
-    @rule(step=deliveries, options=process_options("deliver"))
+    @rule(step=deliveries, options=options_of(CALLS["deliver"]))
     def deliver(self, step: Step, options: ProcessOptions) -> None:
         self._do(step, options)
 
-    @rule(step=sweeps, options=process_options("sweep"))
+    @rule(step=sweeps, options=options_of(CALLS["sweep"]))
     def sweep(self, step: Step, options: ProcessOptions) -> None:
         self._do(step, options)
 
@@ -229,47 +204,20 @@ class Histories(RuleBasedStateMachine):
         self._do(*order)
 
     @precondition(lambda self: self.model.lanes.visible())
-    @rule(first=stopped("deliver", deliveries), meantime=st.lists(meantimes, min_size=1, max_size=3))
+    @rule(first=stopped_at(CALLS["deliver"], deliveries), meantime=st.lists(meantimes, min_size=1, max_size=3))
     def while_a_worker_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
-    @rule(first=stopped("sweep", sweeps), meantime=st.lists(meantimes, min_size=1, max_size=3))
+    @rule(first=stopped_at(CALLS["sweep"], sweeps), meantime=st.lists(meantimes, min_size=1, max_size=3))
     def while_a_sweep_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
     @rule(
-        first=stopped("delete", withdrawals) | stopped("replay", replays),
+        first=stopped_at(CALLS["delete"], withdrawals) | stopped_at(CALLS["replay"], replays),
         meantime=st.lists(meantimes, min_size=1, max_size=3),
     )
     def while_another_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
-
-    @rule(turns=st.lists(st.integers(1, 4), max_size=8), options=process_options("sweep"))
-    def two_sweeps(self, turns: list[int], options: ProcessOptions) -> None:
-        self._happens("two sweeps at once")
-        self.model.sweep_twice(turns, **options)
-
-    @precondition(lambda self: self.model.stopped)
-    @rule(which=ANY)
-    def crash(self, which: int) -> None:
-        self._happens("crash")
-        self.model.kill(self.model.stopped[which % len(self.model.stopped)])
-
-    @precondition(lambda self: self.model.stopped)
-    @rule(which=ANY, calls=st.none() | st.integers(1, 9))
-    def go_on(self, which: int, calls: int | None) -> None:
-        self._happens("go on")
-        self.model.go_on(self.model.stopped[which % len(self.model.stopped)], calls)
-
-    def _meanwhile(self, first: Step, options: ProcessOptions, meantime: list[Step]) -> None:
-        """A process pauses at one of its calls while others run, and then continues, if it still can."""
-        verdict = set(self.model.stopped)
-        self._do(first, options)
-        self._happens("meanwhile")
-        for step in meantime:
-            self._do(step, {})
-        for process in set(self.model.stopped) - verdict:
-            self.model.go_on(process, None)
 
     def _submit(self, upload: Upload, options: ProcessOptions) -> None:
         which, tenant, recipe, key = upload
@@ -313,32 +261,21 @@ class Histories(RuleBasedStateMachine):
     # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @precondition(lambda self: self.model.lanes.messages)
-    @rule(which=ANY, queue_fault=queue_faults)
-    def play(self, which: int, queue_fault: Step) -> None:
+    @rule(which=ANY, fault=message_faults)
+    def play(self, which: int, fault: Step) -> None:
         """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
         lanes = self.model.lanes
-        which %= len(lanes.messages)
-        message = lanes.messages[which]
-        match queue_fault:
+        message = lanes.messages[which % len(lanes.messages)]
+        match fault:
             case ("duplicate", times):
                 COUNTS.totals["duplicates"] += times
-                for _ in range(times):
-                    lanes.send(message.message)
-            case ("reorder",):
-                lanes.messages[:] = lanes.messages[which:][::-1] + lanes.messages[:which]
-            case ("delay", seconds):
-                lanes.hide(message, seconds)
-            case ("expire visibility",):
-                lanes.hide(message, 0)
-            case ("lose a message",):
-                lanes.acknowledge(message)
             case ("forge a message", change, is_signed):
                 self.model.forge(message.message.model_copy(update=change), is_signed=is_signed)
             case ("remember otherwise",):
                 self.model.once.remember_otherwise(self._key_of(message.message))
             case ("lose its original",):
                 self.model.lose_original(message.message.image_id)
-        self._happens(queue_fault[0])
+        self._play(lanes, message, fault)
 
     def _key_of(self, message: Message) -> str:
         row = self.model.images.rows.get(message.image_id)
@@ -346,12 +283,6 @@ class Histories(RuleBasedStateMachine):
         return "" if row is None or row.is_deleted else run_key(row.image_id, row.run)
 
     # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    @precondition(lambda self: self.model.surroundings.under_way)
-    @rule()
-    def land(self) -> None:
-        self._happens("apply late")
-        self.model.surroundings.land()
 
     @rule(store_fault=store_faults)
     def change(self, store_fault: Step) -> None:
@@ -382,15 +313,6 @@ class Histories(RuleBasedStateMachine):
     def pass_time(self, seconds: int) -> None:
         self._happens("pass time")
         self.model.pass_time(seconds)
-
-    @rule(minutes=st.integers(1, 12))
-    def let_run(self, minutes: int) -> None:
-        self._happens("let run")
-        self.model.let_run(minutes)
-
-    @invariant()
-    def what_always_holds(self) -> None:
-        self.model.check()
 
 
 class RealHistories(Histories):

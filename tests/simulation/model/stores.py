@@ -189,6 +189,10 @@ class SimulatedQueue[Content]:
     max_receives: int = MAX_RECEIVES
     messages: list[QueuedMessage[Content]] = field(default_factory=list)
 
+    def send(self, message: Content, *, delay_seconds: int = 0) -> None:
+        """Puts a message into the queue."""
+        self.messages.append(QueuedMessage(message=message, visible_at=self.clock() + delay_seconds * 1000))
+
     def visible(self) -> list[QueuedMessage[Content]]:
         """The messages that a worker may receive now."""
         return [message for message in self.messages if message.visible_at <= self.clock()]

@@ -194,7 +194,7 @@ class Counts:
     endings: Counter[str] = field(default_factory=Counter)
     totals: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Counts) -> None:
+    def update(self, other: Counts) -> None:
         """Adds the counts of the other."""
         for part in fields(self):
             getattr(self, part.name).update(getattr(other, part.name))
@@ -203,7 +203,7 @@ class Counts:
         """The counts as they are now."""
         return Counts(**{part.name: Counter(getattr(self, part.name)) for part in fields(self)})
 
-    def since(self, before: Counts) -> Counts:
+    def __sub__(self, before: Counts) -> Counts:
         """What was counted since `before` was copied."""
         return Counts(**{part.name: getattr(self, part.name) - getattr(before, part.name) for part in fields(self)})
 

@@ -17,18 +17,17 @@ import os
 import random
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from repository.report import Goal, write_report
-from tests.simulation.model.__main__ import harm_of, play
+from tests.simulation.model.__main__ import chunks
 from tests.simulation.model.processes import MODES
 from tests.simulation.model.stores import HARMS
 from tests.simulation.webhooks import generated
-from tests.simulation.webhooks.generated import COUNTS, LOOKS, OUTCOMES, RULES
+from tests.simulation.webhooks.generated import LOOKS, OUTCOMES, RULES
 from tests.simulation.webhooks.histories import HISTORIES, Findings, strike
 from tests.simulation.webhooks.histories import play as play_struck
 
@@ -166,31 +165,13 @@ def _replay(description: str) -> int:
 
 def invent(first_seed: int, *, seconds: float, jobs: int) -> tuple[Counter[str], Counter[str]]:
     """Random histories until the time is over: what happened in them, and how many seeds broke a promise, by harm."""
-    deadline = time.monotonic() + seconds
-    counts, harms, number = Counter[str](), Counter[str](), 0
-    with ProcessPoolExecutor(jobs) as pool:
-        running: set[Future[tuple[int, Counter[str], str | None, str]]] = set()
-        while running or number == 0 or time.monotonic() < deadline:
-            while len(running) < jobs and (number == 0 or time.monotonic() < deadline):
-                running.add(pool.submit(_chunk, first_seed + number))
-                number += 1
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                seed, happened, harm, story = future.result()
-                counts += happened
-                if harm is not None:
-                    harms[harm] += 1
-                    print(f"{story}\nRepeat: python -m tests.simulation.webhooks --seed {seed} --seconds 0", flush=True)
+    counts, harms = Counter[str](), Counter[str]()
+    for chunk in chunks(generated.Histories, first_seed, seconds=seconds, jobs=jobs, size=_CHUNK):
+        counts += chunk.counts
+        if chunk.harm is not None:
+            harms[chunk.harm] += 1
+            print(f"{chunk.broken}\nRepeat: python -m tests.simulation.webhooks --seed {chunk.seed} --seconds 0")
     return counts, harms
-
-
-def _chunk(seed: int) -> tuple[int, Counter[str], str | None, str]:
-    before = COUNTS.copy()
-    try:
-        play(generated.Histories, histories=_CHUNK, seed_number=seed)
-    except Exception as error:  # a broken promise or any other bug: both are findings
-        return seed, COUNTS - before, harm_of(error), "".join(traceback.format_exception(error))
-    return seed, COUNTS - before, None, ""
 
 
 if __name__ == "__main__":

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from typing import Any, get_args
+from typing import get_args
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from darkroom.domain.events.event import EventType
 from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS
 from darkroom.domain.webhooks.endpoint import LAG_SECONDS
-from tests.simulation.model.processes import MODES, Call, Fault
+from tests.simulation.model.machine import (
+    ANY,
+    ProcessMachine,
+    ProcessOptions,
+    Step,
+    calls_of,
+    deliveries,
+    options_of,
+    queue_faults,
+    stopped_at,
+    sweeps,
+)
 from tests.simulation.webhooks.world import BUSY, DOWN, GONE, LATE, SLOW, STORES, UNREACHED, Model, What
 from tests.support.fakes.webhooks import OK
 from tests.support.fakes.webhooks_world import TENANT
@@ -43,49 +53,20 @@ OUTCOMES = (
 LOOKS = ("sent", "quiet", "resting", "suspended", "unreachable", "unreadable", "not_due")
 """The outcomes that looks must have had."""
 
-type ProcessOptions = dict[str, Any]
-type Step = tuple[Any, ...]
-
-ANY = st.integers(0, 30)
-"""An index into the existing ones, modulo their number."""
-
-ONE = st.just(0) | ANY
-"""The same, but half the time the first: the one that a paused process works on."""
-
 hearings = st.tuples(st.just("hear"), ANY, st.integers(1, 3))
-deliveries = st.tuples(st.just("deliver"), ONE)
-sweeps = st.just(("sweep",))
 questions = st.tuples(st.just("ask"), st.sampled_from([*WHATS[:-1], *WHATS[:-1], "remove"]), ANY)
 
 
-def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
-    return tuple(Call(store=store, number=number) for store, count in counts for number in range(count))
-
-
 CALLS = {
-    "hear": _calls(("images", 2), ("endpoints", 4), ("deliveries", 3), ("queue", 3), ("events", 2)),
-    "deliver": _calls(
+    "hear": calls_of(("images", 2), ("endpoints", 4), ("deliveries", 3), ("queue", 3), ("events", 2)),
+    "deliver": calls_of(
         *(("endpoints", 4), ("deliveries", 5), ("receiver", 1), ("receiver", 1), ("queue", 3)),
         *(("secret", 1), ("tenants", 1), ("index", 1)),
     ),
-    "sweep": _calls(("endpoints", 8), ("deliveries", 3), ("index", 2), ("queue", 2), ("tenants", 2)),
-    "ask": _calls(("endpoints", 3), ("deliveries", 1), ("queue", 1), ("secret", 1)),
+    "sweep": calls_of(("endpoints", 8), ("deliveries", 3), ("index", 2), ("queue", 2), ("tenants", 2)),
+    "ask": calls_of(("endpoints", 3), ("deliveries", 1), ("queue", 1), ("secret", 1)),
 }
 """The first calls that a process makes, by their stores."""
-
-
-def process_options(process: str) -> st.SearchStrategy[ProcessOptions]:
-    """What happens to a process and where it pauses, if at all."""
-    calls = st.sampled_from(CALLS[process])
-    faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
-    return st.fixed_dictionaries({"fault": st.none() | faults, "stops_at": st.none() | calls})
-
-
-def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, ProcessOptions]]:
-    """A process that pauses at one of its calls, and may be struck later."""
-    calls = st.sampled_from(CALLS[process])
-    faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
-    return st.tuples(steps, st.fixed_dictionaries({"fault": st.none() | st.none() | faults, "stops_at": calls}))
 
 
 meantimes: st.SearchStrategy[Step] = st.one_of(
@@ -100,14 +81,6 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
 )
 """What may happen while another process is paused."""
 
-queue_faults: st.SearchStrategy[Step] = st.one_of(
-    st.tuples(st.just("duplicate"), st.integers(1, 6)),
-    st.just(("reorder",)),
-    st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
-    st.just(("expire visibility",)),
-    st.just(("lose a message",)),
-)
-
 store_faults: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("throttle"), st.sampled_from(STORES), st.sampled_from([1, 60, 300])),
     st.tuples(st.just("receiver"), st.sampled_from(["ok", *sorted(ANSWERS)])),
@@ -119,8 +92,11 @@ store_faults: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-class Histories(RuleBasedStateMachine):
-    """One history; at its end every fault is over, and everything must be delivered."""
+class Histories(ProcessMachine[Model]):
+    """One history of webhooks."""
+
+    counts = COUNTS
+    sweep_calls = CALLS["sweep"]
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,13 +104,8 @@ class Histories(RuleBasedStateMachine):
         self.events = 0
         self.deleted: set[int] = set()
 
-    def teardown(self) -> None:
-        try:
-            if sys.exception() is None:
-                self.model.settle()
-                COUNTS["histories"] += 1
-        finally:
-            self.model.close()
+    def _has_ended(self) -> None:
+        COUNTS["histories"] += 1
 
     def _happens(self, name: str) -> None:
         COUNTS[f"rule: {name}"] += 1
@@ -160,7 +131,7 @@ class Histories(RuleBasedStateMachine):
         self._delete(which)
 
     @precondition(lambda self: self.model.events.visible())
-    @rule(step=hearings, options=process_options("hear"))
+    @rule(step=hearings, options=options_of(CALLS["hear"]))
     def hear(self, step: Step, options: ProcessOptions) -> None:
         self._do(step, options)
 
@@ -170,56 +141,31 @@ class Histories(RuleBasedStateMachine):
         self._do(step, {})
 
     @precondition(lambda self: self.model.queue.visible())
-    @rule(step=deliveries, options=process_options("deliver"))
+    @rule(step=deliveries, options=options_of(CALLS["deliver"]))
     def deliver(self, step: Step, options: ProcessOptions) -> None:
         self._do(step, options)
 
-    @rule(step=sweeps, options=process_options("sweep"))
+    @rule(step=sweeps, options=options_of(CALLS["sweep"]))
     def sweep(self, step: Step, options: ProcessOptions) -> None:
         self._do(step, options)
 
-    @rule(step=questions, options=process_options("ask"))
+    @rule(step=questions, options=options_of(CALLS["ask"]))
     def ask(self, step: Step, options: ProcessOptions) -> None:
         self._do(step, options)
 
     @precondition(lambda self: self.model.queue.visible())
-    @rule(first=stopped("deliver", deliveries), meantime=st.lists(meantimes, min_size=1, max_size=4))
+    @rule(first=stopped_at(CALLS["deliver"], deliveries), meantime=st.lists(meantimes, min_size=1, max_size=4))
     def while_a_worker_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
 
     @rule(
-        first=stopped("sweep", sweeps) | stopped("ask", questions) | stopped("hear", hearings),
+        first=stopped_at(CALLS["sweep"], sweeps)
+        | stopped_at(CALLS["ask"], questions)
+        | stopped_at(CALLS["hear"], hearings),
         meantime=st.lists(meantimes, min_size=1, max_size=3),
     )
     def while_another_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
         self._meanwhile(*first, meantime)
-
-    @rule(turns=st.lists(st.integers(1, 4), max_size=8), options=process_options("sweep"))
-    def two_sweeps(self, turns: list[int], options: ProcessOptions) -> None:
-        self._happens("two sweeps at once")
-        self.model.sweep_twice(turns, **options)
-
-    @precondition(lambda self: self.model.stopped)
-    @rule(which=ANY)
-    def crash(self, which: int) -> None:
-        self._happens("crash")
-        self.model.kill(self.model.stopped[which % len(self.model.stopped)])
-
-    @precondition(lambda self: self.model.stopped)
-    @rule(which=ANY, calls=st.none() | st.integers(1, 9))
-    def go_on(self, which: int, calls: int | None) -> None:
-        self._happens("go on")
-        self.model.go_on(self.model.stopped[which % len(self.model.stopped)], calls)
-
-    def _meanwhile(self, first: Step, options: ProcessOptions, meantime: list[Step]) -> None:
-        """A process pauses at one of its calls while others run, and then continues, if it still can."""
-        before = set(self.model.stopped)
-        self._do(first, options)
-        self._happens("meanwhile")
-        for step in meantime:
-            self._do(step, {})
-        for process in set(self.model.stopped) - before:
-            self.model.go_on(process)
 
     def _tell(self, kind: EventType, copies: int) -> None:
         self._happens("tell" if copies == 1 else "tell twice")
@@ -266,30 +212,10 @@ class Histories(RuleBasedStateMachine):
     @rule(which=ANY, queue_fault=queue_faults)
     def play(self, which: int, queue_fault: Step) -> None:
         """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
-        queue = self.model.queue
-        which %= len(queue.messages)
-        message = queue.messages[which]
-        match queue_fault:
-            case ("duplicate", times):
-                for _ in range(times):
-                    queue.send(message.message)
-            case ("reorder",):
-                queue.messages[:] = queue.messages[which:][::-1] + queue.messages[:which]
-            case ("delay", seconds):
-                queue.hide(message, seconds)
-            case ("expire visibility",):
-                queue.hide(message, 0)
-            case ("lose a message",):
-                queue.acknowledge(message)
-        self._happens(queue_fault[0])
+        messages = self.model.queue.messages
+        self._play(self.model.queue, messages[which % len(messages)], queue_fault)
 
     # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    @precondition(lambda self: self.model.surroundings.under_way)
-    @rule()
-    def land(self) -> None:
-        self._happens("apply late")
-        self.model.surroundings.land()
 
     @rule(store_fault=store_faults)
     def change(self, store_fault: Step) -> None:
@@ -320,12 +246,3 @@ class Histories(RuleBasedStateMachine):
     def pass_time(self, seconds: int) -> None:
         self._happens("pass time")
         self.model.pass_time(seconds)
-
-    @rule(minutes=st.integers(1, 12))
-    def let_run(self, minutes: int) -> None:
-        self._happens("let run")
-        self.model.let_run(minutes)
-
-    @invariant()
-    def what_always_holds(self) -> None:
-        self.model.check()

@@ -20,7 +20,7 @@ from darkroom.domain.webhooks.endpoint import (
 )
 from darkroom.ports.webhooks import DueDelivery, Place
 from tests.simulation.model.processes import Process, Surroundings
-from tests.simulation.model.stores import QueuedMessage, SimulatedQueue, must
+from tests.simulation.model.stores import SimulatedQueue, must
 from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 
 ENDED = (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
@@ -192,7 +192,7 @@ class ModelQueue[Content](SimulatedQueue[Content]):
 
     def send(self, message: Content, *, delay_seconds: int = 0) -> None:
         must(0 <= delay_seconds <= MESSAGE_SECONDS, "lost", "SQS takes a message with this delay")
-        self.messages.append(QueuedMessage(message=message, visible_at=self.clock() + delay_seconds * 1000))
+        super().send(message, delay_seconds=delay_seconds)
 
 
 @dataclass
