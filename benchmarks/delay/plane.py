@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +26,8 @@ from tests.support.fakes.stores import (
     FakeReservations,
     FakeWakeUps,
 )
+from tests.support.virtual.virtual_time import START, VirtualTime
 
-START: Milliseconds = 1_795_251_600_000
 DAY = 24 * 3600
 SUBMITTED_WITHIN_SECONDS = 3600
 EVENT_MESSAGES = 7_000
@@ -167,11 +166,9 @@ class Plane:
     images: int
     seed: int
     counts: Counter[str] = field(default_factory=Counter)
-    now: Milliseconds = START
 
     def __post_init__(self) -> None:
-        self._events: list[tuple[Milliseconds, int, Callable[[], None]]] = []
-        self._made = 0
+        self.time = VirtualTime()
         self._waiting: list[str] = []
         self._drains = False
         self._rows = _Rows(self.counts)
@@ -180,7 +177,7 @@ class Plane:
         self._holds = _Holds(self.counts)
         self._reservations = _Reservations(self.counts)
         self._wake_ups = _WakeUps(
-            self.counts, lambda key, wake_at: self._at(wake_at, lambda: self._window(key, 0, None))
+            self.counts, lambda key, wake_at: self.time.at_instant(wake_at, lambda: self._window(key, 0, None))
         )
 
     def run(self) -> Mapping[str, int]:
@@ -189,18 +186,12 @@ class Plane:
         minutes = SUBMITTED_WITHIN_SECONDS // WINDOW_SECONDS
         for minute in range(minutes):
             first, last = (self.images * part // minutes for part in (minute, minute + 1))
-            self._at(
-                START + minute * WINDOW_SECONDS * 1000,
+            self.time.at(
+                minute * WINDOW_SECONDS * 1000,
                 lambda first=first, last=last: self._arrive(first, last, chance),  # type: ignore[misc]
             )
-        while self._events:
-            self.now, _, happen = heapq.heappop(self._events)
-            happen()
+        self.time.run()
         return self.counts
-
-    def _at(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
-        self._made += 1
-        heapq.heappush(self._events, (max(instant, self.now), self._made, happen))
 
     def _arrive(self, first: int, last: int, chance: random.Random) -> None:
         """A minute's uploads: each sends one message of its own to the hold queue."""
@@ -231,7 +222,7 @@ class Plane:
         self._waiting += bodies
         if self._waiting and not self._drains:
             self._drains = True
-            self._at(self.now + WINDOW_SECONDS * 1000, self._drain)
+            self.time.after(WINDOW_SECONDS * 1000, self._drain)
 
     def _drain(self) -> None:
         """The events of a window: Lambda's pollers receive and delete ten messages at a time."""
@@ -245,7 +236,7 @@ class Plane:
                 lanes=self._lanes,
                 holds=self._holds,
                 wake_ups=self._wake_ups,
-                clock=lambda: self.now,
+                clock=self.time.now,
                 known_lanes=LANES,
                 message_keys=KEYS,
                 rejected_messages=FakeDeadLetters(),
@@ -266,7 +257,7 @@ class Plane:
                 hold_queue=self._hold_queue,
                 holds=self._holds,
                 reservations=self._reservations,
-                clock=lambda: self.now,
+                clock=self.time.now,
                 service=LANES,
             ),
             key,
@@ -276,7 +267,7 @@ class Plane:
         )
         self._ran(RELEASE_GB, self.counts["calls"] - with_calls)
         if not released.done:
-            self._at(released.wake_at, lambda: self._window(key, released.position, released.begins_at))
+            self.time.at_instant(released.wake_at, lambda: self._window(key, released.position, released.begins_at))
 
     def _ran(self, gigabytes: float, calls: int) -> None:
         self.counts["Lambda requests"] += 1

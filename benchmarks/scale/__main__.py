@@ -23,8 +23,8 @@ from typing import Any
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.scale import loads, saturation, usage
 from benchmarks.scale.sample import sample
-from benchmarks.virtual.latencies import DAYS
 from repository.report import Goal, write_report
+from tests.support.virtual.latencies import DAYS
 
 
 def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:

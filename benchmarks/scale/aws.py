@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.virtual.virtual_time import VirtualTime
+from tests.support.virtual.virtual_time import VirtualTime
 
 SCALING_EVERY_10_SECONDS = 1000
 """How many more environments a function may get, refilled continuously, and never more than these at once

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.scale.aws import Account, Bites, Bucket, Function, Table
 from benchmarks.scale.sample import Sample
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.aws.kernel.clients import ATTEMPTS
 from darkroom.domain.images.load_shedding import FIRST_BATCHES, MORE_BATCHES_PER_SECOND
 from darkroom.domain.kernel.errors import TurnedAway
@@ -25,6 +24,7 @@ from darkroom.ports.images import QueueDepth
 from darkroom_cli.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
 from darkroom_cli.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas
 from tests.support.fakes.load_shedding import FakeThroughput
+from tests.support.virtual.virtual_time import VirtualTime
 
 POLLERS_BATCHES_PER_MINUTE = 1000
 """How many more batches per minute provisioned pollers take

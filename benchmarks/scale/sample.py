@@ -12,8 +12,6 @@ from itertools import pairwise
 from typing import Any, cast
 from unittest.mock import patch
 
-from benchmarks.virtual.latencies import DAYS, Latency
-from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.stores import UNIT_BYTES, item_size
 from darkroom.aws.images.images_table import to_item
 from darkroom.domain.images.image import Image
@@ -23,6 +21,8 @@ from darkroom.operations.images import transcode_image
 from tests.support.fakes.engine import already
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.world import World
+from tests.support.virtual.latencies import DAYS, Latency
+from tests.support.virtual.virtual_time import VirtualTime
 
 _SMALL = Latency(median=377, p99=500)
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from benchmarks.virtual.latencies import DAYS, Latency
-from benchmarks.virtual.processor import Processor
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.usage.usage import MOST_ITEMS
 from darkroom.operations.usage.count_usage import CountUsagePorts, count_usage
 from repository.expand_template import raw_template
+from tests.support.virtual.latencies import DAYS, Latency
+from tests.support.virtual.processor import Processor
+from tests.support.virtual.virtual_time import VirtualTime
 
 GOAL_PER_SECOND = 1000
 

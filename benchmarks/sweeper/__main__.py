@@ -23,8 +23,8 @@ from benchmarks.forms import FOLDER, by_form
 from benchmarks.sweeper.plane import MEGABYTES
 from benchmarks.sweeper.processor_time import measure
 from benchmarks.sweeper.scenarios import after_an_outage, behind_a_pile, idle, steady_removals, working
-from benchmarks.virtual.latencies import DAYS
 from repository.report import Goal, write_report
+from tests.support.virtual.latencies import DAYS
 
 MEMORIES = (512, 1024, 1769, 2048)
 

@@ -10,9 +10,9 @@ from itertools import batched
 from typing import Any
 
 from benchmarks.sweeper.processor_time import MEASURED
-from benchmarks.virtual.latencies import Latency
-from benchmarks.virtual.processor import Processor
-from benchmarks.virtual.virtual_time import VirtualTime
+from tests.support.virtual.latencies import Latency
+from tests.support.virtual.processor import Processor
+from tests.support.virtual.virtual_time import VirtualTime
 
 VARIANTS = 4
 """The outputs of a developed image; its original has one version."""

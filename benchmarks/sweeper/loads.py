@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.sweeper.calls import VARIANTS
-from benchmarks.virtual.virtual_time import START
 from darkroom.domain.images.image import Cause, Image, Status, Variant, message_for
 from darkroom.domain.images.transitions import await_upload, delete, due_now
 from darkroom.domain.imports.fetch import FAILED, Unfetched, await_fetch, claim_fetch, fetch_later, fetch_lease
@@ -16,6 +15,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.sweeping.due import decide_due
 from tests.support.fakes.rows import accepted_image
+from tests.support.virtual.virtual_time import START
 
 MINUTE = 60_000
 TENANTS = tuple(f"tenant-{number:02}" for number in range(100))

@@ -11,9 +11,6 @@ from typing import Any
 from benchmarks.sweeper.calls import PLANS, Cloud, Plan, Remote, learning, listed
 from benchmarks.sweeper.loads import UNREACHABLE, URL
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
-from benchmarks.virtual.latencies import DAYS, Latency
-from benchmarks.virtual.processor import Processor
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
 from darkroom.operations.images.count_outcomes import CountOutcomesPorts, OutcomeCounter, report_outcomes
@@ -21,6 +18,9 @@ from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
 from tests.support.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from tests.support.fakes.world import World
+from tests.support.virtual.latencies import DAYS, Latency
+from tests.support.virtual.processor import Processor
+from tests.support.virtual.virtual_time import VirtualTime
 
 MEGABYTES = 1024
 """The memory of the sweeper's function, as in the template."""

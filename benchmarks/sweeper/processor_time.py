@@ -18,7 +18,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.virtual.virtual_time import START
 from darkroom.aws.images.images_table import ImagesTable, to_item
 from darkroom.aws.images.memory_table import MemoryTable
 from darkroom.aws.images.objects import OutputsBucket
@@ -32,6 +31,7 @@ from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.ports.images import Due
 from tests.support.fakes.rows import accepted_image
 from tests.support.fakes.secrets import FakeSecret
+from tests.support.virtual.virtual_time import START
 
 ENTRIES, ROWS, KEYS = 500, 100, 1000
 """How many an index lists, a batch reads and a call deletes while it is measured."""

@@ -11,11 +11,11 @@ from typing import Any
 from benchmarks.forms import by_form
 from benchmarks.sweeper.loads import MINUTE, NOISY, TENANTS, Load
 from benchmarks.sweeper.plane import MEGABYTES, SWEEP_SECONDS, Plane
-from benchmarks.virtual.latencies import Latency
-from benchmarks.virtual.virtual_time import START
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom_cli.capacity.prices import cost
+from tests.support.virtual.latencies import Latency
+from tests.support.virtual.virtual_time import START
 
 type Day = str | Mapping[str, Latency]
 

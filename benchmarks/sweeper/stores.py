@@ -7,13 +7,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.images.image import Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_WORKERS
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.images import Due, QueueDepth
 from tests.support.fakes.stores import FakeFetchQueue, FakeImages, FakeLanes
+from tests.support.virtual.virtual_time import VirtualTime
 
 LAG_MILLISECONDS = 300.0
 """How late the index is: a fraction of a second

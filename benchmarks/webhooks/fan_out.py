@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.forms import by_form
-from benchmarks.virtual.virtual_time import VirtualTime
 from benchmarks.webhooks.load import before_its_end, event_image
 from benchmarks.webhooks.queue import Done, Message, Queue
 from darkroom.aws.events.events_topic import SnsTopic
@@ -19,6 +18,7 @@ from repository.expand_template import raw_template
 from repository.report import Goal
 from tests.support.fakes.events import FakeUnpublished
 from tests.support.fakes.messages import SIGNER
+from tests.support.virtual.virtual_time import VirtualTime
 
 SOURCE, TOPIC = "/darkroom/benchmark", "arn:aws:sns:us-east-1:123456789012:events"
 

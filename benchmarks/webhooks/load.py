@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.virtual.virtual_time import START
 from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.base32 import digits_of
@@ -14,6 +13,7 @@ from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.webhooks.row_events import event_of
 from repository.openapi.examples import done
+from tests.support.virtual.virtual_time import START
 
 ENDPOINTS_OF_TENANTS = (10, 10, *[2] * 10, *[1] * 10)
 """Fifty endpoints of 22 tenants; each event goes to all endpoints of its tenant."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from benchmarks.virtual.virtual_time import START, VirtualTime
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
 from benchmarks.webhooks.stores import UNIT_BYTES, Aws, Remote, Rows, reads, writes
@@ -42,6 +41,7 @@ from tests.support.fakes.at_once import one_after_another
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import FakeImages
 from tests.support.fakes.webhooks import FakeEndpoints
+from tests.support.virtual.virtual_time import START, VirtualTime
 
 SOURCE = "/darkroom/benchmark"
 

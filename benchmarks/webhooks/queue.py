@@ -6,7 +6,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.virtual.virtual_time import VirtualTime
+from tests.support.virtual.virtual_time import VirtualTime
 
 BATCH = 10
 

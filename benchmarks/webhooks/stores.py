@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.aws.kernel.attributes import to_attributes
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.delivery import Delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.ports.webhooks import DueDelivery
 from tests.support.fakes.webhooks import FakeDeliveries
+from tests.support.virtual.virtual_time import VirtualTime
 
 CALL_MILLISECONDS = {"DynamoDB": (5.0, 20.0), "SQS": (10.0, 40.0)}
 """How long a call takes: the median and what one in a hundred takes. In between are 10 ms and 20 ms for one in ten."""

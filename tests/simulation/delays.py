@@ -12,7 +12,6 @@ Exits with 1 if a promise was broken or something never happened.
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import math
 import os
@@ -64,6 +63,7 @@ from tests.support.fakes.stores import (
     FakeWakeUps,
 )
 from tests.support.faults import Call, Faults, Mode, ProcessDied, Struck
+from tests.support.virtual.virtual_time import VirtualTime
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
 """Forty days before the end of 2026, so that the end of the year and, with 364 days, every DST change are included."""
@@ -119,15 +119,6 @@ BAD_FOR: dict[str, type[Exception]] = {
     "a damaged batch": UnreadableBatch,
 }
 """What can be bad about a message, and how it fails."""
-
-
-@dataclass(order=True)
-class Event:
-    """Something that happens at an instant; of two at the same instant the one created earlier comes first."""
-
-    at: Milliseconds
-    number: int
-    happen: Callable[[], None] = field(compare=False)
 
 
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost")
@@ -271,7 +262,6 @@ class Simulation:
     duplicates: float = 0.02
     damages: float = 0.01
 
-    now: Milliseconds = START
     counts: Counter[str] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -282,7 +272,7 @@ class Simulation:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.faults = Faults(self._strikes, is_one_process=False, repeats_lost=True, records=False)
-        self._events: list[Event] = []
+        self.time = VirtualTime(START)
         self._made = 0
         self.rows = Rows(self)
         self.holds = Objects(self)
@@ -310,10 +300,19 @@ class Simulation:
             return None
         return self.chance.choice(MODES)
 
+    @property
+    def now(self) -> Milliseconds:
+        return self.time.now()
+
     def at(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
         """Schedules something for an instant, or for now if that has passed."""
         self._made += 1
-        heapq.heappush(self._events, Event(max(instant, self.now), self._made, happen))
+
+        def happen_now() -> None:
+            self._skew = self.chance.randint(-SKEW_MILLISECONDS, SKEW_MILLISECONDS)
+            happen()
+
+        self.time.at_instant(instant, happen_now)
 
     def clock(self) -> Milliseconds:
         """A process's clock: off by seconds, either way."""
@@ -325,14 +324,9 @@ class Simulation:
         """Plays everything to the end, or until so much is broken that there may be no end."""
         for number in range(self.images):
             self.at(START + self.chance.randrange(self.days * DAY * 1000), lambda number=number: self.arrive(number))  # type: ignore[misc]
-        while self._events:
-            if self.broken.total() >= ENOUGH_BROKEN:
-                return
-            event = heapq.heappop(self._events)
-            self.now = event.at
-            self._skew = self.chance.randint(-SKEW_MILLISECONDS, SKEW_MILLISECONDS)
-            event.happen()
-        self.check()
+        self.time.run(stop=lambda: self.broken.total() >= ENOUGH_BROKEN)
+        if self.broken.total() < ENOUGH_BROKEN:
+            self.check()
 
     # ── Clients ───────────────────────────────────────────────────────────────────────────────────────────────────
 

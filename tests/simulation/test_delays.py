@@ -12,7 +12,7 @@ def test_every_delayed_image_comes_in_its_time() -> None:
     simulation = Simulation(seed=20261121, images=10_000)
     simulation.run()
     counts = simulation.counts + simulation.faults.struck
-    assert not simulation.broken, simulation.examples
+    assert not simulation.broken, (simulation.seed, simulation.examples)
     assert [name for name in MUST_HAPPEN if not counts[name]] == []
 
 

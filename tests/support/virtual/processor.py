@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.virtual.virtual_time import VirtualTime
+from tests.support.virtual.virtual_time import VirtualTime
 
 WHOLE_MEGABYTES = 1769
 """The memory with which a function has one vCPU; it has a share in proportion to its memory

@@ -28,7 +28,8 @@ class VirtualTime:
 
     The thread that makes it is a participant as well; an error in any other is raised there."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Milliseconds = START) -> None:
+        self._start = start
         self._now = 0.0
         self._made = 0
         self._ahead: list[tuple[float, int, Callable[[], None] | _Participant]] = []
@@ -42,15 +43,19 @@ class VirtualTime:
 
     def now(self) -> Milliseconds:
         """The instant, in whole milliseconds."""
-        return START + int(self._now)
+        return self._start + int(self._now)
 
     def elapsed(self) -> float:
         """Milliseconds since the beginning."""
         return self._now
 
     def at(self, milliseconds: float, happen: Callable[[], None]) -> None:
-        """Calls `happen`, which must not pause, so many milliseconds after the beginning."""
-        self._put(milliseconds, happen)
+        """Calls `happen`, which must not pause, so many milliseconds after the beginning, or now if that has passed."""
+        self._put(max(milliseconds, self._now), happen)
+
+    def at_instant(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
+        """The same, at an instant."""
+        self.at(instant - self._start, happen)
 
     def after(self, milliseconds: float, happen: Callable[[], None]) -> None:
         """The same, so many milliseconds from now."""
@@ -77,6 +82,11 @@ class VirtualTime:
         participant: _Participant = self._own.participant
         self._put(until, participant)
         self._step(participant)
+
+    def run(self, *, stop: Callable[[], bool] = lambda: False) -> None:
+        """Lets time pass until nothing is ahead any more, or `stop` says so."""
+        while self._ahead and not stop():
+            self.pause(self._ahead[0][0] - self._now)
 
     def at_once(self, works: Sequence[Callable[[], Any]], *, most: int | None = None) -> Sequence[Any]:
         """As the port `AtOnce`: does the works at the same time, at most so many, and lets time pass for the thread
