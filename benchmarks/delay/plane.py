@@ -6,13 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import HOLD, LANES
 from darkroom.domain.kernel.message import Message
-from darkroom.domain.schedules.hold import ReleaseWindow
 from darkroom.operations.schedules.hold_images import HoldImagesPorts, hold_images
 from darkroom.operations.schedules.release_images import ReleaseImagesPorts, release_images
 from tests.support.fakes.messages import KEYS, received
@@ -26,6 +26,7 @@ from tests.support.fakes.stores import (
     FakeReservations,
     FakeWakeUps,
 )
+from tests.support.virtual.cloud import Call, Cloud, Plan, Remote, always
 from tests.support.virtual.virtual_time import START, VirtualTime
 
 DAY = 24 * 3600
@@ -73,88 +74,56 @@ def _image() -> Image:
 class _Rows(FakeImages):
     """Every image is still waiting; rows are generated on demand."""
 
-    def __init__(self, counts: Counter[str]) -> None:
-        super().__init__()
-        self._counts, self._image = counts, _image()
-
     def get_all(self, image_ids: Sequence[str]) -> dict[str, Image]:
-        self._counts["DynamoDB read units"] += len(image_ids)  # consistent, under 4 KB
-        self._counts["calls"] += 1
-        return {image_id: replace(self._image, image_id=image_id) for image_id in image_ids}
+        image = _image()
+        return {image_id: replace(image, image_id=image_id) for image_id in image_ids}
 
 
-class _Lanes(FakeLanes):
-    def __init__(self, counts: Counter[str]) -> None:
+class _Queue(FakeLanes, FakeHoldQueue):
+    """The lanes or the hold queue, which only hand over what they get."""
+
+    def __init__(self, take: Callable[[Sequence[Message]], None]) -> None:
         super().__init__()
-        self._counts = counts
+        self._take = take
 
     def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-        requests = -(-len(messages) // BATCH)
-        self._counts["SQS requests"] += requests
-        self._counts["calls"] += requests
-        self._counts["released"] += len(messages)
+        self._take([message for message, _ in messages])
         return {}
-
-
-class _HoldQueue(FakeHoldQueue):
-    def __init__(self, counts: Counter[str], put: Callable[[Sequence[Message]], None]) -> None:
-        super().__init__()
-        self._counts, self._put = counts, put
 
     def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
-        requests = -(-len(messages) // BATCH)
-        self._counts["SQS requests"] += requests
-        self._counts["calls"] += requests
-        self._counts["held again"] += len(messages)
-        self._put(messages)
+        self._take(messages)
         return {}
-
-
-class _Holds(FakeHolds):
-    def __init__(self, counts: Counter[str]) -> None:
-        super().__init__()
-        self._counts = counts
-
-    def put(self, key: str, dumped: bytes) -> None:
-        super().put(key, dumped)
-        self._counts.update({"S3 puts": 1, "calls": 1, "objects": 1})
-
-    def get(self, key: str) -> bytes | None:
-        self._counts.update({"S3 gets": 1, "calls": 1})
-        return super().get(key)
-
-    def delete(self, key: str) -> None:
-        super().delete(key)
-        self._counts.update({"S3 deletes": 1, "calls": 1})
-
-
-class _Reservations(FakeReservations):
-    def __init__(self, counts: Counter[str]) -> None:
-        super().__init__()
-        self._counts = counts
-
-    def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
-        self._counts.update({"DynamoDB write units": 1, "calls": 1})
-        return super().reserve(lane, not_before=not_before, milliseconds=milliseconds)
-
-    def note_window(self, key: str, window: ReleaseWindow) -> None:
-        self._counts.update({"DynamoDB write units": 1, "calls": 1})
-        super().note_window(key, window)
-
-    def window_of(self, key: str) -> ReleaseWindow | None:
-        self._counts.update({"DynamoDB read units": 1, "calls": 1})
-        return super().window_of(key)
 
 
 class _WakeUps(FakeWakeUps):
-    def __init__(self, counts: Counter[str], start: Callable[[str, Milliseconds], None]) -> None:
+    def __init__(self, start: Callable[[str, Milliseconds], None]) -> None:
         super().__init__()
-        self._counts, self._start = counts, start
+        self._start = start
 
     def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
         super().set(name, key, wake_at)
-        self._counts.update({"executions": 1, "Step Functions transitions": 1, "calls": 1})  # Done
         self._start(key, wake_at)
+
+
+def _billed(**units: float) -> Plan:
+    return always(Call(service="", billed={name.replace("_", " "): count for name, count in units.items()}))
+
+
+def _batches(messages: Sequence[object]) -> Sequence[Call]:
+    return [Call(service="", billed={"SQS requests": 1})] * -(-len(messages) // BATCH)
+
+
+_WRITTEN, _READ = _billed(DynamoDB_write_units=1), _billed(DynamoDB_read_units=1)
+PLANS: Mapping[str, Mapping[str, Plan]] = {
+    # Consistent, under 4 KB.
+    "images": {"get_all": lambda ids: [Call(service="", billed={"DynamoDB read units": len(ids)})]},
+    "lanes": {"send_all": lambda lane, messages: _batches(messages)},
+    "hold_queue": {"put_all": _batches},
+    "holds": {"put": _billed(S3_puts=1, objects=1), "get": _billed(S3_gets=1), "delete": _billed(S3_deletes=1)},
+    "reservations": {"reserve": _WRITTEN, "note_window": _WRITTEN, "window_of": _READ},
+    "wake_ups": {"set": _billed(executions=1, Step_Functions_transitions=1)},  # Done
+}
+"""What each method is billed, by store; besides, an object and an execution are counted."""
 
 
 @dataclass
@@ -171,14 +140,20 @@ class Plane:
         self.time = VirtualTime()
         self._waiting: list[str] = []
         self._drains = False
-        self._rows = _Rows(self.counts)
-        self._lanes = _Lanes(self.counts)
-        self._hold_queue = _HoldQueue(self.counts, self._hold_again)
-        self._holds = _Holds(self.counts)
-        self._reservations = _Reservations(self.counts)
-        self._wake_ups = _WakeUps(
-            self.counts, lambda key, wake_at: self.time.at_instant(wake_at, lambda: self._window(key, 0, None))
-        )
+        self._cloud = Cloud(self.time, {}, random.Random(self.seed))
+        stores: dict[str, Any] = {
+            "images": _Rows(),
+            "lanes": _Queue(lambda messages: self.counts.update({"released": len(messages)})),
+            "hold_queue": _Queue(self._hold_again),
+            "holds": FakeHolds(),
+            "reservations": FakeReservations(),
+            "wake_ups": _WakeUps(
+                lambda key, wake_at: self.time.at_instant(wake_at, lambda: self._window(key, 0, None))
+            ),
+        }
+        self._stores: dict[str, Any] = {
+            name: Remote(self._cloud, name, store, PLANS[name]) for name, store in stores.items()
+        }
 
     def run(self) -> Mapping[str, int]:
         """Plays the load to its end; returns `counts`."""
@@ -191,7 +166,8 @@ class Plane:
                 lambda first=first, last=last: self._arrive(first, last, chance),  # type: ignore[misc]
             )
         self.time.run()
-        return self.counts
+        billed = Counter({name: round(count) for name, count in self._cloud.billed.items()})
+        return self.counts + billed + Counter(calls=self._cloud.calls.total())
 
     def _arrive(self, first: int, last: int, chance: random.Random) -> None:
         """A minute's uploads: each sends one message of its own to the hold queue."""
@@ -216,6 +192,7 @@ class Plane:
         self._wait(bodies)
 
     def _hold_again(self, messages: Sequence[Message]) -> None:
+        self.counts["held again"] += len(messages)
         self._wait([message.model_dump_json() for message in messages])
 
     def _wait(self, bodies: Sequence[str]) -> None:
@@ -229,13 +206,13 @@ class Plane:
         while self._waiting:
             event, self._waiting = self._waiting[:EVENT_MESSAGES], self._waiting[EVENT_MESSAGES:]
             self.counts["SQS requests"] += 2 * -(-len(event) // BATCH)
-            with_calls = self.counts["calls"]
+            with_calls = self._cloud.calls.total()
             # Bad messages among them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
             ports = HoldImagesPorts(
-                lanes=self._lanes,
-                holds=self._holds,
-                wake_ups=self._wake_ups,
+                lanes=self._stores["lanes"],
+                holds=self._stores["holds"],
+                wake_ups=self._stores["wake_ups"],
                 clock=self.time.now,
                 known_lanes=LANES,
                 message_keys=KEYS,
@@ -244,19 +221,19 @@ class Plane:
             holding = hold_images(ports, [received(HOLD, body) for body in bodies], out_of_time=lambda: False)
             if holding.failed.keys() != set(range(len(BAD_MESSAGES))):
                 raise RuntimeError(f"failed: {holding.failed}")
-            self._ran(HOLD_GB, self.counts["calls"] - with_calls)
+            self._ran(HOLD_GB, self._cloud.calls.total() - with_calls)
         self._drains = False
 
     def _window(self, key: str, position: int, begins_at: Milliseconds | None) -> None:
         self.counts["Step Functions transitions"] += STATES_OF_A_WINDOW
-        with_calls = self.counts["calls"]
+        with_calls = self._cloud.calls.total()
         released = release_images(
             ReleaseImagesPorts(
-                images=self._rows,
-                lanes=self._lanes,
-                hold_queue=self._hold_queue,
-                holds=self._holds,
-                reservations=self._reservations,
+                images=self._stores["images"],
+                lanes=self._stores["lanes"],
+                hold_queue=self._stores["hold_queue"],
+                holds=self._stores["holds"],
+                reservations=self._stores["reservations"],
                 clock=self.time.now,
                 service=LANES,
             ),
@@ -265,7 +242,7 @@ class Plane:
             begins_at=begins_at,
             out_of_time=lambda: False,
         )
-        self._ran(RELEASE_GB, self.counts["calls"] - with_calls)
+        self._ran(RELEASE_GB, self._cloud.calls.total() - with_calls)
         if not released.done:
             self.time.at_instant(released.wake_at, lambda: self._window(key, released.position, released.begins_at))
 

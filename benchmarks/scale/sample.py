@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 from unittest.mock import patch
@@ -21,6 +20,7 @@ from darkroom.operations.images import transcode_image
 from tests.support.fakes.engine import already
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.world import World
+from tests.support.virtual.cloud import Call, Cloud, Plan, Remote, always
 from tests.support.virtual.latencies import DAYS, Latency
 from tests.support.virtual.virtual_time import VirtualTime
 
@@ -57,23 +57,6 @@ class Sample:
         return sum(self.workers[lane]) / len(self.workers[lane]) / 1000
 
 
-class _Timed:
-    """A store whose every call takes time."""
-
-    def __init__(self, played: Played, name: str, store: Any) -> None:
-        self._played, self._name, self._store = played, name, store
-
-    def __getattr__(self, method: str) -> Any:
-        call = getattr(self._store, method)
-        return partial(self._timed, method, call) if callable(call) else call
-
-    def _timed(self, method: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        played = self._played
-        played.calls[f"{self._name}.{method}"] += 1
-        played.time.pause(played.latencies[_SERVICES[self._name]].draw(played.chance))
-        return call(*arguments, **options)
-
-
 @dataclass
 class Played(World):
     """A world in which calls take time."""
@@ -81,14 +64,15 @@ class Played(World):
     time: VirtualTime = field(default_factory=VirtualTime)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     latencies: Mapping[str, Latency] = field(default_factory=lambda: DAYS["usual"])
-    calls: Counter[str] = field(default_factory=Counter)
     at_once: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_once = self.time.at_once
-        for name in _SERVICES:
-            setattr(self, name, _Timed(self, name, getattr(self, name)))
+        self.cloud = Cloud(self.time, self.latencies, self.chance)
+        for name, service in _SERVICES.items():
+            plans: defaultdict[str, Plan] = defaultdict(lambda service=service: always(Call(service=service)))  # type: ignore[misc]
+            setattr(self, name, Remote(self.cloud, name, getattr(self, name), plans))
 
     def clock(self) -> int:
         self.now = self.time.now()
@@ -138,7 +122,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
     return Sample(
         uploads=uploads,
         workers=workers,
-        calls={name: count / all_of_them for name, count in sorted(played.calls.items())},
+        calls={name: count / all_of_them for name, count in sorted(played.cloud.calls.items())},
         writes={name: count / all_of_them for name, count in sorted(writes.items())},
         upload_writes=upload_writes / all_of_them,
     )

@@ -2,56 +2,14 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import batched
-from typing import Any
 
 from benchmarks.sweeper.processor_time import MEASURED
-from tests.support.virtual.latencies import Latency
-from tests.support.virtual.processor import Processor
-from tests.support.virtual.virtual_time import VirtualTime
+from tests.support.virtual.cloud import Call, Plan, always
 
 VARIANTS = 4
 """The outputs of a developed image; its original has one version."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One call: `processor` are milliseconds of a whole one, `items` how many rows or objects the call has."""
-
-    service: str
-    processor: float
-    items: int = 1
-    billed: Mapping[str, float] = field(default_factory=dict)
-
-
-type Plan = Callable[..., Sequence[Call]]
-"""The calls of a method, one after another, by its arguments."""
-
-
-@dataclass(eq=False)
-class Cloud:
-    """Lets the time of each call pass, and counts the calls by the method that made them and by the units of the price
-    list."""
-
-    time: VirtualTime
-    processor: Processor
-    latencies: Mapping[str, Latency]
-    chance: random.Random
-    calls: Counter[str] = field(default_factory=Counter)
-    billed: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-    def call(self, name: str, plan: Sequence[Call]) -> None:
-        """The calls of one method, which has its effect at their end."""
-        for request in plan:
-            self.calls[name] += 1
-            for unit, count in request.billed.items():
-                self.billed[unit] += count
-            latency = self.latencies[request.service].draw(self.chance, request.items)
-            self.time.pause(self.processor.take(request.processor) + latency)
 
 
 def _dynamodb(name: str, *, reads: float = 0, writes: float = 0, items: int = 1, more: float = 0) -> Call:
@@ -66,11 +24,6 @@ def _sqs(name: str) -> Call:
 def _s3(name: str, *, unit: str = "S3 deletes", items: int = 1) -> Call:
     more = (items - 1) * MEASURED["an object that is deleted"]
     return Call(service="S3", processor=MEASURED[name] + more, items=items, billed={unit: 1})
-
-
-def always(*calls: Call) -> Plan:
-    """These, whatever the arguments."""
-    return lambda *arguments, **options: calls
 
 
 QUERY = always(_dynamodb("Query", reads=0.5))
@@ -152,24 +105,3 @@ PLANS: Mapping[str, Mapping[str, Plan]] = {
     "dead_letters": {"depth": _LOOK},
 }
 """By the store's name in the tests' world. What is not here is called at AWS by no sweep that is played."""
-
-
-class Remote:
-    """A store whose every method is called through AWS; attributes that are no methods are the store's own."""
-
-    def __init__(self, cloud: Cloud, name: str, store: Any, plans: Mapping[str, Plan]) -> None:
-        self._cloud, self._name, self._store, self._plans = cloud, name, store, plans
-
-    def __getattr__(self, method: str) -> Any:
-        own = getattr(self._store, method)
-        if not callable(own):
-            return own
-        plan, name = self._plans[method], f"{self._name}.{method}"
-
-        def through_aws(*arguments: Any, **options: Any) -> Any:
-            self._cloud.call(name, plan(*arguments, **options))
-            return own(*arguments, **options)
-
-        # Found at once the next time.
-        setattr(self, method, through_aws)
-        return through_aws

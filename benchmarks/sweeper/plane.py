@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.sweeper.calls import PLANS, Cloud, Plan, Remote, learning, listed
+from benchmarks.sweeper.calls import PLANS, learning, listed
 from benchmarks.sweeper.loads import UNREACHABLE, URL
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
 from darkroom.domain.kernel.instants import Milliseconds
@@ -18,6 +18,7 @@ from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
 from tests.support.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from tests.support.fakes.world import World
+from tests.support.virtual.cloud import Cloud, Plan, Remote
 from tests.support.virtual.latencies import DAYS, Latency
 from tests.support.virtual.processor import Processor
 from tests.support.virtual.virtual_time import VirtualTime
@@ -91,7 +92,8 @@ class Plane:
             jitter=self.chance.random,
         )
         latencies = DAYS[day] if isinstance(day, str) else day
-        self.cloud = Cloud(self.time, Processor(self.time, megabytes=megabytes), latencies, self.chance)
+        self.processor = Processor(self.time, megabytes=megabytes)
+        self.cloud = Cloud(self.time, latencies, self.chance, self.processor)
         own: dict[str, Plan] = {
             "due": lambda *place, **_: listed(self.images.count_due(*place)),
             "tenants_of": lambda image_ids: learning(self._unknown(image_ids)),
@@ -121,7 +123,7 @@ class Plane:
         def out_of_time() -> bool:
             return self.time.elapsed() > until
 
-        self.time.pause(self.cloud.processor.take(START_MILLISECONDS))
+        self.time.pause(self.processor.take(START_MILLISECONDS))
         measures = measure_lanes(world.ports(MeasureLanesPorts))
         swept = sweep_due_images(world.ports(SweepDueImagesPorts), out_of_time=out_of_time)
         for lane, ended in swept.ended.items():
@@ -150,7 +152,7 @@ class Plane:
         return {
             "sweeps": len(self.sweeps),
             "longest_seconds": round(max(self.sweeps, default=0) / 1000, 1),
-            "processor_percent": round(self.cloud.processor.busy_milliseconds / max(1.0, sum(self.sweeps)) * 100),
+            "processor_percent": round(self.processor.busy_milliseconds / max(1.0, sum(self.sweeps)) * 100),
             "calls": self.cloud.calls.total(),
             "outcomes": dict(self.outcomes),
             "billed": billed

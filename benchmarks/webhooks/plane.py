@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.webhooks.queue import Done, Message, Queue
 from benchmarks.webhooks.receivers import Behaviour
-from benchmarks.webhooks.stores import UNIT_BYTES, Aws, Remote, Rows, reads, writes
+from benchmarks.webhooks.stores import UNIT_BYTES, Rows, reads, writes, written
 from darkroom.domain.events.event import PublishedEvent, body_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.delivery import (
@@ -41,6 +41,8 @@ from tests.support.fakes.at_once import one_after_another
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import FakeImages
 from tests.support.fakes.webhooks import FakeEndpoints
+from tests.support.virtual.cloud import Call, Cloud, Plan, Remote, always
+from tests.support.virtual.latencies import OF_WEBHOOKS
 from tests.support.virtual.virtual_time import START, VirtualTime
 
 SOURCE = "/darkroom/benchmark"
@@ -95,7 +97,7 @@ class Plane:
         self._filled_since: dict[str, int] = {}
         self._receipts = count()
         chance = random.Random(f"{seed} {len(endpoints)}")
-        self.aws = Aws(self.time, chance)
+        self.aws = Cloud(self.time, OF_WEBHOOKS, chance)
         self.create_queue = Queue(
             self.time,
             concurrency=CREATE_CONCURRENCY,
@@ -109,12 +111,12 @@ class Plane:
             handle=self._deliver,
         )
         # Ten rows are one read unit, and two if many deliveries are on their way.
-        units = {"get": reads(1), "of_tenant": reads(1), "change": writes, "due": reads(0.5)}
+        units: dict[str, Plan] = {"get": reads(1), "of_tenant": reads(1), "change": writes, "due": reads(0.5)}
         endpoints_by_aws = Remote(self.aws, "endpoints", self.endpoints, units)
         units = {"get": reads(1), "create": writes, "change": writes, "due": reads(0.5)}
-        places = {"take_place": self._units_of_place, "free_place": self._units_of_place}
+        places: dict[str, Plan] = {"take_place": self._units_of_place, "free_place": self._units_of_place}
         deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units | places)
-        units = {"send": lambda *_, **__: {"SQS requests": 1}}
+        units = {"send": always(Call(service="SQS", billed={"SQS requests": 1}))}
         queue_by_aws = Remote(self.aws, "queue", self, units)
         self._create_ports = CreateDeliveriesPorts(
             images=Remote(self.aws, "images", FakeImages(), {"get": reads(1)}),
@@ -282,9 +284,9 @@ class Plane:
             seen.delivered_at = seen.attempts[-1][1] if seen.delivered_at is None else seen.delivered_at
         return answer
 
-    def _units_of_place(self, endpoint_id: str, flight: InFlight, **_: Any) -> Mapping[str, float]:
+    def _units_of_place(self, endpoint_id: str, flight: InFlight, **_: Any) -> Sequence[Call]:
         runway = self.deliveries.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})
-        return {"DynamoDB write units": -(-FLIGHT_BYTES * (1 + len(runway)) // UNIT_BYTES)}
+        return written(-(-FLIGHT_BYTES * (1 + len(runway)) // UNIT_BYTES))
 
     def _take_off(self, endpoint_id: str, event_id: str) -> bool:
         """Whether the endpoint's row counts it: otherwise it is on a runway, and the endpoint is wide, or was when the

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from benchmarks.webhooks.stores import lognormal
 from darkroom.domain.webhooks.delivery import Answer
+from tests.support.virtual.latencies import Drawn
 
 type Behaviour = Callable[[random.Random, str], tuple[float, Answer]]
 """What a receiver does with the event of that id. The same delivery gets equal chances in each run."""
@@ -25,7 +25,7 @@ def ordinary(chance: random.Random, _: str = "") -> tuple[float, Answer]:
 
 def healthy(chance: random.Random, _: str = "") -> tuple[float, Answer]:
     """Within 60 ms, the median; 300 ms or more for one in a hundred."""
-    milliseconds = min(lognormal(chance, 60.0, 300.0), TIMEOUT_MILLISECONDS)
+    milliseconds = min(Drawn(median=60, p99=300).draw(chance), TIMEOUT_MILLISECONDS)
     return milliseconds, Answer(milliseconds=round(milliseconds), status=200, body="ok")
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import random
 from bisect import bisect_left, insort
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,12 +13,8 @@ from darkroom.domain.webhooks.delivery import Delivery
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.ports.webhooks import DueDelivery
 from tests.support.fakes.webhooks import FakeDeliveries
+from tests.support.virtual.cloud import Call, Plan, always
 from tests.support.virtual.virtual_time import VirtualTime
-
-CALL_MILLISECONDS = {"DynamoDB": (5.0, 20.0), "SQS": (10.0, 40.0)}
-"""How long a call takes: the median and what one in a hundred takes. In between are 10 ms and 20 ms for one in ten."""
-
-_ONE_IN_A_HUNDRED = 2.326  # standard deviations above the median
 
 LAG_MILLISECONDS = 300.0
 """How late an index is: a fraction of a second
@@ -63,61 +56,25 @@ class Rows(FakeDeliveries):
             self.time.after(LAG_MILLISECONDS, show)
 
 
-@dataclass(eq=False)
-class Aws:
-    """Lets the time of each call pass, and counts the calls by their names and by the units of the price list."""
-
-    time: VirtualTime
-    chance: random.Random
-    calls: Counter[str] = field(default_factory=Counter)
-    billed: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-    def call(self, name: str, units: Mapping[str, float]) -> None:
-        """One call, which has its effect at its end."""
-        self.calls[name] += 1
-        for unit, count in units.items():
-            self.billed[unit] += count
-        service = "SQS" if name.startswith("queue.") else "DynamoDB"
-        self.time.pause(lognormal(self.chance, *CALL_MILLISECONDS[service]))
+def reads(units: float) -> Plan:
+    """A call that reads so many units, whatever its arguments."""
+    return always(Call(service="DynamoDB", billed={"DynamoDB read units": units}))
 
 
-def lognormal(chance: random.Random, median: float, one_in_a_hundred: float) -> float:
-    """A random time with that median, which one in a hundred exceeds so far."""
-    return chance.lognormvariate(math.log(median), math.log(one_in_a_hundred / median) / _ONE_IN_A_HUNDRED)
-
-
-class Remote:
-    """A store whose every call goes through AWS; `units` says what one costs, by its arguments."""
-
-    def __init__(
-        self, aws: Aws, name: str, store: Any, units: Mapping[str, Callable[..., Mapping[str, float]]]
-    ) -> None:
-        self._aws, self._name, self._store, self._units = aws, name, store, units
-
-    def __getattr__(self, method: str) -> Any:
-        call = getattr(self._store, method)
-
-        def through_aws(*arguments: Any, **options: Any) -> Any:
-            self._aws.call(f"{self._name}.{method}", self._units[method](*arguments, **options))
-            return call(*arguments, **options)
-
-        return through_aws
-
-
-def reads(units: float) -> Callable[..., Mapping[str, float]]:
-    """What a call costs that reads so many units, whatever its arguments."""
-    return lambda *arguments, **options: {"DynamoDB read units": units}
-
-
-def writes(before: Any, after: Any = None) -> Mapping[str, float]:
-    """What a write costs, refused or not: a unit for each KB of the whole item, in the index of due times one to remove
+def writes(before: Any, after: Any = None) -> Sequence[Call]:
+    """A write, refused or not: a unit for each KB of the whole item, in the index of due times one to remove
     an entry and one to put it, and for a new delivery one in the index of images
     (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations)."""
     new = before if after is None else after
     was, is_now = None if after is None else before.due_at, new.due_at
     in_index = 0 if was == is_now else (was is not None) + (is_now is not None)
     in_index += after is None and isinstance(before, Delivery)
-    return {"DynamoDB write units": -(-size(new) // UNIT_BYTES) + in_index}
+    return written(-(-size(new) // UNIT_BYTES) + in_index)
+
+
+def written(units: float) -> Sequence[Call]:
+    """A call that writes so many units."""
+    return [Call(service="DynamoDB", billed={"DynamoDB write units": units})]
 
 
 def size(row: Endpoint | Delivery) -> int:

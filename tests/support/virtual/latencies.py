@@ -47,3 +47,15 @@ DAYS: Mapping[str, Mapping[str, Latency]] = {
 milliseconds (https://aws.amazon.com/dynamodb/features), SQS in tens or low hundreds of milliseconds
 (https://aws.amazon.com/sqs/faqs). AWS promises no p99: these are three to five times the median, and so is SNS's, which
 is taken for SQS's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Latency):
+    """The same distribution, drawn otherwise."""
+
+    def draw(self, chance: random.Random, items: int = 1) -> float:
+        return chance.lognormvariate(log(self.median), log(self.p99 / self.median) / 2.326)
+
+
+OF_WEBHOOKS: Mapping[str, Latency] = {"DynamoDB": Drawn(median=5, p99=20), "SQS": Drawn(median=10, p99=40)}
+"""The latencies at which webhooks are played."""
