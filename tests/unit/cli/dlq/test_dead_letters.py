@@ -102,7 +102,12 @@ def attempts_of(*causes: Cause | None) -> tuple[Attempt, ...]:
     """Attempts that failed for these causes; None lost its worker."""
     return tuple(
         Attempt(
-            run=1, number=number, request_id=f"r{number}", started_at=NOW, ended_at=NOW if cause else None, cause=cause
+            run=1,
+            number=number,
+            request_id=f"r{number}",
+            started_at=NOW,
+            ended_at=None if cause is None else NOW,
+            cause=cause,
         )
         for number, cause in enumerate(causes, start=1)
     )
