@@ -36,7 +36,18 @@ from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, keys_of
 from darkroom_cli.operator.ports import ImageRegistry
 from tests.contract.conftest import Aws
-from tests.contract.functions import Functions, call, document, emitted, http_event, problem, received, written
+from tests.contract.functions import (
+    Functions,
+    asked,
+    call,
+    document,
+    emitted,
+    http_event,
+    made,
+    problem,
+    received,
+    written,
+)
 from tests.contract.stores import ACME, BOTH, STORED
 from tests.support.fakes import FakeImages
 from tests.support.fakes.events import FakeUsage
@@ -500,6 +511,26 @@ def test_the_functions_of_webhooks_go_on_around_unreadable_rows_and_report_them(
     assert "RowsUnreadable" in capsys.readouterr().out
     (due,) = deliveries.due(good.endpoint_id, 9)
     assert due.due_at > (page.due_at or 0) + 1_800_000
+
+
+@pytest.mark.guards("webhook-unreadable-row-tenant")
+@pytest.mark.parametrize(("attribute", "value"), [("state", {"S": "paused"}), ("secrets", {"S": "x"})])
+def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
+    functions: Functions, attribute: str, value: dict[str, str]
+) -> None:
+    webhook_id = made(functions)
+    table, dynamodb = functions.aws.endpoints_table, boto3.client("dynamodb")
+    (item,) = dynamodb.scan(TableName=table)["Items"]
+    dynamodb.put_item(TableName=table, Item={**item, attribute: value})
+    for method, path, body in (("GET", "", None), ("PATCH", "", {"enabled": False}), ("POST", "/ping", None)):
+        response = asked(functions, method, f"/webhooks/{webhook_id}{path}", body)
+        problem(response, 503, "unavailable")
+        assert response["headers"]["Retry-After"] == "60"
+    sibling = made(functions, "https://hooks.example.com/2")
+    assert [webhook["id"] for webhook in document(asked(functions, "GET", "/webhooks"))["webhooks"]] == [sibling]
+    assert document(functions.post(query={"notify": webhook_id}))["id"]
+    asked(functions, "DELETE", f"/webhooks/{sibling}")
+    assert dynamodb.scan(TableName=table)["Items"] == [{**item, attribute: value}]
 
 
 # ── Other tables ─────────────────────────────────────────────────────────────────────────────────────────────────────

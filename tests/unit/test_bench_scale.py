@@ -9,9 +9,9 @@ from benchmarks.scale.flow import Phase
 from benchmarks.scale.loads import Load, play
 from benchmarks.scale.sample import Sample, sample
 from benchmarks.scale.saturation import measure
-from benchmarks.virtual.virtual_time import VirtualTime
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.capacity.quotas import Quotas
+from tests.support.virtual.virtual_time import VirtualTime
 
 SAMPLE = Sample(
     uploads=[100.0],

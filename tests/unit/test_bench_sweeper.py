@@ -11,9 +11,9 @@ from benchmarks.sweeper.loads import MINUTE, NOISY, TENANTS, Load
 from benchmarks.sweeper.plane import Plane
 from benchmarks.sweeper.scenarios import Pile, after_an_outage, behind_a_pile, steady_removals
 from benchmarks.sweeper.stores import LAG_MILLISECONDS, IndexedImages
-from benchmarks.virtual.virtual_time import START, VirtualTime
 from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARD_NAMES
 from tests.support.fakes.stores import FakeImages
+from tests.support.virtual.virtual_time import START, VirtualTime
 
 
 def test_indexes_list_what_the_fake_lists_once_a_write_shows() -> None:
