@@ -6,7 +6,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 from unittest.mock import patch
@@ -57,31 +57,19 @@ class Sample:
         return sum(self.workers[lane]) / len(self.workers[lane]) / 1000
 
 
-@dataclass
-class Played(World):
-    """A world in which calls take time."""
-
-    time: VirtualTime = field(default_factory=VirtualTime)
-    chance: random.Random = field(default_factory=lambda: random.Random(1))
-    latencies: Mapping[str, Latency] = field(default_factory=lambda: DAYS["usual"])
-    at_once: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_once = self.time.at_once
-        self.cloud = Cloud(self.time, self.latencies, self.chance)
-        for name, service in _SERVICES.items():
-            plans: defaultdict[str, Plan] = defaultdict(lambda service=service: always(Call(service=service)))  # type: ignore[misc]
-            setattr(self, name, Remote(self.cloud, name, getattr(self, name), plans))
-
-    def clock(self) -> int:
-        self.now = self.time.now()
-        return self.now
+def at_aws(time: VirtualTime, *, day: str, chance: random.Random) -> tuple[World, Cloud]:
+    """A world in which calls take time, and what counts them."""
+    world, cloud = World(time=time), Cloud(time, DAYS[day], chance)
+    for name, service in _SERVICES.items():
+        plans: defaultdict[str, Plan] = defaultdict(lambda service=service: always(Call(service=service)))  # type: ignore[misc]
+        setattr(world, name, Remote(cloud, name, getattr(world, name), plans))
+    return world, cloud
 
 
 def sample(*, images: int, seed: int, day: str) -> Sample:
     """Uploads and develops so many images in each lane, one after another."""
-    played = Played(chance=random.Random(seed), latencies=DAYS[day])
+    time, chance = VirtualTime(), random.Random(seed)
+    played, cloud = at_aws(time, day=day, chance=chance)
     uploads: list[float] = []
     workers: dict[str, list[float]] = {}
     writes: Counter[str] = Counter()
@@ -90,11 +78,11 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
     with patch.object(transcode_image, "developing", _once_developed()):
         for lane in LANES.values():
             for _ in range(images):
-                began = played.time.elapsed()
+                began = time.elapsed()
                 accepted = played.submit(body, tier=min(lane.tiers)).image
-                uploads.append(played.time.elapsed() - began + SUBMIT.draw(played.chance))
+                uploads.append(time.elapsed() - began + SUBMIT.draw(chance))
                 rows: list[Image] = [accepted]
-                began = played.time.elapsed()
+                began = time.elapsed()
                 outcome = transcode_image.transcode_image(
                     played.ports(transcode_image.TranscodeImagePorts),
                     transcode_image.ReceivedMessage(
@@ -106,23 +94,23 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
                         on_row=rows.append,
                     ),
                 )
-                waited = played.time.elapsed() - began
+                waited = time.elapsed() - began
                 if (
                     not isinstance(outcome, transcode_image.Finished)
                     or outcome.image is None
                     or outcome.reason != "done"
                 ):
                     raise RuntimeError(f"the sample's image ended as {outcome}")
-                workers.setdefault(lane.name, []).append(waited + ENGINE[lane.effort].draw(played.chance))
+                workers.setdefault(lane.name, []).append(waited + ENGINE[lane.effort].draw(chance))
                 upload_writes += sum(units_of(None, accepted).values())
                 for before, after in pairwise((None, *rows, outcome.image)):
                     writes.update(units_of(before, cast("Image", after)))
-    played.time.close()
+    time.close()
     all_of_them = images * len(LANES)
     return Sample(
         uploads=uploads,
         workers=workers,
-        calls={name: count / all_of_them for name, count in sorted(played.cloud.calls.items())},
+        calls={name: count / all_of_them for name, count in sorted(cloud.calls.items())},
         writes={name: count / all_of_them for name, count in sorted(writes.items())},
         upload_writes=upload_writes / all_of_them,
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.sweeper.calls import PLANS, learning, listed
 from benchmarks.sweeper.loads import UNREACHABLE, URL
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
-from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
 from darkroom.operations.images.count_outcomes import CountOutcomesPorts, OutcomeCounter, report_outcomes
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
@@ -42,24 +40,6 @@ DEAD_LETTER_QUEUES = ("fast", "slow", "hold", "upload", "fetch")
 """The queues that it measures, as in the template."""
 
 
-@dataclass
-class VirtualWorld(World):
-    """The tests' world, whose clock and threads are those of virtual time."""
-
-    time: VirtualTime = field(kw_only=True)
-    delivery_queue: Any = None
-
-    def clock(self) -> Milliseconds:
-        return self.time.now()
-
-    def at_once(self, works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
-        return self.time.at_once(works)
-
-    def is_suspended(self, tenant_id: str) -> bool:
-        """No tenant is."""
-        return False
-
-
 class Plane:
     """Images in their table, and the function that sweeps them every minute, from the first second on.
 
@@ -79,7 +59,7 @@ class Plane:
             name: Workers(self.time, 1000 * USUAL_PHOTO_SECONDS / lane.concurrency) for name, lane in LANES.items()
         }
         self.lanes = WorkedLanes(images=self.images, workers=workers)
-        self.inside = VirtualWorld(
+        self.inside = World(
             time=self.time,
             images=self.images,
             lanes=self.lanes,
@@ -102,7 +82,7 @@ class Plane:
         stores: dict[str, Any] = {
             name: Remote(self.cloud, name, getattr(self.inside, name), plans[name]) for name in plans
         }
-        self._swept = VirtualWorld(time=self.time, **stores)
+        self._swept = World(time=self.time, **stores)
         self._outcomes = OutcomeCounter()
         self._known: set[str] = set()
 

@@ -31,7 +31,7 @@ from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.secrets import LONG_AGO, FakeSecret
 from tests.support.fakes.stores import FakeHolds, FakeWakeUps
 from tests.support.fakes.webhooks import OK, FakeReceiver, Request
-from tests.support.fakes.webhooks_world import WebhooksWorld, event
+from tests.support.fakes.world import WebhooksWorld, event
 
 pytestmark = pytest.mark.promise("forged-messages")
 

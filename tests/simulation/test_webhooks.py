@@ -27,7 +27,7 @@ from tests.simulation.webhooks.histories import HISTORIES, sample, strike
 from tests.simulation.webhooks.histories import play as play_struck
 from tests.simulation.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS, VISIBILITY_SECONDS, Model
 from tests.support.fakes.webhooks import OK
-from tests.support.fakes.webhooks_world import TENANT
+from tests.support.fakes.world import TENANT
 
 pytestmark = pytest.mark.promise("webhook-faults")
 

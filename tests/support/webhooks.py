@@ -18,7 +18,7 @@ from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from repository.report import ROOT
 from tests.conformity import assert_described
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld
+from tests.support.fakes.world import TENANT, WebhooksWorld
 from tests.support.images import NOW
 
 

@@ -17,7 +17,7 @@ from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook,
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.rows import accepted_image
 from tests.support.fakes.webhooks import FakeDeliveries
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import failing, raising
 
 

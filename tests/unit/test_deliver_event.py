@@ -57,7 +57,7 @@ from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import DueDelivery
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import failing, meanwhile, raising
 
 DOWN = Answer(milliseconds=9, status=500, body="no")

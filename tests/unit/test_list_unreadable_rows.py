@@ -6,7 +6,7 @@ from darkroom.domain.images.image import Status, due_shard_of
 from darkroom_cli.operator.operations.images.list_unreadable_rows import ListUnreadableRowsPorts, list_unreadable_rows
 from tests.support.fakes import FakeImages
 from tests.support.fakes.webhooks import FakeEndpoints
-from tests.support.fakes.webhooks_world import WebhooksWorld
+from tests.support.fakes.world import WebhooksWorld
 from tests.support.images import NOW, pending
 
 

@@ -35,7 +35,7 @@ from darkroom.ports.webhooks import DeliveryPage
 from darkroom.wiring.webhooks import manage_webhooks
 from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.webhooks import Request
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.webhooks import URL, Api
 
 UNKNOWN = "we_0000000000000000"

@@ -27,7 +27,7 @@ from darkroom.domain.webhooks.endpoint import (
 from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.operations.webhooks.manage_webhooks import Change, change_webhook
 from tests.support.fakes.webhooks import OK, Request
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import calls_of, failing, meanwhile
 
 SLOW = Answer(milliseconds=QUICK_MILLISECONDS + 1, status=200, body="ok")

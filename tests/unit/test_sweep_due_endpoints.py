@@ -8,7 +8,7 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.events.count_dead_letters import count_dead_letters
 from tests.support.fakes.at_once import one_after_another
 from tests.support.fakes.stores import FakeDeadLetters
-from tests.support.fakes.webhooks_world import WebhooksWorld, event
+from tests.support.fakes.world import WebhooksWorld, event
 
 
 def test_a_delivery_whose_message_was_lost_is_sent_again() -> None:

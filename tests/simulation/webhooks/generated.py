@@ -25,7 +25,7 @@ from tests.simulation.model.machine import (
 )
 from tests.simulation.webhooks.world import BUSY, DOWN, GONE, LATE, SLOW, STORES, UNREACHED, Model, What
 from tests.support.fakes.webhooks import OK
-from tests.support.fakes.webhooks_world import TENANT
+from tests.support.fakes.world import TENANT
 
 COUNTS: Counter[str] = Counter()
 """How often everything has happened, over all histories of this process."""

@@ -17,7 +17,7 @@ from tests.simulation.model.processes import MODES, Call
 from tests.simulation.model.stores import Broken, ViolationName
 from tests.simulation.webhooks.world import DOWN, GONE, LATE, SLOW, UNREACHED, Model
 from tests.support.fakes.webhooks import OK
-from tests.support.fakes.webhooks_world import TENANT
+from tests.support.fakes.world import TENANT
 from tests.support.faults import Mode
 
 POST = Call(store="receiver", number=0)

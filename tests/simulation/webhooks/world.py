@@ -57,8 +57,7 @@ from tests.support.fakes.rows import accepted_image
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import FakeImages
 from tests.support.fakes.webhooks import OK
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
-from tests.support.fakes.world import World
+from tests.support.fakes.world import TENANT, WebhooksWorld, World, event
 
 STORES = ("images", "endpoints", "deliveries", "index", "queue", "receiver", "secret", "tenants", "events")
 """What processes call; the index of due deliveries may fail while its table does not."""
@@ -104,15 +103,6 @@ _REPEATS = 4
 """How often an owner asks for something; two faults strike two of these at most."""
 
 type What = Literal["disable", "enable", "rotate", "recover", "ping", "resend", "remove"]
-
-
-class _World(WebhooksWorld):
-    """Asks a store who is suspended, so that this question may be struck, too."""
-
-    tenants: Any
-
-    def is_suspended(self, tenant_id: str) -> bool:
-        return bool(self.tenants.is_suspended(tenant_id))
 
 
 @dataclass(eq=False)
@@ -162,7 +152,7 @@ class Model(Simulated):
         self._struck_receiver = struck("receiver", self.receiver)
         self._struck_queue, self._struck_events = struck("queue", self.queue), struck("events", self.events)
         self.images = FakeImages()
-        self.world = _World(
+        self.world = WebhooksWorld(
             images=struck("images", self.images),
             endpoints=struck("endpoints", self.endpoints),
             deliveries=struck("deliveries", self.deliveries),
@@ -171,7 +161,7 @@ class Model(Simulated):
             master_secret=struck("secret", self.secret),
             now=self.now,
         )
-        self.world.tenants = struck("tenants", self.tenants)
+        vars(self.world)["is_suspended"] = struck("tenants", self.tenants).is_suspended  # so that it may be struck, too
         self.pictures = World(images=self.images, deliveries=self.world.deliveries)
         self._plain = WebhooksWorld(endpoints=self.endpoints, deliveries=self.deliveries, delivery_queue=self.queue)
         self._receipts = 0

@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
+from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.order import order_of
 from darkroom.domain.kernel.lanes import LANES, Lane
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.tenants import NO_QUOTA, Tier
+from darkroom.domain.webhooks.delivery import Delivery, DeliveryMessage
+from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.http.uploads.announcements import read_announcement
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
@@ -28,11 +31,17 @@ from darkroom.operations.imports.fetch_original import Fetching, FetchOriginalPo
 from darkroom.operations.sweeping.sweep_due_images import Sweep, SweepDueImagesPorts, sweep_due_images
 from darkroom.operations.uploads.accept_upload import Acceptance, AcceptUploadPorts, accept_upload
 from darkroom.operations.uploads.begin_upload import Announced, BeginUploadPorts, Begun, begin_upload
+from darkroom.operations.webhooks import manage_webhooks
 from darkroom.operations.webhooks.blank_deliveries import blank_deliveries
+from darkroom.operations.webhooks.create_deliveries import Created, CreateDeliveriesPorts, create_deliveries
+from darkroom.operations.webhooks.deliver_event import Delivered, DeliverEventPorts, deliver_event
 from darkroom.operations.webhooks.find_recipient import has_recipient
+from darkroom.operations.webhooks.sweep_due_endpoints import EndpointsSweep, SweepDueEndpointsPorts, sweep_due_endpoints
+from tests.support.fakes.at_once import one_after_another
 from tests.support.fakes.audit import audited_action_of, trail_of
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
+from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import (
     FakeDeadLetters,
     FakeFetchQueue,
@@ -47,7 +56,8 @@ from tests.support.fakes.stores import (
     FakeUploadQueue,
     FakeUploads,
 )
-from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.support.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoints, FakeReceiver
+from tests.support.virtual.virtual_time import VirtualTime
 
 VISIBILITY_SECONDS = 360
 ORDER = ("preset", "variants", "recipe", "notify", "timetable")
@@ -55,14 +65,33 @@ TIMEOUT_SECONDS = 60
 
 
 @dataclass
-class World:
-    """The stores, a clock in milliseconds, and the operations wired to them. A test may replace any store."""
+class _Stores:
+    """What both worlds have: stores that a test may replace, and a clock in milliseconds."""
 
     images: Any = field(default_factory=FakeImages)
-    uploads: Any = field(default_factory=FakeUploads)
-    originals: Any = field(default_factory=FakeOriginals)
     endpoints: Any = field(default_factory=FakeEndpoints)
     deliveries: Any = field(default_factory=FakeDeliveries)
+    check_url: Callable[[str], None] = lambda _: None
+    now: int = 1_795_251_600_000
+
+    def clock(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+
+    def ports[P](self, kind: type[P], **others: Any) -> P:
+        """The ports of an operation: each is the attribute of the same name, unless it is one of `others`."""
+        names = [each.name for each in fields(cast(Any, kind))]
+        return kind(**{name: getattr(self, name) for name in names if name not in others}, **others)
+
+
+@dataclass
+class World(_Stores):
+    """The operations of images. With a `time`, that is its clock, and what is done at once passes in it."""
+
+    uploads: Any = field(default_factory=FakeUploads)
+    originals: Any = field(default_factory=FakeOriginals)
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)
@@ -70,7 +99,6 @@ class World:
     fetch_queue: Any = field(default_factory=FakeFetchQueue)
     fetches: bool = True
     remote_images: Any = field(default_factory=FakeRemoteImages)
-    check_url: Callable[[str], None] = lambda _: None
     reservations: Any = field(default_factory=FakeReservations)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
@@ -85,8 +113,8 @@ class World:
     jitter: Callable[[], float] = lambda: 0.5
     visibility_seconds: int = VISIBILITY_SECONDS
     timeout_seconds: int = TIMEOUT_SECONDS
-    now: int = 1_795_251_600_000
     requests: int = 0
+    time: VirtualTime | None = None
 
     def __post_init__(self) -> None:
         self.load_shedder = LoadShedder(
@@ -116,22 +144,14 @@ class World:
         return audited_action_of(self.audit)
 
     def clock(self) -> int:
-        return self.now
+        return self.now if self.time is None else self.time.now()
 
     def at_once(self, works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
         """One after another and the last first: threads have no order."""
-        return [work() for work in reversed(works)][::-1]
-
-    def advance(self, seconds: float) -> None:
-        self.now += int(seconds * 1000)
+        return [work() for work in reversed(works)][::-1] if self.time is None else self.time.at_once(works)
 
     def randomness(self, size: int) -> bytes:
         return self.requests.to_bytes(size)
-
-    def ports[P](self, kind: type[P], **others: Any) -> P:
-        """The ports of an operation: each is the attribute of the same name, unless it is one of `others`."""
-        names = [each.name for each in fields(cast(Any, kind))]
-        return kind(**{name: getattr(self, name) for name in names if name not in others}, **others)
 
     def submit(self, body: bytes, **upload: Any) -> Accepted:
         self.requests += 1
@@ -224,3 +244,129 @@ class World:
         image: Image | None = self.images.get(image_id)
         assert image is not None
         return image
+
+
+TENANT = "acme"
+
+
+def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> PublishedEvent:
+    """An event of the tenant, of its image of that number."""
+    image_id = f"{number:026d}"
+    usual: dict[str, Any] = {
+        "type": kind,
+        "subject": image_id,
+        "tenant_id": TENANT,
+        "lane": "fast",
+        "preset": "standard",
+        "sequence": 3,
+        "time": 1_795_251_600_000 + number,
+        "data": {"id": image_id, "tenant_id": stated.get("tenant_id", TENANT)}
+        | ({} if kind is EventType.DELETED else {"variants": [{"name": "hero"}]}),
+    }
+    return PublishedEvent(**usual | stated)
+
+
+@dataclass
+class WebhooksWorld(_Stores):
+    """The operations of webhooks."""
+
+    delivery_queue: Any = field(default_factory=FakeDeliveryQueue)
+    receiver: Any = field(default_factory=FakeReceiver)
+    master_secret: Any = field(default_factory=FakeSecret)
+    suspended: set[str] = field(default_factory=set)
+    source: str = "/darkroom/test"
+    random: Callable[[], float] = lambda: 0.5
+    now: int = 1_795_251_700_000
+    receipts: int = 0
+
+    at_once = staticmethod(one_after_another)
+
+    def jitter(self) -> float:
+        return self.random()
+
+    def is_suspended(self, tenant_id: str) -> bool:
+        return tenant_id in self.suspended
+
+    def randomness(self, size: int) -> bytes:
+        self.receipts += 1
+        return self.receipts.to_bytes(size)
+
+    def manage(self) -> manage_webhooks.ManageWebhooksPorts:
+        """The ports of what a tenant may do with its endpoints."""
+        return self.ports(manage_webhooks.ManageWebhooksPorts)
+
+    def add(self, url: str = "https://hooks.example.com/", *, events: tuple[str, ...] = ("*",)) -> Endpoint:
+        """A new endpoint of the tenant."""
+        return manage_webhooks.create_webhook(self.manage(), TENANT, url=url, events=events, description=None)[0]
+
+    def tell(self, *events: PublishedEvent) -> Created:
+        """What the consumer does when it hears of these events."""
+        bodies = [body_of(event, source=self.source) for event in events]
+        return create_deliveries(self.ports(CreateDeliveriesPorts), bodies)
+
+    def deliver(self, message: DeliveryMessage) -> Delivered:
+        self.receipts += 1
+        return deliver_event(self.ports(DeliverEventPorts), message, claimed_by=f"receipt {self.receipts}")
+
+    def sweep(self) -> EndpointsSweep:
+        return sweep_due_endpoints(self.ports(SweepDueEndpointsPorts), out_of_time=lambda: False)
+
+    def take(self) -> list[DeliveryMessage]:
+        """The messages that were sent without a delay since, which are then gone from the queue."""
+        sent, self.delivery_queue.sent = self.delivery_queue.sent, []
+        self.delivery_queue.sent = [(message, delay) for message, delay in sent if delay > 0]
+        return [message for message, delay in sent if delay == 0]
+
+    def run(self) -> list[str]:
+        """Delivers until the queue has nothing that shows now; returns the outcomes."""
+        outcomes: list[str] = []
+        while messages := self.take():
+            outcomes += [self.deliver(message).outcome for message in messages]
+        return outcomes
+
+    def send(self, *events: PublishedEvent) -> list[str]:
+        """Hears of these events and delivers them; returns the outcomes."""
+        self.tell(*events)
+        return self.run()
+
+    def message_of(self, event: PublishedEvent) -> DeliveryMessage:
+        """Hears of an event for one endpoint; returns its message, which is then gone from the queue."""
+        self.tell(event)
+        (message,) = self.take()
+        return message
+
+    def run_for(self, seconds: float) -> list[str]:
+        """Lets time pass: delayed messages show at their time, and the sweeper looks every minute."""
+        outcomes: list[str] = []
+        delayed: list[tuple[int, DeliveryMessage]] = []
+        ends_at = self.now + round(seconds * 1000)
+        next_sweep = self.now + 60_000
+        while True:
+            for message, delay in self.delivery_queue.sent:
+                delayed.append((self.now + delay * 1000, message))
+            self.delivery_queue.sent = []
+            delayed.sort(key=lambda message: message[0])
+            at = min([next_sweep, *(message[0] for message in delayed[:1])])
+            if at > ends_at:
+                self.now = ends_at
+                self.delivery_queue.sent = [
+                    (message, max(1, (shows_at - ends_at) // 1000)) for shows_at, message in delayed
+                ]
+                return outcomes
+            self.now = max(self.now, at)
+            if at == next_sweep:
+                next_sweep += 60_000
+                self.sweep()
+            while delayed and delayed[0][0] <= self.now:
+                outcomes.append(self.deliver(delayed.pop(0)[1]).outcome)
+
+    def endpoint(self, endpoint: Endpoint) -> Endpoint:
+        """Its current row."""
+        row: Endpoint = self.endpoints.get(endpoint.tenant_id, endpoint.endpoint_id)
+        assert row is not None
+        return row
+
+    def rows(self, endpoint: Endpoint) -> list[Delivery]:
+        """Its deliveries, the oldest event first."""
+        page = self.deliveries.page(endpoint.endpoint_id, limit=100_000, newest_first=False)
+        return list(page.deliveries)

@@ -8,7 +8,7 @@ from itertools import cycle, product
 
 from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS, DeliveryStatus
 from darkroom.egress.receiver import HttpReceiver
-from tests.support.fakes.webhooks_world import WebhooksWorld, event
+from tests.support.fakes.world import WebhooksWorld, event
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
 from tests.unit.egress.refused import NOT_PUBLIC

@@ -18,7 +18,7 @@ from darkroom.operations.webhooks.manage_webhooks import ping_webhook
 from darkroom_cli.operator.domain.next_run import redo
 from repository.openapi.payloads import PAYLOADS
 from tests.conformity import described, misfits
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld
+from tests.support.fakes.world import TENANT, WebhooksWorld
 from tests.support.image_changes import NOW, VARIANT, accepted, claimed, done
 
 

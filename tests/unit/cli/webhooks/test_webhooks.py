@@ -16,7 +16,7 @@ from darkroom.egress import EgressPolicy, read_url
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.wiring.webhooks import manage_webhooks
 from tests.support.fakes.load_shedding import FakeTokenBuckets
-from tests.support.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import ProcessDied
 from tests.support.webhooks import Api
 from tests.unit.cli.conftest import Run
