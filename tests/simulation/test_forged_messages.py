@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -44,18 +44,72 @@ STRANGER.replace("somebody else's key" * 4, now=LONG_AGO)
 
 
 @dataclass
-class Besieged:
-    """A stack with an image at every stage, and what its receivers do with a message."""
+class Siege:
+    """A queue, into which anybody may send."""
 
     queue: str
     chance: random.Random
-    world: World = field(default_factory=World)
     dead_letters: FakeDeadLetters = field(
-        default_factory=lambda: FakeDeadLetters(messages={queue: [] for queue in QUEUES})
+        default_factory=lambda: FakeDeadLetters(messages={queue: [] for queue in (*QUEUES, DELIVERY, EVENTS)})
     )
+    messages: int = 0
+
+    @property
+    def checking(self) -> CheckPorts:
+        return CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
+
+    def signed(
+        self, body: Message | str, *, group: str | None = None, queue: str | None = None, signer: MessageSigner = SIGNER
+    ) -> Received:
+        """A message to this queue, unless it is signed for another one or by another stack."""
+        self.messages += 1
+        stated = {} if group is None else {"group": group}
+        return received(queue or self.queue, body, signer=signer, message_id=f"message-{self.messages}", **stated)
+
+    def forgery(self, genuine: Received, body: str, *others: Received) -> Received:
+        """What somebody without the key makes of a genuine message, or one of the others."""
+        return self.chance.choice(
+            [
+                replace(genuine, signature=None),
+                replace(genuine, body=body),
+                replace(genuine, group=f"{genuine.group}-2"),
+                replace(genuine, signature="v1." + "0" * 64 + "." + KEYS.current().version_id),
+                replace(genuine, signature=f"{genuine.signature}x"),
+                replace(genuine, signature="not a signature"),
+                replace(genuine, body="anything", signature=None),
+                *others,
+            ]
+        )
+
+    def sender(self, *queues: str) -> tuple[MessageSigner, str]:
+        """Somebody who signs for one of these queues, or another stack for this one."""
+        return self.chance.choice([*((SIGNER, queue) for queue in queues), (keys_of(STRANGER), self.queue)])
+
+    def check(
+        self, messages: Sequence[Received], verdicts: Sequence[VerificationFailure | None], *, are_ours: bool
+    ) -> None:
+        """Those that are ours have no dead letter, and each other one has exactly one, which says why."""
+        dead_letters = self.dead_letters.messages[self.queue]
+        if are_ours:
+            assert set(verdicts) == {None}, "they are ours, and the row decides"
+            assert dead_letters == []
+            return
+        assert None not in verdicts
+        causes = {
+            json.loads(dead_letter.body)["message_id"]: json.loads(dead_letter.explanation or "")["cause"]
+            for dead_letter in dead_letters
+        }
+        assert len(dead_letters) == len(messages)
+        assert causes == {message.message_id: cause for message, cause in zip(messages, verdicts, strict=True)}
+
+
+@dataclass
+class Besieged(Siege):
+    """A stack with an image at every stage, and what its receivers do with a message."""
+
+    world: World = field(default_factory=World)
     holds: FakeHolds = field(default_factory=FakeHolds)
     wake_ups: FakeWakeUps = field(default_factory=FakeWakeUps)
-    deliveries: int = 0
 
     def __post_init__(self) -> None:
         tiers = [next(iter(lane.tiers)) for lane in LANES.values()]
@@ -73,18 +127,10 @@ class Besieged:
                 case 2:
                     self.world.delete(image.image_id, image.tenant_id)
 
-    @property
-    def checking(self) -> CheckPorts:
-        return CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
-
     def message(self) -> Message:
         """What our own code may once have sent for one of the images."""
         image = self.world.row(self.chance.choice(self.images).image_id)
         return message_for(image)
-
-    def genuine(self, message: Message) -> Received:
-        self.deliveries += 1
-        return received(self.queue, message, message_id=f"message-{self.deliveries}")
 
     def receive(self, message: Received) -> VerificationFailure | None:
         """What the receiver of this queue does with the message."""
@@ -114,29 +160,15 @@ class Besieged:
 
 def forged(stack: Besieged) -> Received:
     """Somebody who may send, and has no key, makes up a message that would do something if it were believed."""
-    genuine = stack.genuine(stack.message())
+    genuine = stack.signed(stack.message())
     altered = read_message(genuine.body).model_copy(update={"run": stack.chance.randrange(1, 9)})
-    return stack.chance.choice(
-        [
-            replace(genuine, signature=None),
-            replace(genuine, body=altered.model_dump_json() + " " * (altered == read_message(genuine.body))),
-            replace(genuine, group=f"{genuine.group}-2"),
-            replace(genuine, signature="v1." + "0" * 64 + "." + KEYS.current().version_id),
-            replace(genuine, signature=f"{genuine.signature}x"),
-            replace(genuine, signature="not a signature"),
-            replace(genuine, body="anything", signature=None),
-        ]
-    )
+    return stack.forgery(genuine, altered.model_dump_json() + " " * (altered == read_message(genuine.body)))
 
 
 def foreign(stack: Besieged) -> Received:
     """A message of another queue of this stack, or of another stack."""
-    message = stack.message()
-    other = stack.chance.choice([queue for queue in (*QUEUES, DELIVERY) if queue != stack.queue])
-    stack.deliveries += 1
-    message_id = f"message-{stack.deliveries}"
-    signer, queue = stack.chance.choice([(SIGNER, other), (keys_of(STRANGER), stack.queue)])
-    return received(queue, message, signer=signer, message_id=message_id)
+    signer, queue = stack.sender(stack.chance.choice([each for each in (*QUEUES, DELIVERY) if each != stack.queue]))
+    return stack.signed(stack.message(), queue=queue, signer=signer)
 
 
 def stale(stack: Besieged) -> Received:
@@ -149,13 +181,13 @@ def stale(stack: Besieged) -> Received:
             message.model_copy(update={"image_id": "0" * 26}),
         ]
     )
-    return stack.genuine(outdated)
+    return stack.signed(outdated)
 
 
 def replayed(stack: Besieged) -> Received:
     """A genuine message of an image that has ended, once more."""
     over = [image for image in stack.images if stack.world.row(image.image_id).status.is_terminal]
-    return stack.genuine(message_for(stack.world.row(stack.chance.choice(over).image_id)))
+    return stack.signed(message_for(stack.world.row(stack.chance.choice(over).image_id)))
 
 
 REJECTED = (forged, foreign)
@@ -170,23 +202,13 @@ def test_none_of_a_thousand_does_what_its_row_does_not_allow(kind: Callable[[Bes
     objects, originals = dict(stack.world.outputs.objects), dict(stack.world.originals.objects)
     messages = [kind(stack) for _ in range(COUNT)]
     mistrusts = [stack.receive(message) for message in messages]
+    stack.check(messages, mistrusts, are_ours=kind not in REJECTED)
     if kind in REJECTED:
-        assert None not in mistrusts
         assert dict(stack.world.images.rows) == before, "no row is touched"
         assert dict(stack.world.originals.objects) == originals
         assert len(stack.world.lanes.sent) == sent
         assert (stack.holds.objects, stack.wake_ups.wakings) == ({}, {})
-        explained = {
-            json.loads(dead_letter.body)["message_id"]: dead_letter
-            for dead_letter in stack.dead_letters.messages[queue]
-        }
-        assert explained.keys() == {message.message_id for message in messages}, "each has exactly one dead letter"
-        assert len(stack.dead_letters.messages[queue]) == COUNT
-        reasons = [json.loads(explained[message.message_id].explanation or "")["cause"] for message in messages]
-        assert reasons == mistrusts
     else:
-        assert set(mistrusts) == {None}, "they are ours, and the row decides"
-        assert stack.dead_letters.messages[queue] == []
         assert unchanged(before, stack.world.images.rows)
     assert dict(stack.world.outputs.objects) == objects
     assert sum(map(len, stack.dead_letters.messages.values())) == len(stack.dead_letters.messages[queue])
@@ -231,14 +253,11 @@ def answers(request: Request) -> Answer:
 
 
 @dataclass
-class BesiegedWebhooks:
+class BesiegedWebhooks(Siege):
     """A stack with deliveries at every stage, to endpoints of two tenants, and what their receiver does with a
     message."""
 
-    chance: random.Random
     world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
-    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(messages={DELIVERY: []}))
-    messages: int = 0
 
     def __post_init__(self) -> None:
         manage = self.world.manage()
@@ -257,9 +276,7 @@ class BesiegedWebhooks:
         self.world.take()
 
     def genuine(self, message: DeliveryMessage, *, queue: str = DELIVERY, signer: MessageSigner = SIGNER) -> Received:
-        self.messages += 1
-        body, message_id = message.model_dump_json(), f"message-{self.messages}"
-        return received(queue, body, group=message.endpoint_id, signer=signer, message_id=message_id)
+        return self.signed(message.model_dump_json(), group=message.endpoint_id, queue=queue, signer=signer)
 
     def of(self, *statuses: DeliveryStatus) -> DeliveryMessage:
         """What our own code has once sent for a delivery of one of these statuses."""
@@ -267,8 +284,7 @@ class BesiegedWebhooks:
 
     def receive(self, message: Received) -> VerificationFailure | None:
         """What the receiver of this queue does with the message."""
-        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
-        mistrust = check_message(checking, DELIVERY, message)
+        mistrust = check_message(self.checking, DELIVERY, message)
         if mistrust is None:
             self.world.deliver(read_delivery_message(message.body))
         return mistrust
@@ -277,23 +293,12 @@ class BesiegedWebhooks:
 def forged_delivery(stack: BesiegedWebhooks) -> Received:
     """Somebody who may send, and has no key, would have a delivery made that is due, or another's."""
     genuine = stack.genuine(stack.of(*DeliveryStatus))
-    another = stack.of(*DeliveryStatus)
-    return stack.chance.choice(
-        [
-            replace(genuine, signature=None),
-            replace(genuine, body=another.model_dump_json() + " "),
-            replace(genuine, group=f"{genuine.group}-2"),
-            replace(genuine, signature="v1." + "0" * 64 + "." + KEYS.current().version_id),
-            replace(genuine, signature=f"{genuine.signature}x"),
-            replace(genuine, signature="not a signature"),
-            replace(genuine, body="anything", signature=None),
-        ]
-    )
+    return stack.forgery(genuine, stack.of(*DeliveryStatus).model_dump_json() + " ")
 
 
 def foreign_delivery(stack: BesiegedWebhooks) -> Received:
     """A message to another queue of this stack, or of another stack."""
-    signer, queue = stack.chance.choice([*((SIGNER, queue) for queue in QUEUES), (keys_of(STRANGER), DELIVERY)])
+    signer, queue = stack.sender(*QUEUES)
     return stack.genuine(stack.of(*DeliveryStatus), queue=queue, signer=signer)
 
 
@@ -313,25 +318,18 @@ def replayed_delivery(stack: BesiegedWebhooks) -> Received:
 
 @pytest.mark.parametrize("kind", [forged_delivery, foreign_delivery, stale_delivery, replayed_delivery])
 def test_none_of_a_thousand_has_a_webhook_sent(kind: Callable[[BesiegedWebhooks], Received]) -> None:
-    stack = BesiegedWebhooks(chance=random.Random(kind.__name__))
+    stack = BesiegedWebhooks(queue=DELIVERY, chance=random.Random(kind.__name__))
     endpoints, rows = dict(stack.world.endpoints.rows), all_of(stack.world)
     sent, requests = list(stack.world.delivery_queue.sent), len(stack.world.receiver.requests)
     messages = [kind(stack) for _ in range(COUNT)]
     mistrusts = [stack.receive(message) for message in messages]
     assert len(stack.world.receiver.requests) == requests
     assert all_of(stack.world) == rows
-    dead_letters = stack.dead_letters.messages[DELIVERY]
-    if kind in (forged_delivery, foreign_delivery):
-        assert None not in mistrusts
+    is_rejected = kind in (forged_delivery, foreign_delivery)
+    stack.check(messages, mistrusts, are_ours=not is_rejected)
+    if is_rejected:
         assert dict(stack.world.endpoints.rows) == endpoints, "no row is touched"
         assert stack.world.delivery_queue.sent == sent
-        explained = {json.loads(dead_letter.body)["message_id"]: dead_letter for dead_letter in dead_letters}
-        assert len(dead_letters) == COUNT
-        reasons = [json.loads(explained[message.message_id].explanation or "")["cause"] for message in messages]
-        assert reasons == mistrusts
-    else:
-        assert set(mistrusts) == {None}, "they are ours, and the row decides"
-        assert dead_letters == []
 
 
 def all_of(world: WebhooksWorld) -> list[Delivery]:
@@ -339,7 +337,7 @@ def all_of(world: WebhooksWorld) -> list[Delivery]:
 
 
 def test_among_a_thousand_forged_ones_every_genuine_message_has_its_webhook_sent() -> None:
-    stack = BesiegedWebhooks(chance=random.Random(DELIVERY))
+    stack = BesiegedWebhooks(queue=DELIVERY, chance=random.Random(DELIVERY))
     published = [event(number) for number in range(100, 110)]
     for number in range(COUNT):
         stack.receive(forged_delivery(stack))
@@ -355,15 +353,12 @@ def test_among_a_thousand_forged_ones_every_genuine_message_has_its_webhook_sent
 
 
 @dataclass
-class BesiegedConsumers:
+class BesiegedConsumers(Siege):
     """Usage that was counted, and webhooks that were sent, of some events; and what the consumers do with a message."""
 
-    consumer: str
-    chance: random.Random
+    consumer: str = "usage"
     world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
     usage: FakeUsage = field(default_factory=FakeUsage)
-    dead_letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(messages={EVENTS: []}))
-    messages: int = 0
 
     def __post_init__(self) -> None:
         for tenant_id in ("acme", "umbra"):
@@ -376,14 +371,12 @@ class BesiegedConsumers:
             self.receive(self.genuine(published))
 
     def genuine(self, published: PublishedEvent, *, queue: str = EVENTS, signer: MessageSigner = SIGNER) -> Received:
-        self.messages += 1
-        body, message_id = body_of(published, source="/darkroom/test"), f"message-{self.messages}"
-        return received(queue, body, group=published.tenant_id, signer=signer, message_id=message_id)
+        body = body_of(published, source="/darkroom/test")
+        return self.signed(body, group=published.tenant_id, queue=queue, signer=signer)
 
     def receive(self, message: Received) -> VerificationFailure | None:
         """What this consumer does with the message."""
-        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
-        mistrust = check_message(checking, EVENTS, message)
+        mistrust = check_message(self.checking, EVENTS, message)
         if mistrust is None and self.consumer == "usage":
             assert not count_usage(CountUsagePorts(usage=self.usage, clock=self.world.clock), [message.body]).failures
         elif mistrust is None:
@@ -405,22 +398,17 @@ def forged_event(stack: BesiegedConsumers) -> Received:
     """Somebody who may send, and has no key, tells of an image that there never was, or of more than there is."""
     invented = stack.genuine(event_of(stack.chance.randrange(100, 10**6), EventType.ACCEPTED))
     genuine = stack.genuine(stack.chance.choice(stack.published))
-    return stack.chance.choice(
-        [
-            replace(invented, signature=None),
-            replace(invented, signature=genuine.signature),
-            replace(genuine, body=invented.body),
-            replace(invented, group=f"{genuine.group}-2"),
-            replace(invented, signature="v1." + "0" * 64 + "." + KEYS.current().version_id),
-            replace(invented, body="anything", signature=None),
-        ]
+    return stack.forgery(
+        invented,
+        genuine.body,
+        replace(invented, signature=genuine.signature),
+        replace(genuine, body=invented.body),
     )
 
 
 def foreign_event(stack: BesiegedConsumers) -> Received:
     """What was signed for another queue of this stack, or by another stack."""
-    senders = [*((SIGNER, queue) for queue in (*QUEUES, DELIVERY)), (keys_of(STRANGER), EVENTS)]
-    signer, queue = stack.chance.choice(senders)
+    signer, queue = stack.sender(*QUEUES, DELIVERY)
     return stack.genuine(event_of(stack.chance.randrange(100, 10**6), EventType.ACCEPTED), queue=queue, signer=signer)
 
 
@@ -441,21 +429,10 @@ def replayed_event(stack: BesiegedConsumers) -> Received:
 @pytest.mark.parametrize("consumer", ["usage", "webhooks"])
 @pytest.mark.parametrize("kind", [forged_event, foreign_event, stale_event, replayed_event])
 def test_none_of_a_thousand_is_counted_or_sent(kind: Callable[[BesiegedConsumers], Received], consumer: str) -> None:
-    stack = BesiegedConsumers(consumer=consumer, chance=random.Random(f"{kind.__name__} {consumer}"))
+    stack = BesiegedConsumers(queue=EVENTS, consumer=consumer, chance=random.Random(f"{kind.__name__} {consumer}"))
     sums, rows, requests = dict(stack.usage.sums), all_of(stack.world), len(stack.world.receiver.requests)
     assert sums if consumer == "usage" else rows and requests
     messages = [kind(stack) for _ in range(COUNT)]
     mistrusts = [stack.receive(message) for message in messages]
     assert (stack.usage.sums, all_of(stack.world), len(stack.world.receiver.requests)) == (sums, rows, requests)
-    dead_letters = stack.dead_letters.messages[EVENTS]
-    if kind in (forged_event, foreign_event):
-        assert None not in mistrusts
-        explained = {
-            json.loads(dead_letter.body)["message_id"]: json.loads(dead_letter.explanation or "")["cause"]
-            for dead_letter in dead_letters
-        }
-        assert len(dead_letters) == COUNT
-        assert [explained[message.message_id] for message in messages] == mistrusts
-    else:
-        assert set(mistrusts) == {None}, "they are ours, and have been heard of"
-        assert dead_letters == []
+    stack.check(messages, mistrusts, are_ours=kind not in (forged_event, foreign_event))
