@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.crashes.wire import Mode
+from tests.simulation.crashes.wire import MODES
 
 pytestmark = pytest.mark.promise("fault-at-any-call")
 
@@ -42,7 +42,7 @@ def struck(history: str, *scale: str) -> None:
     row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) +[\d,]+ +100 ", output, re.MULTILINE)
     assert row is not None, "each point, by every fault"
     points, strikes = (int(number.replace(",", "")) for number in row.groups())
-    damaged = strikes - (len(Mode) - 1) * points
+    damaged = strikes - (len(MODES) - 1) * points
     assert (damaged > 0) == (history not in NOTHING_IS_READ), "and each object that is read arrives damaged once"
 
 
@@ -87,7 +87,7 @@ print("points", len(after.points) - len(before.points), "struck", after.struck[1
 
 
 def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
-    assert f"points 1 struck {len(Mode) - 1}" in python("-c", ONE_MORE_CALL)
+    assert f"points 1 struck {len(MODES) - 1}" in python("-c", ONE_MORE_CALL)
 
 
 EVERY_MINUTE = """

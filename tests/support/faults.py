@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Never
+from typing import Any, Literal, NamedTuple, Never, get_args
 
 from botocore.exceptions import ClientError
 
 from darkroom.domain.kernel.errors import Retryable
 
-type Mode = Literal["dies before", "dies after", "throttled", "denied", "answer lost", "applied late"]
+type Mode = Literal["dies before", "dies after", "throttled", "denied", "answer lost", "applied late", "read damaged"]
+"""What strikes a call: before or after it is made, its process dies; it is refused; it is made, and its answer never
+comes, or it is made later than its caller believes; or what is read arrives with one bit turned."""
+
+BEFORE: frozenset[Mode] = frozenset({"dies before", "throttled", "denied"})
+"""With these, the call is not made."""
 
 
 class ProcessDied(BaseException):
@@ -113,6 +118,17 @@ def strike(
     if repeats:
         return make()
     raise Retryable(f"{name}: the answer never came")
+
+
+def read_replay(description: str) -> tuple[str, dict[int, Mode]]:
+    """The history and its strikes by their calls' numbers, of `HISTORY: MODE at CALL; …`, as a failure prints it.
+
+    Raises KeyError if there is no such mode.
+    """
+    name, _, strikes = description.rpartition(": ")
+    modes: dict[str, Mode] = {mode: mode for mode in get_args(Mode.__value__)}
+    parts = (strike.partition(" at ") for strike in strikes.split("; "))
+    return name, {int(number): modes[mode] for mode, _, number in parts}
 
 
 class Struck:

@@ -29,7 +29,8 @@ from tests.simulation.crashes.exploration import Findings, explore, play_struck,
 from tests.simulation.crashes.histories import HISTORIES
 from tests.simulation.crashes.promises import ViolationKind
 from tests.simulation.crashes.scale import AS_DEPLOYED, Scale
-from tests.simulation.crashes.wire import Mode, Point
+from tests.simulation.crashes.wire import MODES, Point
+from tests.support.faults import read_replay
 
 SMALL = Scale(shards=1, attempts=3)
 """For pairs. Two faults cost an image two attempts at most, so the third must succeed; and a sweep queries all shards
@@ -205,7 +206,7 @@ def _row(total: Sum) -> dict[str, Any]:
         "kills": findings.events["kills"],
         "settled_dead_letters": findings.settled[depth],
         "broken": len(findings.violations),
-        **{mode.value.replace(" ", "_"): findings.modes[f"{depth} {mode}"] for mode in Mode},
+        **{mode.replace(" ", "_"): findings.modes[f"{depth} {mode}"] for mode in MODES},
     }
 
 
@@ -243,11 +244,7 @@ def _report(sums: Sequence[Sum], *, is_complete: bool, jobs: int) -> int:
 
 
 def _replay(description: str, scale: Scale) -> int:
-    name, _, strikes = description.rpartition(": ")
-    modes = {}
-    for strike in strikes.split("; "):
-        mode, _, number = strike.partition(" at ")
-        modes[int(number)] = Mode(mode)
+    name, modes = read_replay(description)
     problem, story = play_struck(name, scale, modes)
     print("\n".join(story))
     print(f"broken: {problem}" if problem else "every promise held")

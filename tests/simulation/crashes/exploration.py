@@ -20,8 +20,9 @@ from tests.simulation.crashes.engine import developed, remember
 from tests.simulation.crashes.histories import HISTORIES, Ending, History, check_promises
 from tests.simulation.crashes.promises import Broken, ViolationKind
 from tests.simulation.crashes.scale import Scale
-from tests.simulation.crashes.wire import Mode, Point, modes_at
+from tests.simulation.crashes.wire import Planned, Point, modes_at
 from tests.simulation.crashes.world import World
+from tests.support.faults import BEFORE, Mode
 
 HISTORY_SECONDS = 120
 """A history that takes this much processor time counts as endless."""
@@ -146,15 +147,11 @@ class _Explorer:
     def before(self, point: Point) -> Mode | None:
         if self.left and self._is_ours(point):
             self.findings.offered[len(self.strikes) + 1] += len(modes_at(point))
-        return (
-            self._branch(point, Mode.DIES_BEFORE)
-            or self._branch(point, Mode.THROTTLED)
-            or self._branch(point, Mode.DENIED)
-        )
+        return self._branch(point, "dies before") or self._branch(point, "throttled") or self._branch(point, "denied")
 
     def after(self, point: Point) -> Mode | None:
-        later = (Mode.DIES_AFTER, Mode.ANSWER_LOST, Mode.READ_DAMAGED)
-        return next(filter(None, (self._branch(point, mode) for mode in later if mode in modes_at(point))), None)
+        later = (mode for mode in modes_at(point) if mode not in BEFORE)
+        return next(filter(None, (self._branch(point, mode) for mode in later)), None)
 
     def quiet(self) -> None:
         """Called by the world whenever no function is at work."""
@@ -174,7 +171,7 @@ class _Explorer:
         self.findings.struck[depth] += 1
         self.findings.modes[f"{depth} {mode}"] += 1
         start = None
-        if mode in (Mode.DIES_BEFORE, Mode.DIES_AFTER):
+        if mode in ("dies before", "dies after"):
             start = self.world.state(dying=True)
             worlds = self.known.get(self.left - 1, {})
             if start in worlds:
@@ -372,20 +369,6 @@ def explore(
         gc.enable()
         gc.unfreeze()
     return explorer.findings
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """Faults at points that are given by their numbers."""
-
-    modes: dict[int, Mode]
-
-    def before(self, point: Point) -> Mode | None:
-        mode = self.modes.get(point.number)
-        return mode if mode in (Mode.DIES_BEFORE, Mode.THROTTLED, Mode.DENIED) else None
-
-    def after(self, point: Point) -> Mode | None:
-        return self.modes.get(point.number)
 
 
 def play_struck(name: str, scale: Scale, modes: dict[int, Mode]) -> tuple[str | None, tuple[str, ...]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Protocol
 
@@ -16,24 +15,11 @@ from botocore.exceptions import ConnectionClosedError
 from moto.core.botocore_stubber import MockRawResponse
 
 from tests.support.fakes.damage import flipped
-from tests.support.faults import ProcessDied
+from tests.support.faults import BEFORE, Mode, ProcessDied
 
-
-class Mode(StrEnum):
-    """What happens to a process at one attempt of one of its calls."""
-
-    DIES_BEFORE = "dies before"
-    """The process is gone before the call is made."""
-    DIES_AFTER = "dies after"
-    """The call is applied, and the process is gone before it receives the answer."""
-    ANSWER_LOST = "answer lost"
-    """The call is applied and the connection closed before the answer: the SDK repeats the call."""
-    THROTTLED = "throttled"
-    """The service throttles every attempt of the call, until the SDK gives up."""
-    READ_DAMAGED = "read damaged"
-    """An object's bytes arrive with one bit turned, and without a checksum by which the SDK would notice."""
-    DENIED = "denied"
-    """The service refuses the call, as after a policy's change that is soon put right."""
+MODES: tuple[Mode, ...] = ("dies before", "dies after", "answer lost", "throttled", "read damaged", "denied")
+"""What can happen at one attempt of a call. The SDK repeats a call whose answer is lost, and every attempt of a
+throttled one is refused until it gives up; a damaged object comes without a checksum by which it would notice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +36,7 @@ class Point:
 
 def modes_at(point: Point) -> tuple[Mode, ...]:
     """The faults that can strike there."""
-    return tuple(mode for mode in Mode if mode is not Mode.READ_DAMAGED or point.operation == "GetObject")
+    return tuple(mode for mode in MODES if mode != "read damaged" or point.operation == "GetObject")
 
 
 class Faults(Protocol):
@@ -63,14 +49,18 @@ class Faults(Protocol):
         """Called after the call was applied: the process may die now, or the answer may be lost or damaged."""
 
 
-class NoFaults:
-    """Lets everything pass."""
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """Faults at points that are given by their numbers."""
+
+    modes: Mapping[int, Mode] = field(default_factory=dict)
 
     def before(self, point: Point) -> Mode | None:
-        return None
+        mode = self.modes.get(point.number)
+        return mode if mode in BEFORE else None
 
     def after(self, point: Point) -> Mode | None:
-        return None
+        return self.modes.get(point.number)
 
 
 @dataclass(eq=False)
@@ -117,10 +107,10 @@ class Wire:
         point = Point(number=len(self.points), function=invocation.function, operation=operation)
         self.points.append(point)
         mode = self.faults.before(point)
-        if mode is Mode.DENIED:
+        if mode == "denied":
             invocation.struck.append(f"{mode} at {operation}")
             return refusal(service, request, *_DENIAL[service])
-        if mode is Mode.THROTTLED:
+        if mode == "throttled":
             invocation.throttled_call = call
             invocation.struck.append(f"{mode} at {operation}")
             return throttling_answer(service, request)
@@ -130,11 +120,11 @@ class Wire:
             mode = self.faults.after(point)
             if mode is None:
                 return answer
-            if mode in (Mode.ANSWER_LOST, Mode.READ_DAMAGED):
+            if mode in ("answer lost", "read damaged"):
                 invocation.struck.append(f"{mode} at {operation}")
-            if mode is Mode.READ_DAMAGED:
+            if mode == "read damaged":
                 return _damaged(answer)
-            if mode is Mode.ANSWER_LOST:
+            if mode == "answer lost":
                 raise ConnectionClosedError(endpoint_url=request.url)
         invocation.dying = True
         raise ProcessDied

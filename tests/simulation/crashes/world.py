@@ -40,7 +40,7 @@ from tests.simulation.crashes.processes import Context, Process
 from tests.simulation.crashes.promises import Broken, ViolationKind, check
 from tests.simulation.crashes.scale import AS_DEPLOYED, Scale
 from tests.simulation.crashes.stores import REGION, Stores, change_visibility, pick_attribute
-from tests.simulation.crashes.wire import Faults, Invocation, NoFaults, Wire
+from tests.simulation.crashes.wire import Faults, Invocation, Planned, Wire
 from tests.support.faults import ProcessDied
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
@@ -87,7 +87,7 @@ class World:
     """
 
     scale: Scale = AS_DEPLOYED
-    faults: Faults = field(default_factory=NoFaults)
+    faults: Faults = field(default_factory=Planned)
     before_develop: Callable[[], None] | None = None
     on_quiet: Callable[[], None] | None = None
     every_minute: bool = False

@@ -30,6 +30,7 @@ from tests.simulation.webhooks import generated
 from tests.simulation.webhooks.generated import LOOKS, OUTCOMES, RULES
 from tests.simulation.webhooks.histories import HISTORIES, Findings, strike
 from tests.simulation.webhooks.histories import play as play_struck
+from tests.support.faults import read_replay
 
 _EVERY = 100
 """Without LONG=1 the first fault of a pair is at every Nth call."""
@@ -148,12 +149,7 @@ def _row(name: str, faults: int, findings: Findings) -> dict[str, Any]:
 
 
 def _replay(description: str) -> int:
-    name, _, strikes = description.rpartition(": ")
-    modes = {str(mode): mode for mode in MODES}
-    struck = {}
-    for fault in strikes.split("; "):
-        mode, _, number = fault.partition(" at ")
-        struck[int(number)] = modes[mode]
+    name, struck = read_replay(description)
     model, violation = play_struck(name, struck)
     print("\n".join(model.story))
     print(f"broken: {violation.problem}" if violation else "every promise held")
