@@ -59,12 +59,12 @@ class Siege:
         return CheckPorts(message_keys=KEYS, rejected_messages=self.dead_letters)
 
     def signed(
-        self, body: Message | str, *, group: str | None = None, queue: str | None = None, signer: MessageSigner = SIGNER
+        self, body: Message | str, *, group: str = "default", queue: str | None = None, signer: MessageSigner = SIGNER
     ) -> Received:
         """A message to this queue, unless it is signed for another one or by another stack."""
         self.messages += 1
-        stated = {} if group is None else {"group": group}
-        return received(queue or self.queue, body, signer=signer, message_id=f"message-{self.messages}", **stated)
+        message_id = f"message-{self.messages}"
+        return received(queue or self.queue, body, group=group, signer=signer, message_id=message_id)
 
     def forgery(self, genuine: Received, body: str, *others: Received) -> Received:
         """What somebody without the key makes of a genuine message, or one of the others."""
