@@ -49,19 +49,14 @@ from tests.support.fakes.messages import KEYS, received
 from tests.support.fakes.rows import accepted_image, lease
 from tests.support.fakes.stores import (
     FakeDeadLetters,
-    FakeFetchQueue,
     FakeHoldQueue,
     FakeHolds,
     FakeImages,
     FakeLanes,
-    FakeOnce,
-    FakeOriginals,
-    FakeOutputs,
     FakeReservations,
-    FakeUploadQueue,
-    FakeUploads,
     FakeWakeUps,
 )
+from tests.support.fakes.world import World
 from tests.support.faults import Call, Faults, Mode, ProcessDied, Struck
 from tests.support.virtual.virtual_time import VirtualTime
 
@@ -657,23 +652,16 @@ class Simulation:
         ]
         if not self.rows.due_now:
             return
-        ports = SweepDueImagesPorts(
+        world = World(
             images=self.rows,
-            uploads=FakeUploads(),
-            originals=FakeOriginals(),
-            outputs=FakeOutputs(),
-            memory=FakeOnce(),
             lanes=self.lanes,
             hold_queue=self.hold_queue,
-            upload_queue=FakeUploadQueue(),
-            fetch_queue=FakeFetchQueue(),
             reservations=self.reservations,
-            dead_letters=FakeDeadLetters(),
-            clock=lambda: self.now,
-            at_once=one_after_another,
             service=LANES,
+            time=self.time,
         )
-        outcomes = sweep_due_images(ports, out_of_time=lambda: False).outcomes
+        swept = sweep_due_images(world.ports(SweepDueImagesPorts, at_once=one_after_another), out_of_time=lambda: False)
+        outcomes = swept.outcomes
         self.counts.update({f"swept: {name}": count for name, count in outcomes.items()})
 
     # ── The end ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,9 +14,7 @@ from darkroom.domain.images.claim import Claim, claim
 from darkroom.domain.images.image import DeadLetterState, Image, Status
 from darkroom.domain.images.transitions import complete
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.lanes import LANES
 from darkroom.operations.dead_letters.cases import CasePorts
-from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
 from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters
 from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterSelection, list_dead_letters
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
@@ -29,12 +27,10 @@ from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
 )
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from tests.support.dead_letters import given_up
-from tests.support.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
-from tests.support.fakes.at_once import one_after_another
+from tests.support.fakes import FakeDeadLetters, FakeImages, FakeLanes, World
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.dead_letters import FakeRedrives
 from tests.support.fakes.rows import lease
-from tests.support.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
 from tests.support.faults import Faults, Mode, ProcessDied, at
 from tests.support.images import NOW
 
@@ -89,23 +85,8 @@ class Night:
             self.work()
 
     def sweep(self) -> None:
-        ports = SweepDueImagesPorts(
-            images=self.images,
-            uploads=FakeUploads(),
-            originals=FakeOriginals(),
-            outputs=FakeOutputs(),
-            memory=FakeOnce(),
-            lanes=self.lanes,
-            hold_queue=FakeHoldQueue(),
-            upload_queue=FakeUploadQueue(),
-            fetch_queue=FakeFetchQueue(),
-            reservations=FakeReservations(),
-            dead_letters=self.dead_letters,
-            clock=lambda: self.now,
-            at_once=one_after_another,
-            service=LANES,
-        )
-        sweep = sweep_due_images(ports, out_of_time=lambda: False)
+        world = World(images=self.images, lanes=self.lanes, dead_letters=self.dead_letters, now=self.now)
+        sweep = world.sweep()
         assert not sweep.errors
 
     def work(self) -> None:
