@@ -212,3 +212,8 @@ def test_a_form_of_a_website_is_no_action(writing: Served) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         answer = writing.client.post("/operate/api/replay", content=b"{}", headers={"Content-Type": kind})
         assert answer.status_code == 415
+
+
+def test_a_document_that_names_no_icon_gets_the_pages_own(reading: Served) -> None:
+    answer = reading.client.get("/favicon.ico")
+    assert answer.is_redirect and answer.headers["location"].endswith("/icon.svg")
