@@ -96,15 +96,6 @@ def test_a_form_takes_the_announced_bytes_and_no_others(api: httpx.Client, photo
     assert ended(api, document["id"])["status"] == "done"
 
 
-def test_the_type_is_decided_by_the_bytes(api: httpx.Client, stack: LocalStack) -> None:
-    text = b"%PDF-1.7\n" + bytes(5 * MEGABYTES)
-    document = announced(api, text, content_type="image/jpeg")
-    assert send(document["upload"], text).status_code == 204
-    error = ended(api, document["id"])["error"]
-    assert (error["code"], error["retryable"]) == ("unsupported_format", False)
-    assert objects(stack, "OriginalsBucketName", document["id"]) == []
-
-
 def make_due(stack: LocalStack, image_id: str) -> None:
     """Let the time pass in which the upload may arrive."""
     stack.client("dynamodb").update_item(
@@ -117,18 +108,6 @@ def make_due(stack: LocalStack, image_id: str) -> None:
 
 def sweep(stack: LocalStack) -> None:
     stack.client("lambda").invoke(FunctionName=stack.physical_id("SweepDueImagesFunction"), Payload=b"{}")
-
-
-def test_an_upload_that_never_comes_expires(api: httpx.Client, stack: LocalStack) -> None:
-    document = announced(api, jpeg(140, 60))
-    make_due(stack, document["id"])
-    sweep(stack)
-    ended_as = status(api, document["id"])
-    assert (ended_as["status"], ended_as["error"]["code"]) == ("expired", "never_uploaded")
-    # A file that arrives all the same belongs to no image, and is removed.
-    assert send(document["upload"], jpeg(140, 60)).status_code == 204
-    wait_until(lambda: not objects(stack, "UploadsBucketName", document["id"]), "the late upload goes", seconds=30)
-    assert status(api, document["id"]) == ended_as
 
 
 def test_an_upload_of_which_s3_told_nobody_is_found(api: httpx.Client, stack: LocalStack) -> None:
@@ -157,9 +136,3 @@ def test_a_withdrawn_image_leaves_nothing_of_its_upload(api: httpx.Client, stack
     wait_until(lambda: not objects(stack, "UploadsBucketName", document["id"]), "the upload goes", seconds=30)
     assert objects(stack, "OriginalsBucketName", document["id"]) == []
     assert api.get(f"/images/{document['id']}/status").status_code == 404
-
-
-def test_a_photo_that_is_too_large_for_a_request_is_told_where_to_go(api: httpx.Client, photo: bytes) -> None:
-    answer = api.post("/images", content=photo[: 4 * MEGABYTES + 1], headers={"content-type": "image/jpeg"})
-    assert answer.status_code == 413
-    assert "POST /uploads" in answer.json()["detail"]
