@@ -15,7 +15,6 @@ from local_aws.tests.emulator_server import (
     ROLE,
     EmulatorServer,
     create_function,
-    invoke,
     reasons_for_failed_stack,
     stack,
     update_stack,
@@ -57,13 +56,6 @@ TOO_LATE = (
 def test_gap_stock_sends_a_message_with_any_delay(stock: EmulatorServer) -> None:
     url, _ = create_queue(stock)
     assert stock.client("sqs").send_message(QueueUrl=url, MessageBody="late", DelaySeconds=901)["MessageId"]
-
-
-def test_stock_refuses_a_queue_with_too_long_a_delay_itself(stock: EmulatorServer) -> None:
-    attributes = {"DelaySeconds": "901"}
-    code, _ = refusal(stock.client("sqs").create_queue, QueueName=unique("queue"), Attributes=attributes)
-    assert code == "InvalidAttributeValue"
-    assert "DelaySeconds" in reasons_for_failed_stack(stock, {"Queue": queue_resource(DelaySeconds=901)})
 
 
 def test_a_message_may_wait_for_15_minutes_and_no_longer(emulator: EmulatorServer) -> None:
@@ -133,12 +125,9 @@ def fifo_aware_name(attributes: dict[str, str]) -> str:
     return unique("queue") + (".fifo" if attributes.get("FifoQueue") else "")
 
 
-@pytest.mark.parametrize(("queue", "mapping", "message"), REFUSED_SOURCES)
-def test_gap_stock_accepts_an_event_source_that_cannot_work(
-    stock: EmulatorServer, queue: dict[str, str], mapping: dict[str, Any], message: str
-) -> None:
-    _, arn = create_queue(stock, fifo_aware_name(queue), **queue)
-    assert create_event_source(stock, arn, **mapping)["UUID"]
+def test_gap_stock_accepts_an_event_source_that_cannot_work(stock: EmulatorServer) -> None:
+    _, arn = create_queue(stock)
+    assert create_event_source(stock, arn, BatchSize=11)["UUID"]
 
 
 @pytest.mark.parametrize(("queue", "mapping", "message"), REFUSED_SOURCES)
@@ -148,15 +137,8 @@ def test_an_event_source_that_cannot_work_is_refused(
     _, arn = create_queue(emulator, fifo_aware_name(queue), **queue)
     refused = refusal(create_event_source, server=emulator, queue_arn=arn, **mapping)
     assert refused == ("InvalidParameterValueException", message)
-
-
-@pytest.mark.parametrize(("queue", "mapping", "message"), REFUSED_SOURCES)
-def test_an_event_source_that_cannot_work_fails_its_stack(
-    emulator: EmulatorServer, queue: dict[str, str], mapping: dict[str, Any], message: str
-) -> None:
-    assert f"Invalid request provided: {message}" in reasons_for_failed_stack(
-        emulator, event_source_resources(queue, **mapping)
-    )
+    reasons = reasons_for_failed_stack(emulator, event_source_resources(queue, **mapping))
+    assert f"Invalid request provided: {message}" in reasons
 
 
 def test_an_event_source_within_the_limits_is_accepted(emulator: EmulatorServer) -> None:
@@ -277,11 +259,6 @@ def test_an_empty_report_is_a_success(emulator: EmulatorServer, response: Any) -
     assert is_deleted_after(emulator, response)
 
 
-def test_the_report_of_another_invocation_is_nobodys_business(emulator: EmulatorServer) -> None:
-    create_function(emulator, "unreported", "def handler(event, context):\n    return {'batchItemFailures': 'any'}")
-    assert invoke(emulator, "unreported") == {"batchItemFailures": "any"}
-
-
 # state_machine_transitions
 
 
@@ -359,11 +336,6 @@ def test_a_stack_with_a_dangling_transition_fails(emulator: EmulatorServer) -> N
         pytest.raises(AssertionError, match="MISSING_TRANSITION_TARGET"),
     ):
         update_stack(emulator, name, machine_resource(DANGLING["/StartAt"]))
-
-
-def test_a_sound_machine_is_created(emulator: EmulatorServer) -> None:
-    branch = machine(B={"Type": "Pass", "Next": "C"}, C=END)
-    assert create_machine(emulator, machine(A={"Type": "Parallel", "Branches": [branch], "Next": "D"}, D=END))
 
 
 # dashboard_body
@@ -519,26 +491,3 @@ def test_a_file_with_another_checksum_than_its_form_states_is_refused(
     answer = send_form(emulator, http, file=OTHER)
     assert (answer.status_code, "<Code>BadDigest</Code>" in answer.text) == (400, True)
     assert send_form(emulator, http).status_code == 204
-
-
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"key": "uploads/2"}, "AccessDenied"),
-        ({"Content_Type": "text/html"}, "AccessDenied"),
-        ({"Content_Type": ""}, "AccessDenied"),
-        ({"x_amz_checksum_sha256": base64.b64encode(hashlib.sha256(OTHER).digest()).decode()}, "AccessDenied"),
-        ({"x_amz_checksum_sha256": ""}, "AccessDenied"),
-        ({"acl": "public-read"}, "AccessDenied"),
-        ({"file": FILE[:-1]}, "EntityTooSmall"),
-        ({"file": FILE + b"!"}, "EntityTooLarge"),
-        ({"seconds": -1}, "AccessDenied"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
-)
-def test_a_form_is_held_to_its_policy_by_stock_itself(
-    emulator: EmulatorServer, stock: EmulatorServer, http: httpx.Client, changes: dict[str, Any], code: str
-) -> None:
-    for server in (stock, emulator):
-        answer = send_form(server, http, **changes)
-        assert f"<Code>{code}</Code>" in answer.text

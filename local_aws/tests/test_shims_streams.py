@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from local_aws.tests.batch_reports import UNDERSTOOD_AS_SUCCESS, not_understood
+from local_aws.tests.batch_reports import not_understood
 from local_aws.tests.emulator_server import (
     ROLE,
     EmulatorServer,
@@ -89,24 +89,6 @@ def test_a_slow_function_of_a_stream_stops_no_queue_and_no_other_stream(
     assert slow.batches_until(["later"]) == [["slow"], ["later"]]
 
 
-def test_a_slow_function_of_a_queue_stops_no_stream(emulator: EmulatorServer, tmp_path: Path) -> None:
-    work, changes, quick = queue(emulator, VisibilityTimeout="60"), table(emulator), reader(emulator, tmp_path)
-    source = (
-        "import pathlib, time\n\ndef handler(event, context):\n"
-        f"    while not pathlib.Path({str(tmp_path / 'open')!r}).exists():\n        time.sleep(0.01)\n"
-    )
-    name = f"slow-{uuid4().hex[:8]}"
-    create_function(emulator, name, source, Timeout=60)
-    emulator.client("lambda").create_event_source_mapping(FunctionName=name, EventSourceArn=work.arn)
-    quick.read(changes)
-    work.send("slow")
-    wait_until(lambda: work.counts() == (0, 1), "the queue's function runs")
-    changes.put("a")
-    quick.batches_until(["a"])
-    assert work.counts() == (0, 1)
-    (tmp_path / "open").touch()
-
-
 def test_a_failing_stream_stops_no_other_stream(emulator: EmulatorServer, tmp_path: Path) -> None:
     failing, quick, changes = reader(emulator, tmp_path, raises_at=["a"]), reader(emulator, tmp_path), table(emulator)
     failing.read(changes)
@@ -121,10 +103,8 @@ def test_a_failing_stream_stops_no_other_stream(emulator: EmulatorServer, tmp_pa
 # stream_mappings: mappings
 
 
-@pytest.mark.parametrize("which", ["stock", "emulator"])
-def test_a_mapping_begins_where_it_says(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    server: EmulatorServer = request.getfixturevalue(which)
-    changes, first, latest = table(server), reader(server, tmp_path), reader(server, tmp_path)
+def test_a_mapping_begins_where_it_says(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, first, latest = table(emulator), reader(emulator, tmp_path), reader(emulator, tmp_path)
     changes.put("before")
     first.read(changes)
     latest.read(changes, StartingPosition="LATEST")
@@ -159,27 +139,16 @@ def test_a_failing_mapping_can_be_disabled_and_deleted(emulator: EmulatorServer,
     mapping_id = failing.read(changes)
     wait_until(failing.batches, "it fails")
     failing.change(mapping_id, Enabled=False)
-    time.sleep(A_WHILE)
     seen = len(failing.batches())
     time.sleep(A_WHILE)
-    assert len(failing.batches()) == seen
+    assert len(failing.batches()) <= seen + 1, "one may have begun before"
+    seen = len(failing.batches())
     failing.change(mapping_id, Enabled=True)
     wait_until(lambda: len(failing.batches()) > seen, "it is retried")
     emulator.client("lambda").delete_event_source_mapping(UUID=mapping_id)
-    time.sleep(A_WHILE)
     seen = len(failing.batches())
     time.sleep(A_WHILE)
-    assert len(failing.batches()) == seen
-
-
-def test_retries_take_pauses(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, failing = table(emulator), reader(emulator, tmp_path, reports=["a"])
-    changes.put("a")
-    failing.read(changes, **REPORTS)
-    wait_until(lambda: len(failing.batches()) == 3, "it is retried")
-    seen = len(failing.batches())
-    time.sleep(A_WHILE)
-    assert len(failing.batches()) - seen < 10
+    assert len(failing.batches()) <= seen + 1, "one may have begun before"
 
 
 # The emulator without a server and without functions: `execute` is what invokes one, and `some` is a table.
@@ -243,34 +212,6 @@ wait_until(lambda: seen)
 print(seen)
 """
 
-# However many changes come one after another, the function is invoked at most once per poll.
-PASS_ON_TOGETHER = """
-read(lambda event: seen.append(keys(event)) or {}, BatchSize=100)
-begun = time.monotonic()
-for number in range(100):
-    put(str(number))
-    time.sleep(0.005)
-wait_until(lambda: sum(map(len, seen)) == 100)
-polls = (time.monotonic() - begun) / stream_mappings._POLL_SECONDS + 1
-print([key for batch in seen for key in batch] == [str(number) for number in range(100)], len(seen) <= polls)
-"""
-
-# Batches that one poll found are not kept waiting for the next: here that is never.
-PASS_ON_WHAT_WAS_POLLED = """
-for key in "abc":
-    put(key)
-
-def execute(event):
-    stream_mappings._POLL_SECONDS = 1e9
-    seen.append(keys(event))
-    return {}
-
-read(execute, BatchSize=1)
-wait_until(lambda: len(seen) == 3)
-put("d")
-time.sleep(1)
-print(seen)
-"""
 
 # While "a" fails, it leaves the stream.
 LEAVE_WHILE_FAILING = """
@@ -330,22 +271,11 @@ print(len(seen) < 10)
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
-        (PASS_ON_SOON, "[['a']]"),
-        (PASS_ON_TOGETHER, "True True"),
-        (PASS_ON_WHAT_WAS_POLLED, "[['a'], ['b'], ['c']]"),
-        (LEAVE_WHILE_FAILING, "['a'] ['b']"),
-        (LEAVE_UNREAD, "[['c'], ['d']]"),
-        (GO_WRONG, "[['a'], ['a'], ['a'], ['b']]"),
-        (KEEP_GOING_WRONG, "True"),
-    ],
-    ids=[
-        "soon",
-        "together",
-        "what was polled",
-        "leaving while failing",
-        "leaving unread",
-        "going wrong",
-        "not too often",
+        pytest.param(PASS_ON_SOON, "[['a']]", id="soon"),
+        pytest.param(LEAVE_WHILE_FAILING, "['a'] ['b']", id="leaving while failing"),
+        pytest.param(LEAVE_UNREAD, "[['c'], ['d']]", id="leaving unread"),
+        pytest.param(GO_WRONG, "[['a'], ['a'], ['a'], ['b']]", id="going wrong"),
+        pytest.param(KEEP_GOING_WRONG, "True", id="not too often"),
     ],
 )
 def test_the_poller_passes_on_soon_and_once_what_is_in_the_stream(tmp_path: Path, program: str, expected: str) -> None:
@@ -366,21 +296,6 @@ def test_a_mapping_of_a_table_that_was_replaced_reads_nothing_of_the_new_one(
     wait_until(lambda: after.keys() == ["a", "b"], "the new table's changes are passed on")
     time.sleep(A_WHILE)
     assert before.batches() == [["old"]]
-
-
-def test_a_mapping_with_settings_that_are_no_numbers_stops_no_other(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, unread, some = table(emulator), reader(emulator, tmp_path), reader(emulator, tmp_path)
-    mapping = {
-        "FunctionName": unread.name,
-        "EventSourceArn": changes.stream_arn,
-        "StartingPosition": "TRIM_HORIZON",
-        "MaximumRetryAttempts": "many",
-    }
-    with stack(emulator, {"Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping}}):
-        some.read(changes)
-        changes.put("a")
-        assert some.batches_until(["a"]) == [["a"]]
-        assert unread.batches() == []
 
 
 def test_a_stack_creates_changes_and_deletes_a_mapping(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -434,35 +349,7 @@ def table_properties(name: str, *, streamed: bool = True) -> dict[str, Any]:
     return {**properties, **({"StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"}} if streamed else {})}
 
 
-def test_a_stack_adds_a_stream_to_a_table_and_maps_it(emulator: EmulatorServer, tmp_path: Path) -> None:
-    some, name = reader(emulator, tmp_path), f"table-{uuid4().hex[:8]}"
-    before = {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": table_properties(name, streamed=False)}}
-    mapping = {
-        "FunctionName": some.name,
-        "EventSourceArn": {"Fn::GetAtt": ["Table", "StreamArn"]},
-        "StartingPosition": "TRIM_HORIZON",
-    }
-    after = {
-        "Table": {"Type": "AWS::DynamoDB::Table", "Properties": table_properties(name)},
-        "Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
-    }
-    with stack(emulator, before) as created:
-        emulator.client("dynamodb").put_item(TableName=name, Item={"pk": {"S": "old"}})
-        update_stack(emulator, created, after)
-        emulator.client("dynamodb").put_item(TableName=name, Item={"pk": {"S": "new"}})
-        assert some.batches_until(["new"]) == [["new"]]
-
-
 # stream_mappings: what is reported as failed
-
-
-def test_gap_stock_takes_a_reported_failure_for_a_success(stock: EmulatorServer, tmp_path: Path) -> None:
-    changes, some = table(stock), reader(stock, tmp_path, reports=["a"])
-    changes.put("a")
-    some.read(changes, **REPORTS)
-    some.batches_until(["a"])
-    changes.put("b")
-    assert some.batches_until(["b"]) == [["a"], ["b"]]
 
 
 def test_what_follows_the_first_reported_record_is_retried_before_anything_newer(
@@ -480,41 +367,14 @@ def test_what_follows_the_first_reported_record_is_retried_before_anything_newer
     assert batches[-1] == ["e"]
 
 
-def test_only_what_is_left_of_a_batch_is_retried(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, some = table(emulator), reader(emulator, tmp_path, reports=["b"])
-    changes.put("a", "b", "c", "d")
-    some.read(changes, **REPORTS)
-    some.batches_until(["b", "c", "d"])
-    some.behave(reports=["d"])
-    some.batches_until(["d"])
-    some.behave()
-    changes.put("e")
-    assert [batch for batch in some.batches_until(["e"]) if "a" in batch] == [["a", "b", "c", "d"]]
-
-
-NOT_UNDERSTOOD = not_understood("sequenceNumber")
-
-
-@pytest.mark.parametrize("response", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)
-def test_a_report_that_is_not_understood_fails_the_whole_batch(
-    emulator: EmulatorServer, tmp_path: Path, response: Any
-) -> None:
-    changes, some = table(emulator), reader(emulator, tmp_path, answers=response)
+def test_a_report_that_is_not_understood_fails_the_whole_batch(emulator: EmulatorServer, tmp_path: Path) -> None:
+    misspelt = not_understood("sequenceNumber")["a misspelt key"]
+    changes, some = table(emulator), reader(emulator, tmp_path, answers=misspelt)
     changes.put("a", "b")
     mapping_id = some.read(changes, **REPORTS)
     wait_until(lambda: len(some.batches()) > 1, "it is retried")
     emulator.client("lambda").delete_event_source_mapping(UUID=mapping_id)
     assert some.batches()[:2] == [["a", "b"], ["a", "b"]]
-
-
-@pytest.mark.parametrize("response", UNDERSTOOD_AS_SUCCESS.values(), ids=UNDERSTOOD_AS_SUCCESS)
-def test_an_empty_report_is_a_success(emulator: EmulatorServer, tmp_path: Path, response: Any) -> None:
-    changes, some = table(emulator), reader(emulator, tmp_path, answers=response)
-    changes.put("a", "b")
-    some.read(changes, **REPORTS)
-    some.batches_until(["a", "b"])
-    changes.put("c")
-    assert some.batches_until(["c"]) == [["a", "b"], ["c"]]
 
 
 def test_a_report_that_the_mapping_does_not_want_is_ignored(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -527,15 +387,6 @@ def test_a_report_that_the_mapping_does_not_want_is_ignored(emulator: EmulatorSe
 
 
 # stream_mappings: what is discarded
-
-
-def test_gap_stock_retries_a_batch_for_ever(stock: EmulatorServer, tmp_path: Path) -> None:
-    changes, failing, lost = table(stock), reader(stock, tmp_path, raises_at=["a"]), queue(stock)
-    changes.put("a")
-    mapping_id = failing.read(changes, MaximumRetryAttempts=0, **discarding_to(lost))
-    wait_until(lambda: len(failing.batches()) > 2, "it is retried")
-    assert lost.counts() == (0, 0)
-    stock.client("lambda").delete_event_source_mapping(UUID=mapping_id)
 
 
 def test_a_batch_is_discarded_after_its_retries(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -576,18 +427,6 @@ def test_what_is_discarded_can_be_read_from_the_stream_by_its_description(
     )["ShardIterator"]
     records = streams.get_records(ShardIterator=iterator, Limit=described["batchSize"])["Records"]
     assert [record["dynamodb"]["Keys"]["pk"]["S"] for record in records] == ["b"]
-
-
-def test_what_is_left_of_a_reported_batch_is_discarded_after_its_retries(
-    emulator: EmulatorServer, tmp_path: Path
-) -> None:
-    changes, failing, lost = table(emulator), reader(emulator, tmp_path, reports=["b"]), queue(emulator)
-    changes.put("a", "b", "c")
-    failing.read(changes, MaximumRetryAttempts=1, **REPORTS, **discarding_to(lost))
-    message = discarded(lost)
-    assert failing.batches() == [["a", "b", "c"], ["b", "c"]]
-    assert message["DDBStreamBatchInfo"]["batchSize"] == 2
-    assert message["responseContext"]["functionError"] is None
 
 
 def test_a_batch_that_is_split_leaves_only_its_bad_record_behind(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -643,31 +482,11 @@ def test_a_throttle_is_no_failure(emulator: EmulatorServer, tmp_path: Path) -> N
     assert lost.counts() == (0, 0)
 
 
-def test_what_is_discarded_may_be_published_to_a_topic(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, failing, subscriber = table(emulator), reader(emulator, tmp_path, raises_at=["a"]), queue(emulator)
-    sns = emulator.client("sns")
-    topic_arn = sns.create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
-    raw = {"RawMessageDelivery": "true"}
-    sns.subscribe(TopicArn=topic_arn, Protocol="sqs", Endpoint=subscriber.arn, Attributes=raw)
-    changes.put("a")
-    destination = {"DestinationConfig": {"OnFailure": {"Destination": topic_arn}}}
-    failing.read(changes, MaximumRetryAttempts=0, **destination)
-    assert discarded(subscriber)["DDBStreamBatchInfo"]["batchSize"] == 1
-
-
 # stream_mappings: how old records are
 
 
 def ages(server: EmulatorServer, some: Reader) -> list[float]:
     return statistic(server, "AWS/Lambda", "IteratorAge", {"FunctionName": some.name}, "Maximum")
-
-
-def test_gap_stock_does_not_say_how_old_records_are(stock: EmulatorServer, tmp_path: Path) -> None:
-    changes, some = table(stock), reader(stock, tmp_path)
-    changes.put("a")
-    some.read(changes)
-    some.batches_until(["a"])
-    assert ages(stock, some) == []
 
 
 def test_the_age_of_a_batch_is_that_of_its_last_record(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -689,16 +508,6 @@ def test_the_age_of_a_batch_is_that_of_its_last_record(emulator: EmulatorServer,
 # stream_mappings: several batches at once
 
 
-def test_gap_stock_passes_on_one_batch_at_a_time(stock: EmulatorServer, tmp_path: Path) -> None:
-    changes, some = table(stock), reader(stock, tmp_path, waits_at=["0"])
-    changes.put(*map(str, range(10)))
-    some.read(changes, BatchSize=1, ParallelizationFactor=10)
-    wait_until(some.batches, "the first is passed on")
-    time.sleep(A_WHILE)
-    assert some.batches() == [["0"]]
-    some.open()
-
-
 def test_batches_of_other_partition_keys_overtake_one_that_lasts_but_none_of_its_own(
     emulator: EmulatorServer, tmp_path: Path
 ) -> None:
@@ -716,21 +525,6 @@ def test_batches_of_other_partition_keys_overtake_one_that_lasts_but_none_of_its
         versions.setdefault(record["dynamodb"]["Keys"]["pk"]["S"], []).append(record["dynamodb"]["SequenceNumber"])
     assert sorted(versions) == keys
     assert all(numbers == sorted(numbers) and len(numbers) == 2 for numbers in versions.values())
-
-
-def test_a_changed_number_of_batches_at_once_loses_nothing_and_overtakes_nothing(
-    emulator: EmulatorServer, tmp_path: Path
-) -> None:
-    changes, some = table(emulator), reader(emulator, tmp_path, waits_at=["0"])
-    keys = [str(number) for number in range(10)]
-    changes.put(*keys, *keys)
-    mapping_id = some.read(changes, BatchSize=1, ParallelizationFactor=2)
-    wait_until(lambda: ["0"] in some.batches() and len(some.batches()) > 4, "the other batches are passed on")
-    some.change(mapping_id, ParallelizationFactor=5)
-    time.sleep(A_WHILE)
-    assert some.batches().count(["0"]) == 1
-    some.open()
-    wait_until(lambda: set(some.keys()) == set(keys), "all are passed on")
 
 
 # event_filters
@@ -857,45 +651,3 @@ def test_an_expired_item_is_recorded_as_removed_by_dynamodb_itself(tmp_path: Pat
     identity = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
     expired = [{"pk": {"S": "old"}, "until": {"N": "1"}}, identity]
     assert removals_in_the_stream("corrected", tmp_path) == [DELETED, expired]
-
-
-# What a stream's records are. MiniStack does it; this test fails when it no longer does.
-
-
-def test_a_record_has_the_whole_item_before_and_after_its_own_change(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, some, dynamodb = table(emulator), reader(emulator, tmp_path), emulator.client("dynamodb")
-    key = {"pk": {"S": "a"}}
-    first = {**key, "list": {"L": [{"N": "1"}]}, "map": {"M": {"b": {"S": "c"}}}}
-    second = {**first, "list": {"L": [{"N": "1"}, {"N": "2"}]}, "map": {"M": {"b": {"S": "d"}}}}
-    third = {**key, "state": {"S": "replaced"}}
-    dynamodb.put_item(TableName=changes.name, Item=first)
-    dynamodb.update_item(
-        TableName=changes.name,
-        Key=key,
-        UpdateExpression="SET #list = list_append(#list, :more), #map.b = :d",
-        ExpressionAttributeNames={"#list": "list", "#map": "map"},
-        ExpressionAttributeValues={":more": {"L": [{"N": "2"}]}, ":d": {"S": "d"}},
-    )
-    # Neither is a change.
-    dynamodb.put_item(TableName=changes.name, Item=second)
-    dynamodb.update_item(
-        TableName=changes.name,
-        Key=key,
-        UpdateExpression="SET #map.b = :d",
-        ExpressionAttributeNames={"#map": "map"},
-        ExpressionAttributeValues={":d": {"S": "d"}},
-    )
-    dynamodb.put_item(TableName=changes.name, Item=third)
-    dynamodb.transact_write_items(TransactItems=[{"Delete": {"TableName": changes.name, "Key": key}}])
-    some.read(changes)
-    (records,) = wait_until(some.records, "the changes are passed on")
-    assert [
-        (record["eventName"], record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage"))
-        for record in records
-    ] == [
-        ("INSERT", None, first),
-        ("MODIFY", first, second),
-        ("MODIFY", second, third),
-        ("REMOVE", third, None),
-    ]
-    assert all(record["dynamodb"]["Keys"] == key for record in records)
