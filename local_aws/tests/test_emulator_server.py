@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from local_aws.tests.emulator_server import (
     listening,
     wait_until,
 )
+from local_aws.tests.queues import queue
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -76,12 +78,28 @@ with emulator_server(Path({str(tmp_path / "data")!r})) as server:
     wait_until(lambda: not is_running(process_id), "the emulator is gone")
 
 
-def test_the_ready_file_names_the_ports_and_the_process(tmp_path: Path) -> None:
-    with emulator_server(tmp_path) as server:
-        ready = json.loads((tmp_path / "ready.json").read_text())
-        urls = {"gateway_url": server.gateway_url, "front_url": server.front_url}
-        assert ready == {**urls, "secret": server.secret, "pid": server.process.pid}
-        assert server.client("s3").list_buckets()["Buckets"] == []
+AMBIENT = {"AWS_PROFILE": "production", "AWS_ENDPOINT_URL_S3": "http://203.0.113.1", "GATEWAY_PORT": "1", "SECRET": "x"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("another")
+
+
+@pytest.fixture(scope="module")
+def another(folder: Path) -> Iterator[EmulatorServer]:
+    """An emulator on a machine with settings of its own, without one correction."""
+    with emulator_server(folder, "--without", "message_delay", **AMBIENT) as server:
+        yield server
+
+
+def test_the_ready_file_names_the_ports_and_the_process_to_its_owner_alone(
+    another: EmulatorServer, folder: Path
+) -> None:
+    ready = json.loads((folder / "ready.json").read_text())
+    urls = {"gateway_url": another.gateway_url, "front_url": another.front_url}
+    assert ready == {**urls, "secret": another.secret, "pid": another.process.pid}
+    assert (folder / "ready.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_emulator_listens_on_its_two_ports_of_this_machine_alone(emulator: EmulatorServer) -> None:
@@ -99,21 +117,11 @@ def test_a_port_that_is_taken_ends_the_start_with_a_word_of_advice(tmp_path: Pat
     assert f"Port {port} cannot be used" in str(failure.value)
 
 
-def test_the_machines_environment_reaches_neither_the_emulator_nor_its_functions(tmp_path: Path) -> None:
-    ambient = {
-        "AWS_PROFILE": "production",
-        "AWS_ENDPOINT_URL_S3": "http://203.0.113.1",
-        "GATEWAY_PORT": "1",
-        "SECRET": "x",
-    }
-    with emulator_server(tmp_path, **ambient) as server:
-        create_function(server, "variables", "import os\ndef handler(event, context):\n    return dict(os.environ)")
-        assert not ambient.keys() & invoke(server, "variables").keys()
-        assert server.client("s3").create_bucket(Bucket="a-bucket")
+def test_the_machines_environment_reaches_neither_the_emulator_nor_its_functions(another: EmulatorServer) -> None:
+    create_function(another, "variables", "import os\ndef handler(event, context):\n    return dict(os.environ)")
+    assert not AMBIENT.keys() & invoke(another, "variables").keys()
+    assert another.client("s3").create_bucket(Bucket="a-bucket")
 
 
-def test_a_correction_can_be_left_out_by_name(tmp_path: Path) -> None:
-    with emulator_server(tmp_path, "--without", "message_delay") as server:
-        sqs = server.client("sqs")
-        url = sqs.create_queue(QueueName="queue")["QueueUrl"]
-        assert sqs.send_message(QueueUrl=url, MessageBody="late", DelaySeconds=901)["MessageId"]
+def test_a_correction_can_be_left_out_by_name(another: EmulatorServer) -> None:
+    assert queue(another).send("late", DelaySeconds=901)
