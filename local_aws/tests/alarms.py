@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from local_aws.tests.emulator_server import EmulatorServer, wait_until
-from local_aws.tests.queues import Queue, queue
+from local_aws.tests.queues import Queue, queue, topic
 
 
 def alarm(server: EmulatorServer, **settings: Any) -> str:
@@ -42,9 +42,8 @@ def await_state(server: EmulatorServer, name: str, expected: str) -> dict[str, A
 
 def topic_with_queue(server: EmulatorServer) -> tuple[str, Queue]:
     """Create a topic, and a queue that gets what is published to it."""
-    sns, subscriber = server.client("sns"), queue(server)
-    arn: str = sns.create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
-    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=subscriber.arn)
+    arn, subscriber = topic(server), queue(server)
+    server.client("sns").subscribe(TopicArn=arn, Protocol="sqs", Endpoint=subscriber.arn)
     return arn, subscriber
 
 

@@ -16,6 +16,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServe
 
 
 @pytest.fixture(scope="session")
+def enforcing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
+    """The same with IAM evaluated."""
+    with emulator_server(tmp_path_factory.mktemp("enforcing"), "--enforce-iam") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
     """MiniStack as it is: a test that uses it shows the gap that a shim or guard closes."""
     with emulator_server(tmp_path_factory.mktemp("stock"), "--stock") as server:

@@ -175,6 +175,12 @@ def stack(server: EmulatorServer, resources: dict[str, Any]) -> Iterator[str]:
         wait_until(lambda: name not in _stack_names(server), f"{name} is deleted")
 
 
+def physical_ids(server: EmulatorServer, name: str) -> dict[str, str]:
+    """The physical ids of a stack's resources."""
+    resources = server.client("cloudformation").describe_stack_resources(StackName=name)["StackResources"]
+    return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+
+
 def update_stack(server: EmulatorServer, name: str, resources: dict[str, Any]) -> None:
     """Update a stack to these resources."""
     server.client("cloudformation").update_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}))

@@ -1,4 +1,4 @@
-"""Queues for the tests of the emulator: with a dead-letter queue, and with messages in them."""
+"""Queues and topics for the tests of the emulator: with a dead-letter queue, and with messages in them."""
 
 import json
 from dataclasses import dataclass
@@ -64,6 +64,12 @@ def queue_with_dead_letters(server: EmulatorServer, *, receives: int = 1, **attr
     dead_letters = queue(server)
     policy = json.dumps({"deadLetterTargetArn": dead_letters.arn, "maxReceiveCount": receives})
     return queue(server, RedrivePolicy=policy, **attributes), dead_letters
+
+
+def topic(server: EmulatorServer) -> str:
+    """Create a topic, and return its ARN."""
+    arn: str = server.client("sns").create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
+    return arn
 
 
 def dead_letter(source: Queue, body: str = "letter", **options: Any) -> str:

@@ -8,6 +8,13 @@ from uuid import uuid4
 
 from local_aws.tests.emulator_server import EmulatorServer, create_function, wait_until
 
+BY_PK = {
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+"""Properties of a table whose key is `pk`."""
+
 # Notes the batch, and then behaves as its folder's `conduct` says: `waits_at`, `raises_at` and `reports` list keys, and
 # `answers` is a response.
 NOTING = """
@@ -55,9 +62,7 @@ def table(server: EmulatorServer, name: str | None = None) -> Table:
     name = name or f"table-{uuid4().hex[:8]}"
     created = server.client("dynamodb").create_table(
         TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
+        **BY_PK,
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
     return Table(server=server, name=name, stream_arn=created["TableDescription"]["LatestStreamArn"])

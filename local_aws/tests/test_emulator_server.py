@@ -43,9 +43,7 @@ def start_hanging_function(server: EmulatorServer, folder: Path) -> int:
     return int(wait_until(lambda: file.exists() and file.read_text().strip(), "the function runs"))
 
 
-@pytest.mark.parametrize(
-    "signals", [[signal.SIGTERM], [signal.SIGINT], [signal.SIGTERM, signal.SIGTERM], [signal.SIGKILL]]
-)
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGTERM], [signal.SIGKILL]])
 def test_the_functions_end_with_the_emulator(tmp_path: Path, signals: list[signal.Signals]) -> None:
     with emulator_server(tmp_path / "data") as server:
         create_function(server, "idle", PROCESS_ID)

@@ -14,6 +14,7 @@ from local_aws.tests.emulator_server import (
     create_function,
     invoke,
     package,
+    physical_ids,
     reasons_for_failed_stack,
     stack,
     update_stack,
@@ -33,17 +34,9 @@ def routes(server: EmulatorServer, api_id: str) -> dict[str, str]:
     return {route["RouteKey"]: route["AuthorizationType"] for route in listed}
 
 
-def physical_id(server: EmulatorServer, stack_name: str, logical_id: str) -> str:
-    described = server.client("cloudformation").describe_stack_resource(
-        StackName=stack_name, LogicalResourceId=logical_id
-    )
-    identifier: str = described["StackResourceDetail"]["PhysicalResourceId"]
-    return identifier
-
-
 def stock_url(server: EmulatorServer, stack_name: str) -> str:
     """Return where stock MiniStack serves an API."""
-    return f"{server.gateway_url}/_aws/execute-api/{physical_id(server, stack_name, 'Api')}/$default"
+    return f"{server.gateway_url}/_aws/execute-api/{physical_ids(server, stack_name)['Api']}/$default"
 
 
 # http_api_body
@@ -51,7 +44,7 @@ def stock_url(server: EmulatorServer, stack_name: str) -> str:
 
 def test_gap_stock_drops_the_body_of_an_http_api(stock: EmulatorServer) -> None:
     with stack(stock, echo_api({"GET /images": {}})) as name:
-        assert routes(stock, physical_id(stock, name, "Api")) == {}
+        assert routes(stock, physical_ids(stock, name)["Api"]) == {}
 
 
 def test_an_http_api_has_the_routes_of_its_body(emulator: EmulatorServer, http: httpx.Client) -> None:
@@ -65,7 +58,7 @@ def test_an_http_api_has_the_routes_of_its_body(emulator: EmulatorServer, http: 
         }
     )
     with stack(emulator, resources) as name:
-        api_id = physical_id(emulator, name, "Api")
+        api_id = physical_ids(emulator, name)["Api"]
         assert routes(emulator, api_id) == {
             "GET /images/{id}": "NONE",
             "POST /images": "AWS_IAM",
@@ -114,14 +107,14 @@ def test_an_update_changes_the_routes_and_keeps_the_rest_of_the_api(
     emulator: EmulatorServer, http: httpx.Client
 ) -> None:
     with stack(emulator, echo_api({"GET /kept": {}, "GET /removed": {}, "GET /secured": {}})) as name:
-        api_id = physical_id(emulator, name, "Api")
+        api_id = physical_ids(emulator, name)["Api"]
         api_gateway = emulator.client("apigatewayv2")
         stage = api_gateway.get_stage(ApiId=api_id, StageName="$default")
 
         changed: dict[str, Any] = {"GET /kept": {}, "GET /added": {}, "GET /secured": {"security": [{"sigv4": []}]}}
         update_stack(emulator, name, echo_api(changed, {"x-amazon-apigateway-cors": CORS}))
 
-        assert physical_id(emulator, name, "Api") == api_id
+        assert physical_ids(emulator, name)["Api"] == api_id
         assert routes(emulator, api_id) == {"GET /kept": "NONE", "GET /added": "NONE", "GET /secured": "AWS_IAM"}
         assert len(api_gateway.get_integrations(ApiId=api_id)["Items"]) == len(changed)
         assert api_gateway.get_api(ApiId=api_id)["CorsConfiguration"]["MaxAge"] == CORS["maxAge"]
@@ -198,7 +191,7 @@ def test_an_update_of_the_body_changes_an_authorizer_and_removes_one_that_is_gon
         return {a["Name"]: (a["AuthorizerType"], a["AuthorizerResultTtlInSeconds"], a["AuthorizerId"]) for a in listed}
 
     with stack(emulator, guarded_api(SIMPLE, {"GET /a": ASKED, "GET /b": ASKED})) as name:
-        api_id = physical_id(emulator, name, "Api")
+        api_id = physical_ids(emulator, name)["Api"]
         assert routes(emulator, api_id) == {"GET /a": "CUSTOM", "GET /b": "CUSTOM"}
         kind, ttl, authorizer_id = authorizers()["gate"]
         assert (kind, ttl) == ("REQUEST", 60)
@@ -330,8 +323,7 @@ def update_what_stays(server: EmulatorServer) -> None:
     """Updates a stack in a stack, whose topic stays and is referred to."""
     with stack(server, inner_stack(server, {"Ref": "Kept"})) as name:
         update_stack(server, name, inner_stack(server, {"Fn::GetAtt": ["Kept", "TopicName"]}))
-        inner = server.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId="Inner")
-        inner_id = inner["StackResourceDetail"]["PhysicalResourceId"]
+        inner_id = physical_ids(server, name)["Inner"]
         (described,) = server.client("cloudformation").describe_stacks(StackName=inner_id)["Stacks"]
         assert "-Kept-" in described["Outputs"][0]["OutputValue"]
 
@@ -449,7 +441,7 @@ def test_a_request_whose_event_is_too_large_never_reaches_the_function(
     with stack(emulator, echo_api({"$default": {}})) as name:
         answer = http.post(f"{emulator.front_url}/images", content=bytes(4_800_000))
         assert (answer.status_code, answer.json()) == (413, {"message": "Request Entity Too Large"})
-        group = f"/aws/lambda/{physical_id(emulator, name, 'Echo')}"
+        group = f"/aws/lambda/{physical_ids(emulator, name)['Echo']}"
         assert not emulator.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
         # Base64 makes it 4/3 as large: 4.6 MB of photo still fit into 6 MB of event.
         assert http.post(f"{emulator.front_url}/images", content=bytes(4_600_000)).status_code == 200

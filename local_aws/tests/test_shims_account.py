@@ -5,8 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from local_aws.tests.emulator_server import EmulatorServer, stack, update_stack
-from local_aws.tests.queues import queue
+from local_aws.tests.emulator_server import EmulatorServer, physical_ids, stack, update_stack
+from local_aws.tests.queues import topic
+from local_aws.tests.streams import BY_PK
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -43,25 +44,14 @@ def test_an_unknown_quota_or_service_is_none(emulator: EmulatorServer) -> None:
 
 
 def table(**properties: Any) -> dict[str, Any]:
-    return {
-        "Rows": {
-            "Type": "AWS::DynamoDB::Table",
-            "Properties": {
-                "BillingMode": "PAY_PER_REQUEST",
-                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-                **properties,
-            },
-        }
-    }
+    return {"Rows": {"Type": "AWS::DynamoDB::Table", "Properties": {**BY_PK, **properties}}}
 
 
 RECOVERABLE = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
 
 
 def recovery(server: EmulatorServer, stack_name: str) -> str:
-    described = server.client("cloudformation").describe_stack_resource(StackName=stack_name, LogicalResourceId="Rows")
-    name = described["StackResourceDetail"]["PhysicalResourceId"]
+    name = physical_ids(server, stack_name)["Rows"]
     backups = server.client("dynamodb").describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
     status: str = backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"]
     return status
@@ -81,14 +71,13 @@ def test_a_table_is_recoverable_if_its_template_says_so(emulator: EmulatorServer
 
 def copied(server: EmulatorServer, stack_name: str) -> dict[str, Any]:
     """Restores the stack's table under another name, and describes the copy."""
-    described = server.client("cloudformation").describe_stack_resource(StackName=stack_name, LogicalResourceId="Rows")
-    name, dynamodb = described["StackResourceDetail"]["PhysicalResourceId"], server.client("dynamodb")
+    name, dynamodb = physical_ids(server, stack_name)["Rows"], server.client("dynamodb")
     copy = f"copy-{uuid4().hex}"
-    dynamodb.put_item(TableName=name, Item={"id": {"S": "1"}})
+    dynamodb.put_item(TableName=name, Item={"pk": {"S": "1"}})
     dynamodb.restore_table_to_point_in_time(
         SourceTableName=name, TargetTableName=copy, UseLatestRestorableTime=True, GlobalSecondaryIndexOverride=[]
     )
-    assert dynamodb.scan(TableName=copy)["Items"] == [{"id": {"S": "1"}}]
+    assert dynamodb.scan(TableName=copy)["Items"] == [{"pk": {"S": "1"}}]
     table: dict[str, Any] = dynamodb.describe_table(TableName=copy)["Table"]
     return table | {"source": dynamodb.describe_table(TableName=name)["Table"]["TableArn"]}
 
@@ -117,10 +106,7 @@ def encrypted(key: str | None) -> dict[str, Any]:
 
 
 def topics_key(server: EmulatorServer, stack_name: str) -> str | None:
-    described = server.client("cloudformation").describe_stack_resource(
-        StackName=stack_name, LogicalResourceId="Alarms"
-    )
-    arn = described["StackResourceDetail"]["PhysicalResourceId"]
+    arn = physical_ids(server, stack_name)["Alarms"]
     key: str | None = server.client("sns").get_topic_attributes(TopicArn=arn)["Attributes"].get("KmsMasterKeyId")
     return key
 
@@ -138,11 +124,6 @@ def test_a_topic_has_the_key_of_its_template(emulator: EmulatorServer) -> None:
 
 
 # subscription_confirmation
-
-
-def topic(server: EmulatorServer) -> str:
-    arn: str = server.client("sns").create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
-    return arn
 
 
 def by_mail(server: EmulatorServer, topic_arn: str, **options: Any) -> str:
@@ -173,9 +154,3 @@ def test_a_subscription_by_mail_waits_until_it_is_confirmed(emulator: EmulatorSe
     arn = by_mail(emulator, another, ReturnSubscriptionArn=True)
     attributes = emulator.client("sns").get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
     assert attributes["PendingConfirmation"] == "true"
-
-
-def test_a_queue_needs_no_confirmation(emulator: EmulatorServer) -> None:
-    some, subscriber = topic(emulator), queue(emulator)
-    emulator.client("sns").subscribe(TopicArn=some, Protocol="sqs", Endpoint=subscriber.arn)
-    assert listed(emulator, some)[0].startswith(some)

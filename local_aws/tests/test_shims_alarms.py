@@ -12,6 +12,7 @@ from local_aws.tests.emulator_server import (
     ACCOUNT_ID,
     REGION,
     EmulatorServer,
+    physical_ids,
     reasons_for_failed_stack,
     stack,
     update_stack,
@@ -80,11 +81,6 @@ def composite_alarm(rule: Any, **properties: Any) -> dict[str, Any]:
 
 
 OF_TWO = {"Fn::Sub": 'ALARM("${First}") OR ALARM("${Second}")'}
-
-
-def physical_ids(server: EmulatorServer, stack_name: str) -> dict[str, str]:
-    resources = server.client("cloudformation").describe_stack_resources(StackName=stack_name)["StackResources"]
-    return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources}
 
 
 def test_gap_stock_refuses_composite_alarms_in_a_stack(stock: EmulatorServer) -> None:
@@ -244,29 +240,7 @@ def test_a_composite_alarm_whose_actions_are_disabled_changes_its_state_and_keep
     assert next_notification(subscriber)[1]["NewStateValue"] == "OK"
 
 
-def test_gap_stock_names_no_child_in_a_notification(stock: EmulatorServer) -> None:
-    topic, subscriber = topic_with_queue(stock)
-    name = composite(stock, "FALSE", AlarmActions=[topic])
-    set_state(stock, name, "ALARM")
-    assert "TriggeringChildren" not in next_notification(subscriber)[1]
-
-
-def test_a_composite_alarm_that_is_set_itself_names_no_child(emulator: EmulatorServer) -> None:
-    topic, subscriber = topic_with_queue(emulator)
-    name = composite(emulator, "FALSE", AlarmActions=[topic])
-    set_state(emulator, name, "ALARM")
-    notification = next_notification(subscriber)[1]
-    assert (notification["NewStateReason"], notification["TriggeringChildren"]) == ("a test", [])
-
-
 # DescribeAlarms
-
-
-def test_gap_stock_ignores_relations(stock: EmulatorServer) -> None:
-    first, another = child(stock), child(stock)
-    name = composite(stock, f"ALARM({first})")
-    children = stock.client("cloudwatch").describe_alarms(ChildrenOfAlarmName=name)["MetricAlarms"]
-    assert {first, another} <= {each["AlarmName"] for each in children}
 
 
 def test_composite_alarms_are_described_only_where_their_type_is_asked_for(emulator: EmulatorServer) -> None:

@@ -21,6 +21,7 @@ from local_aws.tests.emulator_server import (
     create_function,
     emulator_server,
     invoke,
+    physical_ids,
     stack,
     update_stack,
     wait_until,
@@ -217,15 +218,10 @@ def reserving(concurrency: Any) -> dict[str, Any]:
 
 def reserved(server: EmulatorServer, stack_name: str) -> int | None:
     """What the stack's function has reserved."""
-    resources = server.client("cloudformation").list_stack_resources(StackName=stack_name)["StackResourceSummaries"]
-    answer = server.client("lambda").get_function_concurrency(FunctionName=resources[0]["PhysicalResourceId"])
+    name = physical_ids(server, stack_name)["Reserving"]
+    answer = server.client("lambda").get_function_concurrency(FunctionName=name)
     concurrency: int | None = answer.get("ReservedConcurrentExecutions")
     return concurrency
-
-
-def test_gap_stock_drops_the_concurrency_that_a_template_reserves(stock: EmulatorServer) -> None:
-    with stack(stock, reserving(1)) as name:
-        assert reserved(stock, name) is None
 
 
 def test_a_template_reserves_concurrency_changes_it_and_gives_it_back(emulator: EmulatorServer) -> None:
@@ -271,16 +267,6 @@ def test_the_mappings_of_a_function_receive_no_more_than_it_may_run_and_each_get
     assert len(function.pids()) <= BOUND
 
 
-def test_a_process_that_nobody_needs_any_more_is_ended(tmp_path: Path) -> None:
-    with emulator_server(tmp_path / "data", "--idle-seconds", "1") as server:
-        function = gated(server, tmp_path)
-        function.open()
-        invoke(server, function.name)
-        wait_until(lambda: processes_of(server) == set(), "the process is ended")
-        invoke(server, function.name)
-        assert len(function.pids()) == 2
-
-
 # throttled_invocations
 
 
@@ -292,15 +278,6 @@ def with_failures_to(failures: Queue, function: Gated) -> None:
         MaximumEventAgeInSeconds=60,
         DestinationConfig={"OnFailure": {"Destination": failures.arn}},
     )
-
-
-def test_gap_stock_loses_an_asynchronous_invocation_that_is_throttled(stock: EmulatorServer, tmp_path: Path) -> None:
-    function, failures = gated(stock, tmp_path), queue(stock)
-    with_failures_to(failures, function)
-    function.forbid()
-    function.send({"number": 1})
-    wait_until(lambda: failures.counts() == (1, 0), "the event is given up")
-    assert function.began() == []
 
 
 def test_an_asynchronous_invocation_that_is_throttled_runs_as_soon_as_it_may(
@@ -351,19 +328,6 @@ def rule_for(function: Gated) -> Callable[[int], None]:
 
 def numbers(function: Gated) -> list[int]:
     return sorted(event["detail"]["number"] for event in function.began())
-
-
-def test_gap_stock_loses_the_event_of_a_rule_whose_function_is_throttled(stock: EmulatorServer, tmp_path: Path) -> None:
-    function = gated(stock, tmp_path)
-    function.open()
-    send = rule_for(function)
-    function.forbid()
-    send(1)
-    wait_until(lambda: function.throttles() >= 1, "it is throttled")
-    function.allow()
-    send(2)
-    wait_until(lambda: 2 in numbers(function), "the next event arrives")
-    assert numbers(function) == [2]
 
 
 def test_the_event_of_a_rule_whose_function_is_throttled_arrives_later(
@@ -448,12 +412,6 @@ def error_of_task(function: Gated) -> tuple[str, str]:
         "the execution has failed",
     )
     return described["error"], described["cause"]
-
-
-def test_gap_stock_tells_a_state_machine_nothing_of_a_throttle(stock: EmulatorServer, tmp_path: Path) -> None:
-    function = gated(stock, tmp_path)
-    function.forbid()
-    assert error_of_task(function)[0] == "Lambda.Unknown"
 
 
 def test_a_state_machine_knows_a_throttle_by_its_name(emulator: EmulatorServer, tmp_path: Path) -> None:

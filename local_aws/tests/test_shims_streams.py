@@ -22,7 +22,7 @@ from local_aws.tests.emulator_server import (
 )
 from local_aws.tests.metrics import statistic
 from local_aws.tests.queues import Queue, queue
-from local_aws.tests.streams import NOTING, Reader, reader, table
+from local_aws.tests.streams import BY_PK, NOTING, Reader, reader, table
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -339,14 +339,8 @@ def test_a_stack_creates_changes_and_deletes_a_mapping(emulator: EmulatorServer,
     assert emulator.client("lambda").list_event_source_mappings(FunctionName=name)["EventSourceMappings"] == []
 
 
-def table_properties(name: str, *, streamed: bool = True) -> dict[str, Any]:
-    properties = {
-        "TableName": name,
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-    return {**properties, **({"StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"}} if streamed else {})}
+def table_properties(name: str) -> dict[str, Any]:
+    return {"TableName": name, **BY_PK, "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"}}
 
 
 # stream_mappings: what is reported as failed
@@ -439,15 +433,6 @@ def test_a_batch_that_is_split_leaves_only_its_bad_record_behind(emulator: Emula
     assert message["requestContext"]["approximateInvokeCount"] == 3
 
 
-def test_a_report_splits_a_batch_without_a_retry(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, failing, lost = table(emulator), reader(emulator, tmp_path, reports=["c"]), queue(emulator)
-    changes.put("a", "b", "c", "d")
-    settings = {"BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 0, **REPORTS}
-    failing.read(changes, **settings, **discarding_to(lost))
-    assert discarded(lost)["DDBStreamBatchInfo"]["batchSize"] == 2
-    assert failing.batches() == [["a", "b", "c", "d"], ["c", "d"]]
-
-
 def test_records_that_are_too_old_are_discarded_without_an_invocation(emulator: EmulatorServer, tmp_path: Path) -> None:
     changes, some, lost = table(emulator), reader(emulator, tmp_path), queue(emulator)
     changes.put("old", "older")
@@ -459,15 +444,6 @@ def test_records_that_are_too_old_are_discarded_without_an_invocation(emulator: 
     assert message["requestContext"]["condition"] == "RecordAgeExceeded"
     assert message["DDBStreamBatchInfo"]["batchSize"] == 2
     assert "responseContext" not in message
-
-
-def test_records_that_grow_too_old_while_they_fail_are_discarded(emulator: EmulatorServer, tmp_path: Path) -> None:
-    changes, failing, lost = table(emulator), reader(emulator, tmp_path, raises_at=["a"]), queue(emulator)
-    changes.put("a")
-    failing.read(changes, MaximumRecordAgeInSeconds=3, **discarding_to(lost))
-    message = discarded(lost)
-    assert message["requestContext"]["condition"] == "RecordAgeExceeded"
-    assert message["requestContext"]["approximateInvokeCount"] == len(failing.batches()) > 0
 
 
 def test_a_throttle_is_no_failure(emulator: EmulatorServer, tmp_path: Path) -> None:

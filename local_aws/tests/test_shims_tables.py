@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_aws.tests.emulator_server import EmulatorServer
+from local_aws.tests.streams import BY_PK
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -19,12 +20,7 @@ WRITES = 20
 
 def table(server: EmulatorServer) -> str:
     name = f"table-{uuid4().hex[:8]}"
-    server.client("dynamodb").create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-    )
+    server.client("dynamodb").create_table(TableName=name, **BY_PK)
     return name
 
 

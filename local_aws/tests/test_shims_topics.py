@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from local_aws.tests.emulator_server import EmulatorServer, emulator_server, stack, update_stack, wait_until
-from local_aws.tests.queues import Queue, queue
+from local_aws.tests.emulator_server import EmulatorServer, physical_ids, stack, update_stack, wait_until
+from local_aws.tests.queues import Queue, queue, topic
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
 RAW = {"RawMessageDelivery": "true"}
-
-
-@pytest.fixture(scope="module")
-def enforcing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
-    """The emulator with IAM evaluated, so that a queue's policy decides who may send to it."""
-    with emulator_server(tmp_path_factory.mktemp("enforcing"), "--enforce-iam") as server:
-        yield server
-
-
-def topic(server: EmulatorServer) -> str:
-    arn: str = server.client("sns").create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
-    return arn
 
 
 def subscribe(topic_arn: str, subscriber: Queue, **attributes: str) -> None:
@@ -77,16 +63,6 @@ def test_a_raw_message_whose_queue_is_gone_becomes_a_dead_letter_with_its_attrib
     assert others_dead_letters.counts() == (0, 0)
 
 
-def test_another_message_becomes_a_dead_letter_in_its_envelope(emulator: EmulatorServer) -> None:
-    some, gone, dead_letters = topic(emulator), queue(emulator), queue(emulator)
-    subscribe(some, gone, **redriven_to(dead_letters))
-    delete(gone)
-    entries = [{"Id": "1", "Message": "hello"}]
-    emulator.client("sns").publish_batch(TopicArn=some, PublishBatchRequestEntries=entries)
-    envelope = json.loads(received(dead_letters)["Body"])
-    assert (envelope["Type"], envelope["TopicArn"], envelope["Message"]) == ("Notification", some, "hello")
-
-
 @pytest.mark.parametrize("kept", ["a queue", "a dead-letter queue"])
 def test_a_message_is_delivered_or_becomes_a_dead_letter_and_not_both(emulator: EmulatorServer, kept: str) -> None:
     some, own, dead_letters = topic(emulator), queue(emulator), queue(emulator)
@@ -96,15 +72,6 @@ def test_a_message_is_delivered_or_becomes_a_dead_letter_and_not_both(emulator: 
     left = own if kept == "a queue" else dead_letters
     assert received(left)["Body"] == "hello"
     assert left.counts() == (0, 1)
-
-
-def test_a_message_without_any_queue_is_lost(emulator: EmulatorServer) -> None:
-    some, gone, gone_too, dead_letters = topic(emulator), queue(emulator), queue(emulator), queue(emulator)
-    subscribe(some, gone, **redriven_to(dead_letters))
-    subscribe(some, gone_too)
-    for each in (gone, gone_too, dead_letters):
-        delete(each)
-    assert emulator.client("sns").publish(TopicArn=some, Message="hello")["MessageId"]
 
 
 def test_a_message_that_is_filtered_out_becomes_no_dead_letter(emulator: EmulatorServer) -> None:
@@ -186,8 +153,7 @@ def test_a_stack_subscribes_a_queue_with_a_filter_and_dead_letters(emulator: Emu
         }
 
     with stack(emulator, resources("image.ready")) as name:
-        described = emulator.client("cloudformation").describe_stack_resources(StackName=name)["StackResources"]
-        ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in described}
+        ids = physical_ids(emulator, name)
         own, dead_letters = (
             Queue(server=emulator, name=ids[logical].rsplit("/", 1)[1], url=ids[logical])
             for logical in ("Queue", "DeadLetters")
@@ -256,17 +222,3 @@ def test_the_groups_of_a_batch_are_those_of_its_own_messages(emulator: EmulatorS
     emulator.client("sns").publish(TopicArn=some, Message="single")
     publish_batch(emulator, some, {})
     assert groups(own, 3) == ["t1", None, None]
-
-
-@pytest.mark.parametrize("which", ["stock", "emulator"])
-def test_a_group_and_attributes_of_one_message_are_passed_on_by_stock_itself(
-    which: str, request: pytest.FixtureRequest
-) -> None:
-    server: EmulatorServer = request.getfixturevalue(which)
-    some, own = topic(server), queue(server)
-    subscribe(some, own, **RAW)
-    attributes = texts(type="image.ready", tenant_id="t1")
-    server.client("sns").publish(TopicArn=some, Message="hello", MessageGroupId="t1", MessageAttributes=attributes)
-    message = received(own)
-    assert (message["Body"], message["MessageAttributes"]) == ("hello", attributes)
-    assert message["Attributes"]["MessageGroupId"] == "t1"
