@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -141,6 +142,20 @@ def queue_with(queue: str, **attributes: str) -> Plant:
     return plant
 
 
+def undone(do: Callable[[Patient], object], undo: Callable[[Patient], object]) -> Plant:
+    """What one call does and another one undoes."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        do(patient)
+        try:
+            yield
+        finally:
+            undo(patient)
+
+    return plant
+
+
 @contextmanager
 def anybody_may_take(patient: Patient) -> Iterator[None]:
     """A queue's policy that lets everybody receive, besides what it says."""
@@ -167,21 +182,15 @@ def receives_at_most(queue: str, times: int) -> Plant:
 def role_that_may(role: str, action: str, queue: str) -> Plant:
     """A role with one more statement."""
 
-    @contextmanager
-    def plant(patient: Patient) -> Iterator[None]:
-        iam, name = patient.client("iam"), patient.physical(role)
-        arn = patient.facts().queues[queue].arn
-        document = {
-            "Version": "2012-10-17",
-            "Statement": [{"Effect": "Allow", "Action": action, "Resource": arn}],
-        }
-        iam.put_role_policy(RoleName=name, PolicyName="planted", PolicyDocument=json.dumps(document))
-        try:
-            yield
-        finally:
-            iam.delete_role_policy(RoleName=name, PolicyName="planted")
+    def planted(patient: Patient) -> dict[str, str]:
+        return {"RoleName": patient.physical(role), "PolicyName": "planted"}
 
-    return plant
+    def allow(patient: Patient) -> None:
+        statement = {"Effect": "Allow", "Action": action, "Resource": patient.facts().queues[queue].arn}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        patient.client("iam").put_role_policy(**planted(patient), PolicyDocument=document)
+
+    return undone(allow, lambda patient: patient.client("iam").delete_role_policy(**planted(patient)))
 
 
 @contextmanager
@@ -240,15 +249,15 @@ def fast_images_in_the_slow_lane(patient: Patient) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def one_reserved_execution(patient: Patient) -> Iterator[None]:
-    """A worker for which fewer executions are reserved than its lanes may have workers."""
-    lambda_, name = patient.client("lambda"), patient.physical("TranscodeImageFunction")
-    lambda_.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=1)
-    try:
-        yield
-    finally:
-        lambda_.delete_function_concurrency(FunctionName=name)
+one_reserved_execution = undone(
+    lambda patient: patient.client("lambda").put_function_concurrency(
+        FunctionName=patient.physical("TranscodeImageFunction"), ReservedConcurrentExecutions=1
+    ),
+    lambda patient: patient.client("lambda").delete_function_concurrency(
+        FunctionName=patient.physical("TranscodeImageFunction")
+    ),
+)
+"""A worker for which fewer executions are reserved than its lanes may have workers."""
 
 
 def mapping_with(mapping: str, **settings: Any) -> Plant:
@@ -269,23 +278,9 @@ def mapping_with(mapping: str, **settings: Any) -> Plant:
 
 
 ALARM_SETTINGS = (
-    "AlarmName",
-    "AlarmDescription",
-    "ActionsEnabled",
-    "OKActions",
-    "AlarmActions",
-    "InsufficientDataActions",
-    "MetricName",
-    "Namespace",
-    "Statistic",
-    "Dimensions",
-    "Period",
-    "Metrics",
-    "EvaluationPeriods",
-    "DatapointsToAlarm",
-    "Threshold",
-    "ComparisonOperator",
-    "TreatMissingData",
+    *("AlarmName", "AlarmDescription", "ActionsEnabled", "OKActions", "AlarmActions", "InsufficientDataActions"),
+    *("MetricName", "Namespace", "Statistic", "Dimensions", "Period", "Metrics", "EvaluationPeriods"),
+    *("DatapointsToAlarm", "Threshold", "ComparisonOperator", "TreatMissingData"),
 )
 
 
@@ -329,15 +324,15 @@ def alarm_with(watch: alarms.AlarmWatch, **settings: Any) -> Plant:
     return plant
 
 
-@contextmanager
-def silent_incidents(patient: Patient) -> Iterator[None]:
-    """The composite alarm that speaks for all critical ones, with its actions disabled."""
-    cloudwatch, names = patient.client("cloudwatch"), [patient.physical("IncidentAlarm").rpartition(":")[2]]
-    cloudwatch.disable_alarm_actions(AlarmNames=names)
-    try:
-        yield
-    finally:
-        cloudwatch.enable_alarm_actions(AlarmNames=names)
+def incidents(patient: Patient) -> list[str]:
+    return [patient.physical("IncidentAlarm").rpartition(":")[2]]
+
+
+silent_incidents = undone(
+    lambda patient: patient.client("cloudwatch").disable_alarm_actions(AlarmNames=incidents(patient)),
+    lambda patient: patient.client("cloudwatch").enable_alarm_actions(AlarmNames=incidents(patient)),
+)
+"""The composite alarm that speaks for all critical ones, with its actions disabled."""
 
 
 @contextmanager
@@ -359,17 +354,10 @@ def unconfirmed_address(patient: Patient) -> Iterator[None]:
 
 def disabled_schedule(rule: str) -> Plant:
     """A schedule that is switched off."""
-
-    @contextmanager
-    def plant(patient: Patient) -> Iterator[None]:
-        events, name = patient.client("events"), patient.physical(rule)
-        events.disable_rule(Name=name)
-        try:
-            yield
-        finally:
-            events.enable_rule(Name=name)
-
-    return plant
+    return undone(
+        lambda patient: patient.client("events").disable_rule(Name=patient.physical(rule)),
+        lambda patient: patient.client("events").enable_rule(Name=patient.physical(rule)),
+    )
 
 
 @contextmanager
@@ -384,32 +372,23 @@ def open_bucket(patient: Patient) -> Iterator[None]:
         s3.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=before)
 
 
-@contextmanager
-def unrecoverable_table(patient: Patient) -> Iterator[None]:
-    """A table without point-in-time recovery."""
-    dynamodb, name = patient.client("dynamodb"), patient.physical("ImagesTable")
-
-    def recover(enabled: bool) -> None:
-        dynamodb.update_continuous_backups(
-            TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": enabled}
-        )
-
-    recover(False)
-    try:
-        yield
-    finally:
-        recover(True)
+def recover(patient: Patient, *, enabled: bool) -> None:
+    patient.client("dynamodb").update_continuous_backups(
+        TableName=patient.physical("ImagesTable"),
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": enabled},
+    )
 
 
-@contextmanager
-def endless_log(patient: Patient) -> Iterator[None]:
-    """A log that keeps its lines for ever."""
-    logs, name = patient.client("logs"), patient.physical("ReadImageLogs")
-    logs.delete_retention_policy(logGroupName=name)
-    try:
-        yield
-    finally:
-        logs.put_retention_policy(logGroupName=name, retentionInDays=30)
+unrecoverable_table = undone(partial(recover, enabled=False), partial(recover, enabled=True))
+"""A table without point-in-time recovery."""
+
+endless_log = undone(
+    lambda patient: patient.client("logs").delete_retention_policy(logGroupName=patient.physical("ReadImageLogs")),
+    lambda patient: patient.client("logs").put_retention_policy(
+        logGroupName=patient.physical("ReadImageLogs"), retentionInDays=30
+    ),
+)
+"""A log that keeps its lines for ever."""
 
 
 WATCHES = {watch.alarm: watch for watch in alarms.OF_THE_CHECKLIST}
