@@ -1,4 +1,4 @@
-"""Clients of a stack that requires keys."""
+"""Clients of a stack, with a key or without, and what becomes of their images."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ def client(stack: LocalStack, key: str | None) -> httpx.Client:
     return httpx.Client(base_url=stack.api_url, headers=headers, trust_env=False, timeout=60)
 
 
-def done(api: httpx.Client, image_id: str) -> dict[str, Any]:
+def ended(api: httpx.Client, image_id: str) -> dict[str, Any]:
+    """The document of an image that is done or has failed."""
+
     def document() -> dict[str, Any] | None:
         shown: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
-        return shown if shown["status"] == "done" else None
+        return shown if shown["status"] in ("done", "failed") else None
 
-    document_of_image: dict[str, Any] = wait_until(document, f"image {image_id} is done", seconds=120)
-    return document_of_image
+    final: dict[str, Any] = wait_until(document, f"image {image_id} ends", seconds=120)
+    return final
+
+
+def done(api: httpx.Client, image_id: str) -> dict[str, Any]:
+    document = ended(api, image_id)
+    assert document["status"] == "done", document["error"]
+    return document

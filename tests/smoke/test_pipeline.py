@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
+from tests.local.keyed import ended
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg, opened
-
-
-@pytest.fixture
-def api(stack: LocalStack) -> Iterator[httpx.Client]:
-    """A plain HTTP client at the API's root."""
-    with httpx.Client(base_url=stack.api_url, trust_env=False, timeout=60) as client:
-        yield client
 
 
 def post(api: httpx.Client, body: bytes, **headers: str) -> httpx.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return api.post("/images", content=body, headers={"content-type": "image/jpeg", **named})
-
-
-def ended(api: httpx.Client, image_id: str) -> dict[str, Any]:
-    def document() -> dict[str, Any] | None:
-        shown: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
-        return shown if shown["status"] in ("done", "failed") else None
-
-    final: dict[str, Any] = wait_until(document, f"image {image_id} ends", seconds=120)
-    return final
 
 
 def test_a_photograph_becomes_four_variants(api: httpx.Client) -> None:

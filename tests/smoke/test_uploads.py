@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,11 @@ import httpx
 import pytest
 from PIL import Image as Picture
 
+from tests.local.keyed import ended
 from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.support.fakes.pictures import encoded, jpeg, opened
 
 MEGABYTES = 1024 * 1024
-
-
-@pytest.fixture
-def api(stack: LocalStack) -> Iterator[httpx.Client]:
-    """A plain HTTP client at the API's root."""
-    with httpx.Client(base_url=stack.api_url, trust_env=False, timeout=60) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +42,6 @@ def send(form: dict[str, Any], body: bytes) -> httpx.Response:
 def status(api: httpx.Client, image_id: str) -> dict[str, Any]:
     document: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
     return document
-
-
-def ended(api: httpx.Client, image_id: str) -> dict[str, Any]:
-    terminal = ("done", "failed", "expired")
-    wait_until(lambda: status(api, image_id)["status"] in terminal, f"image {image_id} ends", seconds=120)
-    return status(api, image_id)
 
 
 def objects(stack: LocalStack, bucket: str, image_id: str) -> list[str]:
