@@ -34,7 +34,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     started = LocalStack(state=tmp_path_factory.mktemp("serving"))
     started.borrow_downloads()
     began = time.monotonic()
-    process = started.start("local", "up")
+    process = started.start("local", "up", "--concurrency", "5000")
     try:
         wait_until(lambda: (started.state / "stack.json").exists() or process.poll() is not None, "the stack serves")
         yield Serving(stack=started, process=process, start_seconds=time.monotonic() - began)
@@ -49,10 +49,9 @@ def moments_seconds(serving: Serving) -> list[float]:
     return [serving.start_seconds * (number + chance.random()) / _MOMENTS for number in range(_MOMENTS)]
 
 
-def test_how_many_functions_run_at_once_is_an_option(another_stack: LocalStack) -> None:
-    with another_stack.serving("--concurrency", "5000"):
-        settings = another_stack.client("lambda").get_account_settings()
-        assert settings["AccountLimit"]["ConcurrentExecutions"] == 10_000  # room for two such functions
+def test_how_many_functions_run_at_once_is_an_option(serving: Serving) -> None:
+    settings = serving.stack.client("lambda").get_account_settings()
+    assert settings["AccountLimit"]["ConcurrentExecutions"] == 10_000  # room for two such functions
 
 
 @pytest.mark.parametrize("number", range(_MOMENTS))

@@ -31,6 +31,7 @@ from local_aws.stacks.clients import isolated_clients, of_account, of_role
 from local_aws.tests.emulator_server import in_plain_http
 from repository.expand_template import resources
 from tests.erasure import marks_of, traces, unlike_any_other
+from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg
 from tests.support.template import DELETERS, FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, granted, name_of
@@ -122,12 +123,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 def test_an_image_goes_its_whole_way_by_the_functions_own_rights(guarded: Guarded) -> None:
     stack = guarded.stack
     assert stack.darkroom("tenants", "add", "acme", "--tier", "paid").returncode == 0
-    made = stack.darkroom("keys", "create", "acme").stdout
-    paid = next(line for line in made.splitlines() if line.startswith("dr_"))
-    for lane, key in (("slow", stack.record.api_key), ("fast", paid)):
-        with httpx.Client(
-            base_url=stack.api_url, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=60
-        ) as api:
+    for lane, key in (("slow", stack.record.api_key), ("fast", key_of(stack, "acme"))):
+        with client(stack, key) as api:
             _in_a_request(guarded, api, lane)
             _by_form(api)
             _held(guarded, api)
@@ -142,7 +139,7 @@ def _in_a_request(guarded: Guarded, api: httpx.Client, lane: str) -> None:
     answer = api.post("/images", params={"variants": "thumb"}, content=photo)
     image_id = answer.json()["id"]
     assert answer.json()["lane"] == lane
-    _ended(api, image_id)
+    done(api, image_id)
     variant = httpx.get(api.get(f"/images/{image_id}/variants/thumb").headers["location"], trust_env=False)
     assert (variant.status_code, variant.headers["content-type"]) == (200, "image/jpeg")
     outputs = guarded.root("s3").head_object(
@@ -164,15 +161,6 @@ def _row(guarded: Guarded, image_id: str) -> Image:
     return row
 
 
-def _ended(api: httpx.Client, image_id: str) -> None:
-    def status() -> bool:
-        document = api.get(f"/images/{image_id}/status").json()
-        assert document["status"] != "failed", document["error"]
-        return bool(document["status"] == "done")
-
-    wait_until(status, f"image {image_id} is done", seconds=120)
-
-
 def _swept(guarded: Guarded, image_id: str) -> bool:
     guarded.invoked("SweepDueImagesFunction", {})
     s3 = guarded.root("s3")
@@ -187,7 +175,7 @@ def _by_form(api: httpx.Client) -> None:
     form = begun["upload"]
     sent = httpx.post(form["url"], data=form["fields"], files={"file": PHOTO}, trust_env=False, timeout=60)
     assert sent.status_code == 204, sent.text
-    _ended(api, begun["id"])
+    done(api, begun["id"])
 
 
 def _held(guarded: Guarded, api: httpx.Client) -> None:
