@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -15,6 +14,7 @@ from browser.tabs import NARROW, WIDE
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.listing import LISTED_STATUSES
 from darkroom.domain.webhooks.delivery import DeliveryStatus
+from tests.page.uploads import images_of
 from tests.page.visitor import Visitor
 from tests.support.planted import clock, delivery, endpoint, image, plant, plant_webhook
 
@@ -123,7 +123,7 @@ def test_an_image_is_deleted_after_a_question(visitor: Visitor) -> None:
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
     page.get_by_role("link", name="Back to all images").click()
     expect(page.get_by_text("That is all: 2 images.")).to_be_visible()
-    assert len(listed(visitor)) == 2
+    assert len(images_of(visitor)) == 2
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
@@ -140,11 +140,11 @@ def test_images_are_selected_and_deleted_together(visitor: Visitor, width: int) 
     expect(page.get_by_text("2 selected")).to_be_visible()
     assert axe.findings(page) == []
     assert what_sticks_out(page) == []
-    kept = [listed(visitor)[at]["id"] for at in (0, 1, 4)]
+    kept = [images_of(visitor)[at]["id"] for at in (0, 1, 4)]
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("That is all: 3 images.")).to_be_visible()
-    assert [image["id"] for image in listed(visitor)] == kept
+    assert [image["id"] for image in images_of(visitor)] == kept
     gallery(page).get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1, name="Image")).to_be_visible()
 
@@ -197,7 +197,7 @@ def test_a_scheduled_image_gets_another_time(visitor: Visitor) -> None:
     page.get_by_role("button", name="Reschedule").click()
     expect(page.locator("form").get_by_text("Moved to ")).to_be_visible()
     expect(page.get_by_text("in 9 days").first).to_be_visible()
-    (listed_image,) = listed(visitor)
+    (listed_image,) = images_of(visitor)
     assert listed_image["status"] == "scheduled"
     moved: str = listed_image["process_at"]
     assert moved[:10] == page.evaluate(_IN_DAYS, 9)[:10]
@@ -206,7 +206,7 @@ def test_a_scheduled_image_gets_another_time(visitor: Visitor) -> None:
 def test_an_image_has_the_name_of_its_file(visitor: Visitor) -> None:
     plant_images(visitor, 4)
     page = visitor.tab("#/browse")
-    first, second = (listed(visitor)[at]["id"] for at in (0, 3))
+    first, second = (images_of(visitor)[at]["id"] for at in (0, 3))
     page.evaluate(
         "(names) => localStorage.setItem('darkroom.names', JSON.stringify(names))",
         [[first, "sunset.jpg"], [second, "trip/no photo.txt"]],
@@ -271,18 +271,6 @@ def test_a_delivered_one_says_that_the_server_has_had_it(visitor: Visitor) -> No
     page.locator(".delivery summary").click()
     page.get_by_role("button", name="Send again…").click()
     expect(page.get_by_role("dialog")).to_contain_text("it has already had it")
-
-
-def listed(visitor: Visitor) -> list[dict[str, str]]:
-    """The tenant's images, as the API lists them."""
-    answer = httpx.get(
-        f"{visitor.stack.api_url}/images",
-        headers={"Authorization": f"Bearer {visitor.account.key}"},
-        trust_env=False,
-        timeout=60,
-    )
-    images: list[dict[str, str]] = answer.raise_for_status().json()["images"]
-    return images
 
 
 def test_what_is_under_way_is_said_on_its_button(visitor: Visitor) -> None:

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 
 from browser import axe
 from browser.layout import settle
-from tests.page.uploads import all_done, card, choose, drop, images_of, photo, send
+from tests.page.uploads import all_done, card, choose, drop, images_of, photo, send, submissions, upload
 from tests.page.visitor import Visitor
 from tests.support.fakes.pictures import jpeg
 
@@ -68,11 +68,6 @@ def holding(routes: list[Route]) -> Callable[[Route], None]:
         routes.append(route)
 
     return hold
-
-
-def submissions(page: Page) -> str:
-    """The address of POST /images."""
-    return f"{page.url.split('/app/')[0]}/images?*"
 
 
 def answer(status: int, document: object) -> dict[str, Any]:
@@ -267,9 +262,7 @@ def test_upload_again_makes_another_image_also_where_storage_is_full(visitor: Vi
             throw new DOMException("full", "QuotaExceededError");
         })"""
     )
-    choose(page, [photo()])
-    send(page)
-    all_done(page, 1)
+    upload(page, [photo()])
     choose(page, [photo(0, "twin.jpg")])
     send(page)
     page.get_by_role("button", name="Upload again twin.jpg").click()

@@ -17,7 +17,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -196,8 +195,3 @@ def test_with_signed_requests_the_page_says_that_it_cannot_be_used(visitor: Visi
     with configured(stack, {"ACCESS": "iam"}):
         page = visitor.tab(is_signed_in=False)
         expect(page.get_by_role("heading", level=1, name="This page cannot be used here")).to_be_visible()
-
-
-def test_the_other_visitors_are_asked_for_a_key_again(visitor: Visitor) -> None:
-    """The tests above leave the shared stack as it was."""
-    assert "&quot;access&quot;: &quot;keys&quot;" in httpx.get(visitor.address).text

@@ -16,7 +16,7 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 from browser import axe
 from browser.layout import settle
 from darkroom.domain.kernel.instants import rfc3339
-from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
+from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send, submissions, upload
 from tests.page.visitor import Visitor
 from tests.support.fakes.pictures import encoded, jpeg, opened, picture
 from tests.support.planted import image as planted_image
@@ -32,11 +32,6 @@ _NAME_OF = """async (id) => {
     const { nameOf } = await import(new URL("core.js", document.querySelector("script[type=module]").src));
     return nameOf(id);
 }"""
-
-
-def is_submission(page: Page) -> str:
-    """The address of POST /images."""
-    return f"{page.url.split('/app/')[0]}/images?*"
 
 
 def busy(status: int, *, seconds: int) -> dict[str, object]:
@@ -98,7 +93,7 @@ def test_more_photos_than_a_page_of_the_list_are_followed_without_a_refusal_by_a
         document = {"id": row.image_id, "created_at": rfc3339(row.created_at), "status": "pending", "attempt": 0}
         route.fulfill(status=202, json={**document, "variants": [], "notices": [], "placeholder": None, "error": None})
 
-    page.route(is_submission(page), lambda route: accept(route) if route.request.method == "POST" else route.fallback())
+    page.route(submissions(page), lambda route: accept(route) if route.request.method == "POST" else route.fallback())
     choose(page, [photo(number) for number in range(len(rows))])
     send(page)
     all_done(page, len(rows))
@@ -148,9 +143,7 @@ def test_a_file_of_24_megabytes_is_sent_by_form(visitor: Visitor, tmp_path: Path
     body = jpeg(640, 480)
     (tmp_path / "large.jpg").write_bytes(body + bytes(LARGE_BYTES - len(body)))
     page = visitor.tab()
-    choose(page, [tmp_path / "large.jpg"])
-    send(page)
-    all_done(page, 1)
+    upload(page, [tmp_path / "large.jpg"])
     (image,) = images_of(visitor)
     assert image["status"] == "done"
     sent = [request for request in visitor.watch.requests if request.method == "POST"]
@@ -240,7 +233,7 @@ def test_a_lost_answer_makes_no_second_image(visitor: Visitor) -> None:
         else:
             route.fallback()
 
-    page.route(is_submission(page), lose_the_answer)
+    page.route(submissions(page), lose_the_answer)
     choose(page, [photo()])
     with visitor.watch.expecting("ERR_CONNECTION_RESET"):
         send(page)
@@ -252,13 +245,9 @@ def test_a_lost_answer_makes_no_second_image(visitor: Visitor) -> None:
 
 def test_files_that_are_dropped_again_after_a_reload_are_not_sent_twice(visitor: Visitor) -> None:
     page = visitor.tab()
-    choose(page, [photo(0), photo(1)])
-    send(page)
-    all_done(page, 2)
+    upload(page, [photo(0), photo(1)])
     page.reload()
-    choose(page, [photo(0), photo(1), photo(2)])
-    send(page)
-    all_done(page, 3)
+    upload(page, [photo(0), photo(1), photo(2)])
     expect(page.get_by_text("You uploaded this photo before")).to_have_count(2)
     assert len(images_of(visitor)) == 3
     # The same photo under another name, and once more in the same list, is the same image.
@@ -270,9 +259,7 @@ def test_files_that_are_dropped_again_after_a_reload_are_not_sent_twice(visitor:
 
 def test_the_names_of_files_are_known_until_the_key_is_forgotten(visitor: Visitor) -> None:
     page = visitor.tab()
-    choose(page, [photo()])
-    send(page)
-    all_done(page, 1)
+    upload(page, [photo()])
     page.reload()
     (image,) = images_of(visitor)
     assert page.evaluate(_NAME_OF, image["id"]) == "photo-0.jpg"
@@ -315,26 +302,9 @@ def test_a_recipe_of_ones_own_keeps_author_and_copyright_if_asked_to(visitor: Vi
         assert dict(variant.getexif()) == {0x013B: "Zoe"}
 
 
-def test_upload_again_makes_another_image(visitor: Visitor) -> None:
-    page = visitor.tab()
-    choose(page, [photo()])
-    send(page)
-    all_done(page, 1)
-    page.reload()
-    choose(page, [photo()])
-    send(page)
-    all_done(page, 1)
-    page.get_by_role("button", name="Upload again photo-0.jpg").click()
-    all_done(page, 1)
-    expect(page.get_by_text("You uploaded this photo before")).to_have_count(0)
-    assert len(images_of(visitor)) == 2
-
-
 def test_a_deleted_photo_that_is_chosen_again_is_uploaded_by_one_click(visitor: Visitor) -> None:
     page = visitor.tab()
-    choose(page, [photo()])
-    send(page)
-    all_done(page, 1)
+    upload(page, [photo()])
     (image,) = images_of(visitor)
     delete_image(visitor, image["id"])
     page.reload()
@@ -361,7 +331,7 @@ def test_a_photo_that_was_deleted_while_its_answer_was_lost_has_not_failed_and_i
         delete_image(visitor, made[0])
         route.abort("connectionreset")
 
-    page.route(is_submission(page), delete_it_and_lose_the_answer)
+    page.route(submissions(page), delete_it_and_lose_the_answer)
     choose(page, [photo()])
     with visitor.watch.expecting("ERR_CONNECTION_RESET", "status of 410"):
         send(page)
@@ -397,7 +367,7 @@ def test_a_busy_service_is_waited_for_with_a_countdown(visitor: Visitor, status:
         else:
             route.fallback()
 
-    page.route(is_submission(page), refuse_the_first)
+    page.route(submissions(page), refuse_the_first)
     choose(page, [photo()])
     with visitor.watch.expecting(f"status of {status}"):
         send(page)

@@ -50,6 +50,18 @@ def all_done(page: Page, count: int) -> None:
     expect(page.get_by_role("region", name="Progress")).to_contain_text(f"{count} of {count} done", timeout=90_000)
 
 
+def upload(page: Page, files: Sequence[FilePayload] | Sequence[Path], *, of: int | None = None) -> None:
+    """Sends files, and waits until they are done, and with them all `of` the list, if it has others."""
+    choose(page, files)
+    send(page)
+    all_done(page, of or len(files))
+
+
+def submissions(page: Page) -> str:
+    """The address of POST /images."""
+    return f"{page.url.split('/app/')[0]}/images?*"
+
+
 def images_of(visitor: Visitor) -> list[dict[str, Any]]:
     """The images that the visitor's tenant has, as the API lists them."""
     answer = httpx.get(
