@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,25 +55,6 @@ def test_a_folder_is_uploaded_with_the_stacks_own_key_and_every_tier_has_its_lan
         assert [(document["status"], document["lane"]) for document in documents] == [("done", lane)] * 2
 
 
-def test_what_waits_is_moved_and_withdrawn_by_whoever_has_its_tenants_key(
-    keyed: LocalStack, acme: str, tmp_path: Path
-) -> None:
-    (tmp_path / "photo.jpg").write_bytes(jpeg(65, 48))
-    uploaded = keyed.darkroom("upload", tmp_path / "photo.jpg", "--delay", "P2D", "--json", "--api-key", acme)
-    assert uploaded.returncode == 0, uploaded.stdout
-    report = document_in(uploaded.stdout)
-    (image_id,) = [line["image"]["id"] for line in report["uploads"]]
-    move, cancel = ("delay", "reschedule", image_id, "--delay", "P3D"), ("delay", "cancel", image_id)
-    for command in (move, cancel):  # the stack's own key is of another tenant
-        refused = keyed.darkroom(*command)
-        assert (refused.returncode, "There is no image" in refused.stdout) == (1, True), refused.stdout
-    for command in (move, cancel):
-        accepted = keyed.darkroom(*command, "--api-key", acme)
-        assert accepted.returncode == 0, accepted.stdout
-    with client(keyed, acme) as api:
-        assert api.get(f"/images/{image_id}/status").status_code == 404
-
-
 def test_without_a_key_that_opens_nobody_is_heard(keyed: LocalStack, acme: str) -> None:
     revoked = key_of(keyed, "acme")
     assert keyed.darkroom("keys", "revoke", revoked.split("_")[1]).returncode == 0
@@ -90,25 +70,6 @@ def test_without_a_key_that_opens_nobody_is_heard(keyed: LocalStack, acme: str) 
                 assert refusal(api.get(path.format(UNKNOWN))) == expected, (key, path)
             assert refusal(api.patch(f"/images/{UNKNOWN}", json={"delay": "PT1H"})) == expected, key
             assert refusal(api.delete(f"/images/{UNKNOWN}")) == expected, key
-
-
-def test_anothers_image_is_no_different_from_none(keyed: LocalStack, acme: str) -> None:
-    assert keyed.darkroom("tenants", "add", "globex").returncode == 0
-    with client(keyed, acme) as owner, client(keyed, key_of(keyed, "globex")) as other:
-        image_id = owner.post("/images", params={"variants": "thumb"}, content=jpeg(64, 48)).json()["id"]
-        done(owner, image_id)
-        for path in PATHS:
-            refused, unknown = other.get(path.format(image_id)), other.get(path.format(UNKNOWN))
-            assert refused.status_code == unknown.status_code == 404
-            assert refused.json() | {"correlation_id": ""} == unknown.json() | {"correlation_id": ""}
-            assert owner.get(path.format(image_id)).status_code in (200, 307)
-        assert other.patch(f"/images/{image_id}", json={"delay": "PT1H"}).json()["code"] == "unknown_image"
-        assert other.delete(f"/images/{image_id}").json()["code"] == "unknown_image"
-        assert owner.get(f"/images/{image_id}/status").json()["status"] == "done"
-        announced = owner.post("/uploads", json={"bytes": len(LARGE), "sha256": hashlib.sha256(LARGE).hexdigest()})
-        assert announced.status_code == 201
-        location = announced.headers["location"]
-        assert (other.get(location).status_code, owner.get(location).json()["status"]) == (404, "awaiting_upload")
 
 
 def test_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed: LocalStack) -> None:
