@@ -183,6 +183,13 @@ def copy_of_the_checkout(folder: Path) -> Path:
     return folder
 
 
+def edit(file: Path, before: str, after: str) -> None:
+    """Replace a passage that must be there."""
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
 def interrupt(process: subprocess.Popen[bytes]) -> int:
     """Interrupt the whole group, as a terminal does for Ctrl-C, and return the exit status."""
     with suppress(ProcessLookupError):

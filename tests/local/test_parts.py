@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.local.keyed import client, done, ended
 from tests.local.local_stack import LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg
 
@@ -33,8 +34,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 @pytest.fixture(scope="module")
 def api(stack: LocalStack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=stack.api_url, trust_env=False, timeout=60) as client:
-        yield client
+    with client(stack, None) as api:
+        yield api
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +51,9 @@ def test_the_core_alone_takes_a_photo_delays_one_fails_one_and_deletes_one(
     taken, deleted = submit(api, accepted), submit(api, accepted)
     damaged = submit(api, accepted, photo=PHOTO[: len(PHOTO) // 2])
     assert delayed["status"] == "scheduled"
-    assert [ended(api, image)["status"] for image in (taken, deleted, delayed)] == ["done"] * 3
-    assert ended(api, damaged)["error"]["code"] == "truncated"
+    for image in (taken, deleted, delayed):
+        done(api, image["id"])
+    assert ended(api, damaged["id"])["error"]["code"] == "truncated"
     assert api.delete(f"/images/{deleted['id']}").status_code == 204
     assert api.get(f"/images/{deleted['id']}/status").json()["code"] == "unknown_image"
 
@@ -96,16 +98,7 @@ def submit(api: httpx.Client, accepted: list[str], when: str = "", *, photo: byt
 
 
 def develop(api: httpx.Client, accepted: list[str]) -> None:
-    assert ended(api, submit(api, accepted))["status"] == "done"
-
-
-def ended(api: httpx.Client, image: dict[str, Any]) -> dict[str, Any]:
-    def document() -> dict[str, Any] | None:
-        shown: dict[str, Any] = api.get(f"/images/{image['id']}/status").json()
-        return shown if shown["status"] in ("done", "failed") else None
-
-    ended: dict[str, Any] = wait_until(document, f"image {image['id']} ends")
-    return ended
+    done(api, submit(api, accepted)["id"])
 
 
 def state_of(stack: LocalStack) -> dict[str, str]:

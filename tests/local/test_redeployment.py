@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.local.local_stack import PHOTO, LocalStack, copy_of_the_checkout
+from tests.local.local_stack import PHOTO, LocalStack, copy_of_the_checkout, edit
 from tests.support.fakes.pictures import encoded, picture
 
 _BROKEN_QUEUE = """
@@ -103,13 +103,6 @@ def test_a_failed_deployment_names_the_resource_and_the_stack_serves_on(edited: 
 
     template.write_text(sound)
     deploy(edited)
-
-
-def edit(file: Path, before: str, after: str) -> None:
-    """Replace a passage that must be there."""
-    text = file.read_text()
-    assert before in text
-    file.write_text(text.replace(before, after))
 
 
 def deploy(stack: LocalStack, *options: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.local.local_stack import LocalStack, copy_of_the_checkout
+from tests.local.keyed import client
+from tests.local.local_stack import LocalStack, copy_of_the_checkout, edit
 
 FUNCTIONS = (
     "AuthorizeRequest",
@@ -49,23 +50,20 @@ def versions(stack: LocalStack) -> dict[str, dict[str, Any]]:
 
 def get(stack: LocalStack, path: str) -> httpx.Response:
     """The API's answer to the stack's own key, past any proxy of the machine."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
-        return client.get(stack.api_url + path, headers={"Authorization": f"Bearer {stack.record.api_key}"})
+    with client(stack, stack.record.api_key) as api:
+        return api.get(path)
 
 
-def edit(stack: LocalStack, file: str, before: str, after: str) -> None:
-    """Replace a passage that must be there, and deploy."""
-    path = stack.checkout / file
-    text = path.read_text()
-    assert before in text
-    path.write_text(text.replace(before, after))
+def deploy(stack: LocalStack, file: str, before: str, after: str) -> None:
+    """Replace a passage, and deploy."""
+    edit(stack.checkout / file, before, after)
     deployed = stack.darkroom("local", "deploy")
     assert deployed.returncode == 0, deployed.stdout
 
 
 def test_changed_code_is_live_in_the_only_version(published: LocalStack) -> None:
     before = versions(published)
-    edit(published, "functions/read_image/app.py", "max-age=300", "max-age=301")
+    deploy(published, "functions/read_image/app.py", "max-age=300", "max-age=301")
     assert get(published, "/openapi.json").headers["Cache-Control"] == "private, max-age=301"
     after = versions(published)
     changed = {function for function in FUNCTIONS if after[function]["Version"] != before[function]["Version"]}
@@ -74,7 +72,7 @@ def test_changed_code_is_live_in_the_only_version(published: LocalStack) -> None
 
 def test_a_changed_layer_is_live_in_every_function(published: LocalStack) -> None:
     before = versions(published)
-    edit(published, "layers/core/darkroom/http/api.py", "There is nothing at this path.", "Nothing is here.")
+    deploy(published, "layers/core/darkroom/http/api.py", "There is nothing at this path.", "Nothing is here.")
     assert get(published, "/nowhere").json()["detail"].startswith("Nothing is here.")
     after = versions(published)
     assert all(after[function]["Version"] != before[function]["Version"] for function in FUNCTIONS)
