@@ -95,6 +95,16 @@ def test_a_function_that_runs_while_the_clock_is_moved_keeps_the_time_that_it_ha
     assert 20_000 < left_milliseconds <= 25_000
 
 
+def test_a_message_that_is_delayed_shows_when_the_clock_says_so(emulator: EmulatorServer, file: Path) -> None:
+    sqs = emulator.client("sqs")
+    url = sqs.create_queue(QueueName="delayed")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="later", DelaySeconds=900)
+    move(file, 600)
+    assert "Messages" not in sqs.receive_message(QueueUrl=url)
+    move(file, 301)
+    assert len(sqs.receive_message(QueueUrl=url)["Messages"]) == 1
+
+
 def test_time_that_was_skipped_is_no_silence(emulator: EmulatorServer, file: Path) -> None:
     cloudwatch = emulator.client("cloudwatch")
     silent = {"ComparisonOperator": "LessThanThreshold", "Threshold": 1, "TreatMissingData": "breaching"}

@@ -469,6 +469,11 @@ def test_a_containers_host_is_served_for_as_long_as_the_relay_says_so(tmp_path: 
         assert asked.answered_by(url)[0] == 403
 
 
+def test_the_file_that_has_the_secret_is_its_owners_alone(tmp_path: Path) -> None:
+    with emulator_server(tmp_path):
+        assert (tmp_path / "ready.json").stat().st_mode & 0o777 == 0o600
+
+
 def test_fields_of_a_form_after_its_file_are_ignored(guarded: Guarded) -> None:
     made, edge = form(guarded), "a-line-between-fields"
     fields = [(name, value) for name, value in made["fields"].items()]

@@ -141,6 +141,15 @@ def test_an_event_source_that_cannot_work_is_refused(
     assert f"Invalid request provided: {message}" in reasons
 
 
+@pytest.mark.parametrize(("queue", "mapping", "message"), REFUSED_SOURCES)
+def test_an_event_source_that_cannot_work_fails_its_stack(
+    emulator: EmulatorServer, queue: dict[str, str], mapping: dict[str, Any], message: str
+) -> None:
+    assert f"Invalid request provided: {message}" in reasons_for_failed_stack(
+        emulator, event_source_resources(queue, **mapping)
+    )
+
+
 def test_an_event_source_within_the_limits_is_accepted(emulator: EmulatorServer) -> None:
     _, arn = create_queue(emulator)
     assert create_event_source(emulator, arn, BatchSize=100, MaximumBatchingWindowInSeconds=1)["BatchSize"] == 100

@@ -103,6 +103,12 @@ def test_a_route_that_requires_sigv4_refuses_an_unsigned_request(emulator: Emula
         assert (answer.status_code, answer.json()) == (403, {"message": "Forbidden"})
 
 
+def test_a_body_wide_security_holds_for_operations_without_their_own(emulator: EmulatorServer) -> None:
+    resources = echo_api({"GET /a": {}, "GET /b": {"security": []}}, {"security": [{"sigv4": []}]})
+    with stack(emulator, resources) as name:
+        assert routes(emulator, physical_ids(emulator, name)["Api"]) == {"GET /a": "AWS_IAM", "GET /b": "NONE"}
+
+
 def test_an_update_changes_the_routes_and_keeps_the_rest_of_the_api(
     emulator: EmulatorServer, http: httpx.Client
 ) -> None:
@@ -124,6 +130,12 @@ def test_an_update_changes_the_routes_and_keeps_the_rest_of_the_api(
 
         update_stack(emulator, name, echo_api(changed))
         assert "CorsConfiguration" not in api_gateway.get_api(ApiId=api_id)
+
+
+def test_deleting_the_stack_deletes_the_api(emulator: EmulatorServer) -> None:
+    with stack(emulator, echo_api({"GET /images": {}})) as name:
+        api_id = physical_ids(emulator, name)["Api"]
+    assert api_id not in [api["ApiId"] for api in emulator.client("apigatewayv2").get_apis()["Items"]]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +269,21 @@ def test_a_preflight_is_answered_by_the_gateway(emulator: EmulatorServer, http: 
         assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
         assert answer.headers["Access-Control-Allow-Methods"] == "GET,POST"
         assert answer.headers["Access-Control-Max-Age"] == "600"
+
+
+def test_a_preflight_from_another_origin_gets_no_cors_headers(emulator: EmulatorServer, http: httpx.Client) -> None:
+    with stack(emulator, echo_api({"$default": {}}, {"x-amazon-apigateway-cors": CORS})):
+        answer = http.options(f"{emulator.front_url}/images", headers={**PREFLIGHT, "Origin": "https://other.example"})
+        assert answer.status_code == 403, "the gateway would answer 204, without them too; the gate is before it"
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+def test_the_gateway_adds_cors_headers_to_what_the_function_answers(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    with stack(emulator, echo_api({"$default": {}}, {"x-amazon-apigateway-cors": CORS})):
+        answer = http.get(f"{emulator.front_url}/images", headers={"Origin": "https://app.example"})
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
 
 
 def test_without_cors_options_is_routed_like_any_other_method(emulator: EmulatorServer, http: httpx.Client) -> None:
@@ -417,6 +444,23 @@ def test_gap_stock_shows_the_client_how_a_function_failed(stock: EmulatorServer,
     assert "the function's own business" in answer.text
 
 
+def test_a_function_that_fails_is_an_internal_server_error_to_the_client(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    with stack(emulator, echo_api({"$default": {}})):
+        answer = http.get(f"{emulator.front_url}/images?fail=1")
+        assert (answer.status_code, answer.json()) == (500, {"message": "Internal Server Error"})
+
+
+def test_a_throttled_function_is_unavailable_to_the_client(emulator: EmulatorServer, http: httpx.Client) -> None:
+    with stack(emulator, echo_api({"$default": {}})) as name:
+        emulator.client("lambda").put_function_concurrency(
+            FunctionName=physical_ids(emulator, name)["Echo"], ReservedConcurrentExecutions=0
+        )
+        answer = http.get(f"{emulator.front_url}/images")
+        assert (answer.status_code, answer.json()) == (503, {"message": "Service Unavailable"})
+
+
 def test_a_function_that_fails_or_answers_nonsense_is_an_internal_server_error_to_the_client(
     emulator: EmulatorServer, http: httpx.Client
 ) -> None:
@@ -433,6 +477,14 @@ def test_a_function_that_outlasts_the_integrations_timeout_is_unavailable_to_the
     with stack(emulator, echo_api({"$default": {"x-amazon-apigateway-integration": impatient}})):
         answer = http.get(f"{emulator.front_url}/images?sleep=1")
         assert (answer.status_code, answer.json()) == (503, {"message": "Service Unavailable"})
+
+
+def test_a_response_that_the_gateway_cannot_use_is_an_internal_server_error(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    with stack(emulator, echo_api({"$default": {}})):
+        answer = http.get(f"{emulator.front_url}/images?malformed=1")
+        assert (answer.status_code, answer.json()) == (500, {"message": "Internal Server Error"})
 
 
 def test_a_request_whose_event_is_too_large_never_reaches_the_function(
@@ -486,6 +538,11 @@ def test_gap_stock_lets_a_function_see_the_emulators_packages_and_variables(stoc
     assert "GATEWAY_PORT" in seen["variables"]
 
 
+def test_a_function_sees_none_of_the_emulators_packages(emulator: EmulatorServer) -> None:
+    create_function(emulator, "packages", LOOK_AROUND)
+    assert invoke(emulator, "packages", EMULATORS_PACKAGES)["packages"] == []
+
+
 def test_a_function_sees_the_variables_that_lambda_defines_and_its_own(emulator: EmulatorServer) -> None:
     create_function(emulator, "variables", LOOK_AROUND, MemorySize=512, Environment={"Variables": {"OWN": "1"}})
     seen = invoke(emulator, "variables", EMULATORS_PACKAGES)
@@ -522,6 +579,17 @@ def test_a_functions_exception_keeps_its_type_and_its_execution_environment(emul
     error = invoke(emulator, "fail", {"fail": True})
     assert (error["errorType"], error["errorMessage"]) == ("KeyError", "'gone'")
     assert invoke(emulator, "fail")["pid"] == before
+
+
+def test_a_handler_that_cannot_be_imported_fails_with_the_clients_error_and_log(emulator: EmulatorServer) -> None:
+    create_function(emulator, "unimportable", "import a_package_that_the_bundle_lacks")
+    error = invoke(emulator, "unimportable")
+    assert error["errorType"] == "Runtime.ImportModuleError"
+    assert "a_package_that_the_bundle_lacks" in error["errorMessage"]
+    logs, group = emulator.client("logs"), "/aws/lambda/unimportable"
+    stream = logs.describe_log_streams(logGroupName=group)["logStreams"][0]["logStreamName"]
+    lines = [event["message"] for event in logs.get_log_events(logGroupName=group, logStreamName=stream)["events"]]
+    assert any("Runtime.ImportModuleError" in line for line in lines)
 
 
 def test_a_function_that_outlives_its_timeout_is_ended_and_starts_anew(emulator: EmulatorServer) -> None:

@@ -267,6 +267,16 @@ def test_the_mappings_of_a_function_receive_no_more_than_it_may_run_and_each_get
     assert len(function.pids()) <= BOUND
 
 
+def test_a_process_that_nobody_needs_any_more_is_ended(tmp_path: Path) -> None:
+    with emulator_server(tmp_path / "data", "--idle-seconds", "1") as server:
+        function = gated(server, tmp_path)
+        function.open()
+        invoke(server, function.name)
+        wait_until(lambda: processes_of(server) == set(), "the process is ended")
+        invoke(server, function.name)
+        assert len(function.pids()) == 2
+
+
 # throttled_invocations
 
 

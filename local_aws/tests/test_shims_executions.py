@@ -13,9 +13,11 @@ from botocore.exceptions import ClientError
 
 from local_aws import clock
 from local_aws.tests.emulator_server import (
+    ACCOUNT_ID,
     ENVIRONMENTS,
     ROLE,
     EmulatorServer,
+    create_function,
     emulator_server,
     reasons_for_failed_stack,
     stack,
@@ -168,6 +170,28 @@ def test_a_wait_is_over_when_the_clock_says_so_and_not_before(file: Path, tmp_pa
         assert status(emulator, execution) == "RUNNING"
         clock.set_ahead(file, 3601)
         wait_until(lambda: status(emulator, execution) == "SUCCEEDED", "the wait is over")
+
+
+# function_isolation
+
+
+def test_a_retry_knows_an_error_by_the_name_of_its_exception(emulator: EmulatorServer) -> None:
+    create_function(
+        emulator,
+        "unreadable",
+        "class Unreadable(Exception): ...\ndef handler(event, context):\n    raise Unreadable('why')",
+    )
+    task = {
+        "Type": "Task",
+        "Resource": f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:unreadable",
+        "Catch": [{"ErrorEquals": ["Unreadable"], "Next": "Known"}],
+        "End": True,
+    }
+    arn = created(emulator, {"StartAt": "Task", "States": {"Task": task, "Known": {"Type": "Succeed"}}})
+    execution, _ = start(emulator, arn, "{}")
+    wait_until(lambda: status(emulator, execution) != "RUNNING", "the execution has ended")
+    output = json.loads(emulator.client("stepfunctions").describe_execution(executionArn=execution)["output"])
+    assert (output["Error"], json.loads(output["Cause"])["errorMessage"]) == ("Unreadable", "why")
 
 
 # state_machine_yaml

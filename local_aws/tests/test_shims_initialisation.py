@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from local_aws.tests.emulator_server import (
     create_function,
     emulator_server,
     invoke,
-    physical_ids,
     stack,
     wait_until,
 )
+from local_aws.tests.queues import queue
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -51,6 +52,10 @@ def initialised(folder: Path) -> int:
     return len(list(folder.glob("initialised-*")))
 
 
+def have_begun(folder: Path, invocations: int) -> bool:
+    return len(list(folder.glob("began-*"))) >= invocations
+
+
 def test_gap_stock_initialises_nothing_before_its_first_invocation(stock: EmulatorServer, tmp_path: Path) -> None:
     with stack(stock, {"Named": recording(tmp_path)}):
         time.sleep(1)
@@ -66,7 +71,11 @@ def test_a_named_function_is_initialised_once_its_stack_has_created_it_and_other
         with stack(server, resources) as name:
             wait_until(lambda: initialised(folders["Named"]) == 1, "it is initialised")
             (folders["Named"] / "open").touch()
-            invoke(server, physical_ids(server, name)["Named"])
+            described = server.client("cloudformation").describe_stack_resource(
+                StackName=name, LogicalResourceId="Named"
+            )
+            physical_id = described["StackResourceDetail"]["PhysicalResourceId"]
+            server.client("lambda").invoke(FunctionName=physical_id, Payload=b"{}")
             assert initialised(folders["Named"]) == 1, "and its first invocation meets that process"
             assert initialised(folders["Other"]) == 0
 
@@ -94,6 +103,27 @@ def test_a_version_with_snap_start_is_restored_by_its_hooks_and_nothing_else_is(
     functions.get_waiter("published_version_active").wait(FunctionName=name, Qualifier=version)
     assert invoke(emulator, f"{name}:live") == {"type": "snap-start", "version": "1", "run": ["before", "after"]}
     assert invoke(emulator, name) == {"type": "on-demand", "version": "$LATEST", "run": []}
+
+
+def test_queues_keep_a_function_as_busy_as_the_machine_has_cores_and_none_waits_for_another(
+    emulator: EmulatorServer, tmp_path: Path
+) -> None:
+    name = f"recording-{os.urandom(4).hex()}"
+    create_function(emulator, name, RECORDING, Timeout=60, Environment={"Variables": {"FOLDER": str(tmp_path)}})
+    sources = [queue(emulator, VisibilityTimeout="600") for _ in range(2)]
+    for source in sources:
+        emulator.client("lambda").create_event_source_mapping(
+            EventSourceArn=source.arn, FunctionName=name, BatchSize=1, ScalingConfig={"MaximumConcurrency": 50}
+        )
+    cores = os.process_cpu_count() or 1
+    for source, invocations in zip(sources, (cores, cores + 1), strict=True):
+        for number in range(cores + 3):
+            source.send(str(number))
+        wait_until(partial(have_begun, tmp_path, invocations), "the queue has its invocations")
+        time.sleep(1)
+        assert not have_begun(tmp_path, invocations + 1)
+    (tmp_path / "open").touch()
+    wait_until(lambda: all(source.counts() == (0, 0) for source in sources), "all messages are processed")
 
 
 def test_the_last_line_before_an_answer_is_in_its_log(emulator: EmulatorServer) -> None:

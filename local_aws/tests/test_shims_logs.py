@@ -245,6 +245,13 @@ def test_a_query_runs_over_the_events_of_several_groups(emulator: EmulatorServer
     assert results["statistics"]["recordsScanned"] == 4
 
 
+def test_a_query_sees_its_time_alone_and_returns_no_more_than_asked_for(emulator: EmulatorServer, group: str) -> None:
+    log(emulator, group, "one", "two", "three")
+    now = int(time.time())
+    assert query(emulator, "fields @message", group, startTime=now - 600, endTime=now - 300) == []
+    assert len(query(emulator, "fields @message", group, limit=2)) == 2
+
+
 def test_an_event_of_a_result_is_found_again_by_its_pointer(emulator: EmulatorServer, group: str) -> None:
     log(emulator, group, {"level": "INFO"})
     logs, now = emulator.client("logs"), int(time.time())
@@ -281,11 +288,41 @@ def test_a_query_that_cannot_run_is_refused(
     assert refused.value.response["Error"]["Code"] == code
 
 
+def test_a_query_that_has_ended_cannot_be_stopped(emulator: EmulatorServer, group: str) -> None:
+    logs = emulator.client("logs")
+    query_id = logs.start_query(logGroupName=group, queryString="limit 1", startTime=0, endTime=1)["queryId"]
+    with pytest.raises(ClientError, match="is not running"):
+        logs.stop_query(queryId=query_id)
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        logs.stop_query(queryId="another")
+
+
 def saved(server: EmulatorServer, prefix: str) -> list[dict[str, Any]]:
     definitions: list[dict[str, Any]] = server.client("logs").describe_query_definitions(
         queryDefinitionNamePrefix=prefix
     )["queryDefinitions"]
     return definitions
+
+
+def test_a_query_is_saved_changed_and_deleted(emulator: EmulatorServer) -> None:
+    logs, folder = emulator.client("logs"), uuid4().hex
+    query_id = logs.put_query_definition(name=f"{folder}/b", queryString="limit 1")["queryDefinitionId"]
+    logs.put_query_definition(name=f"{folder}/a", queryString="limit 2", logGroupNames=["some"])
+    assert [each["name"] for each in saved(emulator, folder)] == [f"{folder}/a", f"{folder}/b"]
+    logs.put_query_definition(name=f"{folder}/b", queryString="limit 3", queryDefinitionId=query_id)
+    [definition] = saved(emulator, f"{folder}/b")
+    assert (definition["queryString"], definition["queryDefinitionId"]) == ("limit 3", query_id)
+    pages = [logs.describe_query_definitions(queryDefinitionNamePrefix=folder, maxResults=1)]
+    pages.append(
+        logs.describe_query_definitions(queryDefinitionNamePrefix=folder, maxResults=1, nextToken=pages[0]["nextToken"])
+    )
+    assert [len(page["queryDefinitions"]) for page in pages] == [1, 1]
+    assert "nextToken" not in pages[1]
+    assert logs.delete_query_definition(queryDefinitionId=query_id)["success"]
+    for refuse in (logs.delete_query_definition, logs.put_query_definition):
+        further = {"name": "a", "queryString": "limit 1"} if refuse == logs.put_query_definition else {}
+        with pytest.raises(ClientError, match="ResourceNotFoundException"):
+            refuse(queryDefinitionId=query_id, **further)
 
 
 def test_a_query_of_a_stack_has_its_id_as_reference_keeps_it_and_goes_with_the_stack(

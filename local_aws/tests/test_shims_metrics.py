@@ -330,6 +330,17 @@ def test_an_alarm_of_a_stack_watches_the_sum_of_two_queues_of_which_one_is_not_m
         assert (trigger["Metrics"], trigger["Period"]) == (settings["Metrics"], 60)
 
 
+def test_an_alarm_on_a_calculation_that_is_put_itself_stays_one_when_it_is_put_again(emulator: EmulatorServer) -> None:
+    cloudwatch, some = emulator.client("cloudwatch"), queue(emulator)
+    settings = {"AlarmName": f"sum-{uuid4().hex[:8]}", **on_sum(some, queue(emulator), expression="(q0 + q1) / 2")}
+    for threshold in (9, 1):
+        cloudwatch.put_metric_alarm(**settings | {"Threshold": threshold})
+    await_state(emulator, settings["AlarmName"], "OK")
+    some.send("one")
+    some.send("two")
+    await_state(emulator, settings["AlarmName"], "ALARM")
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -347,6 +358,17 @@ def test_a_calculation_that_cloudwatch_or_the_embedded_aws_does_not_take_fails_t
     metrics = {"Metrics": changes["Metrics"]} if "Metrics" in changes else {}
     settings = on_sum(*[some] * changes.get("count", 2), expression=changes.get("expression", "q0")) | metrics
     assert re.search(reason, reasons_for_failed_stack(emulator, alarm_of_stack(**settings)))
+
+
+def test_an_alarm_on_errors_fires_whoever_invokes_the_function(emulator: EmulatorServer) -> None:
+    source = queue(emulator, VisibilityTimeout="30")
+    name = f"failing-{uuid4().hex[:8]}"
+    create_function(emulator, name, "def handler(event, context):\n    return 1 / 0")
+    errors = alarm(emulator, **on_errors(name))
+    emulator.client("lambda").create_event_source_mapping(EventSourceArn=source.arn, FunctionName=name)
+    source.send("poison")
+    fired = await_state(emulator, errors, "ALARM")
+    assert "[1.0 (" in fired["StateReason"]
 
 
 # embedded_metrics

@@ -1,6 +1,7 @@
 """The emulator does what SQS does: each of its shims next to the gap that it closes in stock MiniStack."""
 
 import json
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_aws.tests.emulator_server import (
+    ENVIRONMENTS,
+    REPOSITORY,
     EmulatorServer,
     create_function,
-    output_of,
     stack,
     update_stack,
     wait_until,
@@ -64,6 +66,23 @@ def test_an_outdated_handle_deletes_nothing_without_a_word(emulator: EmulatorSer
     assert some.counts() == (0, 0)
 
 
+def test_a_handle_of_another_queue_is_invalid(emulator: EmulatorServer) -> None:
+    some, other = queue(emulator), queue(emulator)
+    some.send("kept")
+    handle = some.receive()[0]["ReceiptHandle"]
+    with pytest.raises(ClientError) as error:
+        other.delete(handle)
+    assert refused(error)[0] == "ReceiptHandleIsInvalid"
+
+
+def test_gap_stock_changes_the_visibility_of_a_message_that_is_not_in_flight(stock: EmulatorServer) -> None:
+    some = queue(stock)
+    some.send("visible")
+    handle = some.receive(VisibilityTimeout=0)[0]["ReceiptHandle"]
+    stock.client("sqs").change_message_visibility(QueueUrl=some.url, ReceiptHandle=handle, VisibilityTimeout=60)
+    assert some.counts() == (0, 1)
+
+
 def test_visibility_changes_only_while_a_message_is_in_flight(emulator: EmulatorServer) -> None:
     sqs, some = emulator.client("sqs"), queue(emulator)
     some.send("visible")
@@ -77,6 +96,49 @@ def test_visibility_changes_only_while_a_message_is_in_flight(emulator: Emulator
     answer = sqs.change_message_visibility_batch(QueueUrl=some.url, Entries=entries)
     assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [("late", "InvalidParameterValue")]
     assert some.counts() == (1, 0)
+
+
+# What looking through dead letters depends on. MiniStack does it; these tests fail when it no longer does.
+
+
+def test_dead_letters_that_are_taken_and_given_back_are_there_again_and_can_be_deleted(
+    emulator: EmulatorServer,
+) -> None:
+    dead_letters = queue(emulator)
+    explanation = {"explanation": {"DataType": "String", "StringValue": json.dumps({"cause": "bug"})}}
+    for number in range(3):
+        dead_letters.send(f"dead letter {number}", MessageGroupId="tenant", MessageAttributes=explanation)
+    taken = dead_letters.receive(VisibilityTimeout=60)
+    assert dead_letters.counts() == (0, 3)
+    assert dead_letters.receive() == []
+    first = taken[0]
+    assert first["MessageAttributes"] == explanation
+    assert first["Attributes"]["MessageGroupId"] == "tenant"
+
+    entries = [
+        {"Id": str(number), "ReceiptHandle": dead_letter["ReceiptHandle"], "VisibilityTimeout": 0}
+        for number, dead_letter in enumerate(taken)
+    ]
+    answer = emulator.client("sqs").change_message_visibility_batch(QueueUrl=dead_letters.url, Entries=entries)
+    assert len(answer["Successful"]) == 3
+    assert dead_letters.counts() == (3, 0)
+    dead_letters.delete(first["ReceiptHandle"])
+    assert {dead_letter["Body"] for dead_letter in dead_letters.receive()} == {"dead letter 1", "dead letter 2"}
+
+
+def test_a_dead_letter_keeps_its_id_its_time_of_sending_and_its_receives_and_names_its_source(
+    emulator: EmulatorServer,
+) -> None:
+    source, dead_letters = queue_with_dead_letters(emulator)
+    message_id = source.send("letter", MessageGroupId="tenant")
+    received = source.receive(VisibilityTimeout=0)[0]
+    assert source.receive() == []
+    dead_letter = dead_letters.receive()[0]
+    assert dead_letter["MessageId"] == message_id
+    assert dead_letter["Attributes"]["SentTimestamp"] == received["Attributes"]["SentTimestamp"]
+    assert dead_letter["Attributes"]["ApproximateReceiveCount"] == "2"
+    assert dead_letter["Attributes"]["DeadLetterQueueSourceArn"] == source.arn
+    assert dead_letter["Attributes"]["MessageGroupId"] == "tenant"
 
 
 # dead_letter_redrive
@@ -187,6 +249,18 @@ def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: Emulato
     assert refused(error)[0] == "InvalidParameterValue"
 
 
+def test_a_move_whose_destination_goes_fails_and_loses_nothing(emulator: EmulatorServer) -> None:
+    _, dead_letters = queue_with_dead_letters(emulator)
+    destination = queue(emulator)
+    for number in range(3):
+        dead_letters.send(f"dead letter {number}")
+    move(dead_letters, DestinationArn=destination.arn, MaxNumberOfMessagesPerSecond=1)
+    emulator.client("sqs").delete_queue(QueueUrl=destination.url)
+    task = ended_move(dead_letters)
+    assert (task["Status"], task["FailureReason"]) == ("FAILED", "AWS.SimpleQueueService.NonExistentQueue")
+    assert dead_letters.counts()[0] == 3 - task["ApproximateNumberOfMessagesMoved"]
+
+
 def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
     sqs = emulator.client("sqs")
     source, dead_letters = queue_with_dead_letters(emulator)
@@ -253,7 +327,14 @@ print([message["body"] for message in queue["messages"]])
 
 
 def sent_while_deleting(which: str, data_dir: Path) -> str:
-    return output_of(SEND_WHILE_DELETING, which, data_dir)
+    completed = subprocess.run(
+        [ENVIRONMENTS / "emulator" / "bin" / "python", "-c", SEND_WHILE_DELETING, which, data_dir],
+        env={"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return completed.stdout.strip()
 
 
 def test_gap_stock_loses_a_message_that_is_sent_while_another_is_deleted(tmp_path: Path) -> None:
@@ -262,6 +343,72 @@ def test_gap_stock_loses_a_message_that_is_sent_while_another_is_deleted(tmp_pat
 
 def test_a_message_that_is_sent_while_another_is_deleted_stays(tmp_path: Path) -> None:
     assert sent_while_deleting("corrected", tmp_path) == "['sent']"
+
+
+# How functions receive messages. MiniStack does it; these tests fail when it no longer does.
+
+WORKER = """
+import os, signal, time
+from pathlib import Path
+
+def handler(event, context):
+    bodies = [record["body"] for record in event["Records"]]
+    if "hang" in bodies:
+        time.sleep(60)
+    if "die" in bodies:
+        os.kill(os.getpid(), signal.SIGKILL)
+    folder = Path(os.environ["FOLDER"])
+    own = folder / context.aws_request_id
+    own.touch()
+    time.sleep(0.2)
+    with (folder / "seen").open("a") as seen:
+        print(len(list(folder.iterdir())) - (folder / "seen").exists(), file=seen)
+    own.unlink()
+    return {"batchItemFailures": []}
+"""
+
+
+def consume(source: Queue, folder: Path, **configuration: Any) -> str:
+    """Connect a function to a queue, and return the mapping's id."""
+    name = f"worker-{uuid4().hex[:8]}"
+    create_function(source.server, name, WORKER, Timeout=1, Environment={"Variables": {"FOLDER": str(folder)}})
+    identifier: str = source.server.client("lambda").create_event_source_mapping(
+        EventSourceArn=source.arn,
+        FunctionName=name,
+        FunctionResponseTypes=["ReportBatchItemFailures"],
+        **configuration,
+    )["UUID"]
+    return identifier
+
+
+@pytest.mark.parametrize("end", ["hang", "die"])
+def test_a_function_that_hangs_or_dies_returns_its_whole_batch(
+    emulator: EmulatorServer, tmp_path: Path, end: str
+) -> None:
+    source = queue(emulator, VisibilityTimeout="600")
+    for body in ("good", end, "good"):
+        source.send(body)
+    mapping = consume(source, tmp_path)
+    lambda_ = emulator.client("lambda")
+
+    def outcome() -> str:
+        result: str = lambda_.get_event_source_mapping(UUID=mapping).get("LastProcessingResult", "")
+        return result if result != "No records processed" else ""
+
+    assert wait_until(outcome, "the batch was processed") == "FAILED"
+    assert source.counts() == (0, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_more_functions_run_at_once_than_their_mapping_allows(emulator: EmulatorServer, tmp_path: Path) -> None:
+    source = queue(emulator)
+    for number in range(12):
+        source.send(str(number))
+    consume(source, tmp_path, BatchSize=1, ScalingConfig={"MaximumConcurrency": 2})
+    wait_until(lambda: source.counts() == (0, 0), "all messages are processed")
+    seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
+    assert len(seen) == 12
+    assert max(seen) <= 2
 
 
 # batching_window

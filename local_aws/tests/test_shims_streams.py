@@ -89,6 +89,24 @@ def test_a_slow_function_of_a_stream_stops_no_queue_and_no_other_stream(
     assert slow.batches_until(["later"]) == [["slow"], ["later"]]
 
 
+def test_a_slow_function_of_a_queue_stops_no_stream(emulator: EmulatorServer, tmp_path: Path) -> None:
+    work, changes, quick = queue(emulator, VisibilityTimeout="60"), table(emulator), reader(emulator, tmp_path)
+    source = (
+        "import pathlib, time\n\ndef handler(event, context):\n"
+        f"    while not pathlib.Path({str(tmp_path / 'open')!r}).exists():\n        time.sleep(0.01)\n"
+    )
+    name = f"slow-{uuid4().hex[:8]}"
+    create_function(emulator, name, source, Timeout=60)
+    emulator.client("lambda").create_event_source_mapping(FunctionName=name, EventSourceArn=work.arn)
+    quick.read(changes)
+    work.send("slow")
+    wait_until(lambda: work.counts() == (0, 1), "the queue's function runs")
+    changes.put("a")
+    quick.batches_until(["a"])
+    assert work.counts() == (0, 1)
+    (tmp_path / "open").touch()
+
+
 def test_a_failing_stream_stops_no_other_stream(emulator: EmulatorServer, tmp_path: Path) -> None:
     failing, quick, changes = reader(emulator, tmp_path, raises_at=["a"]), reader(emulator, tmp_path), table(emulator)
     failing.read(changes)
@@ -149,6 +167,16 @@ def test_a_failing_mapping_can_be_disabled_and_deleted(emulator: EmulatorServer,
     seen = len(failing.batches())
     time.sleep(A_WHILE)
     assert len(failing.batches()) <= seen + 1, "one may have begun before"
+
+
+def test_retries_take_pauses(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, failing = table(emulator), reader(emulator, tmp_path, reports=["a"])
+    changes.put("a")
+    failing.read(changes, **REPORTS)
+    wait_until(lambda: len(failing.batches()) == 3, "it is retried")
+    seen = len(failing.batches())
+    time.sleep(A_WHILE)
+    assert len(failing.batches()) - seen < 10
 
 
 # The emulator without a server and without functions: `execute` is what invokes one, and `some` is a table.
@@ -298,6 +326,21 @@ def test_a_mapping_of_a_table_that_was_replaced_reads_nothing_of_the_new_one(
     assert before.batches() == [["old"]]
 
 
+def test_a_mapping_with_settings_that_are_no_numbers_stops_no_other(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, unread, some = table(emulator), reader(emulator, tmp_path), reader(emulator, tmp_path)
+    mapping = {
+        "FunctionName": unread.name,
+        "EventSourceArn": changes.stream_arn,
+        "StartingPosition": "TRIM_HORIZON",
+        "MaximumRetryAttempts": "many",
+    }
+    with stack(emulator, {"Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping}}):
+        some.read(changes)
+        changes.put("a")
+        assert some.batches_until(["a"]) == [["a"]]
+        assert unread.batches() == []
+
+
 def test_a_stack_creates_changes_and_deletes_a_mapping(emulator: EmulatorServer, tmp_path: Path) -> None:
     (tmp_path / "conduct").write_text("{}")
     noted = Reader(server=emulator, name="", folder=tmp_path)
@@ -343,6 +386,25 @@ def table_properties(name: str) -> dict[str, Any]:
     return {"TableName": name, **BY_PK, "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"}}
 
 
+def test_a_stack_adds_a_stream_to_a_table_and_maps_it(emulator: EmulatorServer, tmp_path: Path) -> None:
+    some, name = reader(emulator, tmp_path), f"table-{uuid4().hex[:8]}"
+    before = {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": {"TableName": name, **BY_PK}}}
+    mapping = {
+        "FunctionName": some.name,
+        "EventSourceArn": {"Fn::GetAtt": ["Table", "StreamArn"]},
+        "StartingPosition": "TRIM_HORIZON",
+    }
+    after = {
+        "Table": {"Type": "AWS::DynamoDB::Table", "Properties": table_properties(name)},
+        "Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+    }
+    with stack(emulator, before) as created:
+        emulator.client("dynamodb").put_item(TableName=name, Item={"pk": {"S": "old"}})
+        update_stack(emulator, created, after)
+        emulator.client("dynamodb").put_item(TableName=name, Item={"pk": {"S": "new"}})
+        assert some.batches_until(["new"]) == [["new"]]
+
+
 # stream_mappings: what is reported as failed
 
 
@@ -359,6 +421,18 @@ def test_what_follows_the_first_reported_record_is_retried_before_anything_newer
     assert batches[0] == ["a", "b", "c", "d"]
     assert batches[1:-1] == [["b", "c", "d"]] * (len(batches) - 2)
     assert batches[-1] == ["e"]
+
+
+def test_only_what_is_left_of_a_batch_is_retried(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, some = table(emulator), reader(emulator, tmp_path, reports=["b"])
+    changes.put("a", "b", "c", "d")
+    some.read(changes, **REPORTS)
+    some.batches_until(["b", "c", "d"])
+    some.behave(reports=["d"])
+    some.batches_until(["d"])
+    some.behave()
+    changes.put("e")
+    assert [batch for batch in some.batches_until(["e"]) if "a" in batch] == [["a", "b", "c", "d"]]
 
 
 def test_a_report_that_is_not_understood_fails_the_whole_batch(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -423,6 +497,18 @@ def test_what_is_discarded_can_be_read_from_the_stream_by_its_description(
     assert [record["dynamodb"]["Keys"]["pk"]["S"] for record in records] == ["b"]
 
 
+def test_what_is_left_of_a_reported_batch_is_discarded_after_its_retries(
+    emulator: EmulatorServer, tmp_path: Path
+) -> None:
+    changes, failing, lost = table(emulator), reader(emulator, tmp_path, reports=["b"]), queue(emulator)
+    changes.put("a", "b", "c")
+    failing.read(changes, MaximumRetryAttempts=1, **REPORTS, **discarding_to(lost))
+    message = discarded(lost)
+    assert failing.batches() == [["a", "b", "c"], ["b", "c"]]
+    assert message["DDBStreamBatchInfo"]["batchSize"] == 2
+    assert message["responseContext"]["functionError"] is None
+
+
 def test_a_batch_that_is_split_leaves_only_its_bad_record_behind(emulator: EmulatorServer, tmp_path: Path) -> None:
     changes, failing, lost = table(emulator), reader(emulator, tmp_path, raises_at=["c"]), queue(emulator)
     changes.put("a", "b", "c", "d")
@@ -431,6 +517,15 @@ def test_a_batch_that_is_split_leaves_only_its_bad_record_behind(emulator: Emula
     assert failing.batches_until(["d"]) == [["a", "b", "c", "d"], ["a", "b"], ["c", "d"], ["c"], ["d"]]
     assert message["DDBStreamBatchInfo"]["batchSize"] == 1
     assert message["requestContext"]["approximateInvokeCount"] == 3
+
+
+def test_a_report_splits_a_batch_without_a_retry(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, failing, lost = table(emulator), reader(emulator, tmp_path, reports=["c"]), queue(emulator)
+    changes.put("a", "b", "c", "d")
+    settings = {"BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 0, **REPORTS}
+    failing.read(changes, **settings, **discarding_to(lost))
+    assert discarded(lost)["DDBStreamBatchInfo"]["batchSize"] == 2
+    assert failing.batches() == [["a", "b", "c", "d"], ["c", "d"]]
 
 
 def test_records_that_are_too_old_are_discarded_without_an_invocation(emulator: EmulatorServer, tmp_path: Path) -> None:
@@ -446,6 +541,15 @@ def test_records_that_are_too_old_are_discarded_without_an_invocation(emulator: 
     assert "responseContext" not in message
 
 
+def test_records_that_grow_too_old_while_they_fail_are_discarded(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, failing, lost = table(emulator), reader(emulator, tmp_path, raises_at=["a"]), queue(emulator)
+    changes.put("a")
+    failing.read(changes, MaximumRecordAgeInSeconds=3, **discarding_to(lost))
+    message = discarded(lost)
+    assert message["requestContext"]["condition"] == "RecordAgeExceeded"
+    assert message["requestContext"]["approximateInvokeCount"] == len(failing.batches()) > 0
+
+
 def test_a_throttle_is_no_failure(emulator: EmulatorServer, tmp_path: Path) -> None:
     changes, some, lost = table(emulator), reader(emulator, tmp_path), queue(emulator)
     lambda_ = emulator.client("lambda")
@@ -456,6 +560,18 @@ def test_a_throttle_is_no_failure(emulator: EmulatorServer, tmp_path: Path) -> N
     lambda_.delete_function_concurrency(FunctionName=some.name)
     assert some.batches_until(["a", "b"]) == [["a", "b"]]
     assert lost.counts() == (0, 0)
+
+
+def test_what_is_discarded_may_be_published_to_a_topic(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, failing, subscriber = table(emulator), reader(emulator, tmp_path, raises_at=["a"]), queue(emulator)
+    sns = emulator.client("sns")
+    topic_arn = sns.create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
+    raw = {"RawMessageDelivery": "true"}
+    sns.subscribe(TopicArn=topic_arn, Protocol="sqs", Endpoint=subscriber.arn, Attributes=raw)
+    changes.put("a")
+    destination = {"DestinationConfig": {"OnFailure": {"Destination": topic_arn}}}
+    failing.read(changes, MaximumRetryAttempts=0, **destination)
+    assert discarded(subscriber)["DDBStreamBatchInfo"]["batchSize"] == 1
 
 
 # stream_mappings: how old records are
@@ -501,6 +617,21 @@ def test_batches_of_other_partition_keys_overtake_one_that_lasts_but_none_of_its
         versions.setdefault(record["dynamodb"]["Keys"]["pk"]["S"], []).append(record["dynamodb"]["SequenceNumber"])
     assert sorted(versions) == keys
     assert all(numbers == sorted(numbers) and len(numbers) == 2 for numbers in versions.values())
+
+
+def test_a_changed_number_of_batches_at_once_loses_nothing_and_overtakes_nothing(
+    emulator: EmulatorServer, tmp_path: Path
+) -> None:
+    changes, some = table(emulator), reader(emulator, tmp_path, waits_at=["0"])
+    keys = [str(number) for number in range(10)]
+    changes.put(*keys, *keys)
+    mapping_id = some.read(changes, BatchSize=1, ParallelizationFactor=2)
+    wait_until(lambda: ["0"] in some.batches() and len(some.batches()) > 4, "the other batches are passed on")
+    some.change(mapping_id, ParallelizationFactor=5)
+    time.sleep(A_WHILE)
+    assert some.batches().count(["0"]) == 1
+    some.open()
+    wait_until(lambda: set(some.keys()) == set(keys), "all are passed on")
 
 
 # event_filters
@@ -627,3 +758,42 @@ def test_an_expired_item_is_recorded_as_removed_by_dynamodb_itself(tmp_path: Pat
     identity = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
     expired = [{"pk": {"S": "old"}, "until": {"N": "1"}}, identity]
     assert removals_in_the_stream("corrected", tmp_path) == [DELETED, expired]
+
+
+def test_a_record_has_the_whole_item_before_and_after_its_own_change(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, some, dynamodb = table(emulator), reader(emulator, tmp_path), emulator.client("dynamodb")
+    key = {"pk": {"S": "a"}}
+    first = {**key, "list": {"L": [{"N": "1"}]}, "map": {"M": {"b": {"S": "c"}}}}
+    second = {**first, "list": {"L": [{"N": "1"}, {"N": "2"}]}, "map": {"M": {"b": {"S": "d"}}}}
+    third = {**key, "state": {"S": "replaced"}}
+    dynamodb.put_item(TableName=changes.name, Item=first)
+    dynamodb.update_item(
+        TableName=changes.name,
+        Key=key,
+        UpdateExpression="SET #list = list_append(#list, :more), #map.b = :d",
+        ExpressionAttributeNames={"#list": "list", "#map": "map"},
+        ExpressionAttributeValues={":more": {"L": [{"N": "2"}]}, ":d": {"S": "d"}},
+    )
+    # Neither is a change.
+    dynamodb.put_item(TableName=changes.name, Item=second)
+    dynamodb.update_item(
+        TableName=changes.name,
+        Key=key,
+        UpdateExpression="SET #map.b = :d",
+        ExpressionAttributeNames={"#map": "map"},
+        ExpressionAttributeValues={":d": {"S": "d"}},
+    )
+    dynamodb.put_item(TableName=changes.name, Item=third)
+    dynamodb.transact_write_items(TransactItems=[{"Delete": {"TableName": changes.name, "Key": key}}])
+    some.read(changes)
+    (records,) = wait_until(some.records, "the changes are passed on")
+    assert [
+        (record["eventName"], record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage"))
+        for record in records
+    ] == [
+        ("INSERT", None, first),
+        ("MODIFY", first, second),
+        ("MODIFY", second, third),
+        ("REMOVE", third, None),
+    ]
+    assert all(record["dynamodb"]["Keys"] == key for record in records)

@@ -63,6 +63,16 @@ def test_a_raw_message_whose_queue_is_gone_becomes_a_dead_letter_with_its_attrib
     assert others_dead_letters.counts() == (0, 0)
 
 
+def test_another_message_becomes_a_dead_letter_in_its_envelope(emulator: EmulatorServer) -> None:
+    some, gone, dead_letters = topic(emulator), queue(emulator), queue(emulator)
+    subscribe(some, gone, **redriven_to(dead_letters))
+    delete(gone)
+    entries = [{"Id": "1", "Message": "hello"}]
+    emulator.client("sns").publish_batch(TopicArn=some, PublishBatchRequestEntries=entries)
+    envelope = json.loads(received(dead_letters)["Body"])
+    assert (envelope["Type"], envelope["TopicArn"], envelope["Message"]) == ("Notification", some, "hello")
+
+
 @pytest.mark.parametrize("kept", ["a queue", "a dead-letter queue"])
 def test_a_message_is_delivered_or_becomes_a_dead_letter_and_not_both(emulator: EmulatorServer, kept: str) -> None:
     some, own, dead_letters = topic(emulator), queue(emulator), queue(emulator)
@@ -72,6 +82,15 @@ def test_a_message_is_delivered_or_becomes_a_dead_letter_and_not_both(emulator: 
     left = own if kept == "a queue" else dead_letters
     assert received(left)["Body"] == "hello"
     assert left.counts() == (0, 1)
+
+
+def test_a_message_without_any_queue_is_lost(emulator: EmulatorServer) -> None:
+    some, gone, gone_too, dead_letters = topic(emulator), queue(emulator), queue(emulator), queue(emulator)
+    subscribe(some, gone, **redriven_to(dead_letters))
+    subscribe(some, gone_too)
+    for each in (gone, gone_too, dead_letters):
+        delete(each)
+    assert emulator.client("sns").publish(TopicArn=some, Message="hello")["MessageId"]
 
 
 def test_a_message_that_is_filtered_out_becomes_no_dead_letter(emulator: EmulatorServer) -> None:

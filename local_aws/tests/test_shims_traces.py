@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from local_aws.tests.emulator_server import EmulatorServer, create_function, stack, wait_until
+from local_aws.tests.emulator_server import EmulatorServer, create_function, invoke, stack, wait_until
 from local_aws.tests.http_apis import echo_api
 from local_aws.tests.queues import Queue, queue
 
@@ -92,6 +92,13 @@ def test_a_message_that_is_received_in_a_trace_does_not_get_it(emulator: Emulato
 
 
 @pytest.mark.parametrize("raw", ["true", "false"])
+def test_gap_stock_forgets_the_trace_of_what_is_published(stock: EmulatorServer, raw: str) -> None:
+    some = queue(stock)
+    publish(stock, some, RawMessageDelivery=raw)
+    assert headers_in(some, 2) == [None] * 2
+
+
+@pytest.mark.parametrize("raw", ["true", "false"])
 def test_what_is_published_carries_its_trace_to_the_queues(emulator: EmulatorServer, raw: str) -> None:
     some = queue(emulator)
     publish(emulator, some, RawMessageDelivery=raw)
@@ -100,6 +107,11 @@ def test_what_is_published_carries_its_trace_to_the_queues(emulator: EmulatorSer
 
 # The functions' own traces. MiniStack makes them; these tests fail when it no longer does.
 
+TELLER = """
+import os
+def handler(event, context):
+    return os.environ["_X_AMZN_TRACE_ID"]
+"""
 
 RECEIVER = """
 import json, os, pathlib
@@ -108,6 +120,13 @@ def handler(event, context):
     told = {"own": os.environ["_X_AMZN_TRACE_ID"], "sent in": record["attributes"].get("AWSTraceHeader")}
     pathlib.Path(os.environ["FILE"]).write_text(json.dumps(told))
 """
+
+
+def test_each_invocation_has_a_trace_of_its_own(emulator: EmulatorServer) -> None:
+    name = f"teller-{uuid4().hex[:8]}"
+    create_function(emulator, name, TELLER, **ACTIVE)
+    traces = {invoke(emulator, name) for _ in range(3)}
+    assert len(traces) == 3 and all(trace.startswith("Root=1-") for trace in traces)
 
 
 def test_what_a_queue_invokes_has_a_trace_of_its_own_and_is_told_that_of_the_message(
@@ -140,6 +159,21 @@ def traced_api() -> dict[str, Any]:
 
 def ask(http: httpx.Client, url: str, **headers: str) -> Any:
     return http.get(url, headers=headers).raise_for_status().json()
+
+
+def test_gap_stock_answers_a_request_in_another_trace(stock: EmulatorServer, http: httpx.Client) -> None:
+    api = stock.client("apigatewayv2")
+    function = create_function(stock, f"traced-{uuid4().hex[:8]}", TRACED, **ACTIVE)
+    api_id = api.create_api(Name="traced", ProtocolType="HTTP")["ApiId"]
+    integration = api.create_integration(
+        ApiId=api_id, IntegrationType="AWS_PROXY", IntegrationUri=function, PayloadFormatVersion="2.0"
+    )
+    api.create_route(ApiId=api_id, RouteKey="$default", Target=f"integrations/{integration['IntegrationId']}")
+    api.create_stage(ApiId=api_id, StageName="$default", AutoDeploy=True)
+    url = f"{stock.gateway_url}/_aws/execute-api/{api_id}/$default/"
+    answer = ask(http, url, **{"X-Amzn-Trace-Id": TRACE})
+    assert answer["event"] == TRACE
+    assert answer["own"].partition(";")[0] != TRACE.partition(";")[0]
 
 
 def test_a_request_is_answered_in_the_trace_of_its_event(emulator: EmulatorServer, http: httpx.Client) -> None:
