@@ -84,7 +84,7 @@ TIERS = (
     SuiteTier(name="contract", budget_seconds=140, is_quick=True),
     SuiteTier(name="simulation", budget_seconds=140, long_seconds=480, is_quick=True),
     # All tests that use one stack run in one worker, which mostly waits.
-    SuiteTier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("engine", "contract")),
+    SuiteTier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("unit", "engine", "contract")),
     # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
     SuiteTier(
         name="page",
