@@ -41,10 +41,10 @@ def test_without_pillow_in_its_layer_the_transcoder_fails_and_is_named(
         for package in (template.parent / layer / "python").iterdir():
             if package.name != "PIL":
                 (packages / package.name).symlink_to(package)
-    (tmp_path / "template.yaml").unlink()
+    (tmp_path / template.name).unlink()
     shutil.copy(template, tmp_path)
 
-    assert main(["--template", str(tmp_path / "template.yaml")]) == 1
+    assert main(["--template", str(tmp_path / template.name)]) == 1
 
     said = capsys.readouterr().out
     assert "TranscodeImageFunction does not initialise" in said
