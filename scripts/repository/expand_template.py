@@ -142,10 +142,6 @@ def _in_text(value: Any) -> str | None:
             return None
 
 
-_USUAL = ("prod", "iam", "None")
-"""The environment, access and snapshots of whoever asks for no others."""
-
-
 @functools.cache
 def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Template:
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
@@ -223,6 +219,11 @@ def _nobodys_aws() -> Iterator[None]:
         os.environ.update(ambient)
 
 
+def _usual(access: str = "iam") -> Template:
+    """The expanded template in production and without snapshots: the kept one itself, which nobody may change."""
+    return _expanded(TEMPLATE, "prod", access, "None")
+
+
 def expanded_template(
     environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE, snap_start: str = "None"
 ) -> Template:
@@ -234,7 +235,7 @@ def resources(kind: str) -> dict[str, Template]:
     """The properties of all resources of one type, by logical id, in a stack that is observed and has all parts."""
     return {
         name: with_all_parts(resource.get("Properties", {}))
-        for name, resource in _expanded(TEMPLATE, *_USUAL)["Resources"].items()
+        for name, resource in _usual()["Resources"].items()
         if resource["Type"] == kind
     }
 
@@ -259,7 +260,7 @@ def _is_of_a_part(condition: str) -> bool:
 
 def http_api(access: str) -> Template:
     """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
-    body = _expanded(TEMPLATE, "prod", access, "None")["Resources"]["Api"]["Properties"]["Body"]
+    body = _usual(access)["Resources"]["Api"]["Properties"]["Body"]
     definition: Template = _filled_in(with_parameters(body, Access=access))
     return definition
 
@@ -285,7 +286,7 @@ def with_parameters(value: Any, **parameters: str) -> Any:
 
 def _conditions() -> Template:
     """All conditions, with those of what is in a stack in the stack under a condition of its own."""
-    conditions: Template = _expanded(TEMPLATE, *_USUAL)["Conditions"]
+    conditions: Template = _usual()["Conditions"]
     return conditions
 
 
@@ -310,7 +311,7 @@ def deployed(**parameters: str) -> dict[str, Template]:
     """The resources of a stack that has these parameters, by logical id, without what has no value there."""
     return {
         name: _without_nothing(with_parameters(resource, **parameters))
-        for name, resource in _expanded(TEMPLATE, *_USUAL)["Resources"].items()
+        for name, resource in _usual()["Resources"].items()
         if "Condition" not in resource or _holds({"Condition": resource["Condition"]}, parameters)
     }
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 from PIL import Image as Picture
@@ -370,15 +370,19 @@ def _cancelled(world: World) -> str:
 
 
 def _deleted_while_developed(world: World) -> str:
-    image_id = submit(world)
+    return _withdrawn_at("before_develop", world, submit(world))
+
+
+def _withdrawn_at(moment: Literal["before_develop", "before_served"], world: World, image_id: str) -> str:
+    """Its client withdraws it at that moment of the world."""
 
     def withdraw() -> None:
-        world.before_develop = None
+        setattr(world, moment, None)
         delete(world, image_id)
 
-    world.before_develop = withdraw
+    setattr(world, moment, withdraw)
     world.settle()
-    if world.before_develop is not None:  # it was developed before its client knew that it was accepted
+    if getattr(world, moment) is not None:  # the moment was over before its client knew that it was accepted
         withdraw()
         world.settle()
     return image_id
@@ -450,18 +454,7 @@ def _never_found(world: World) -> str:
 
 
 def _withdrawn_while_fetched(world: World) -> str:
-    image_id = ask(world)
-
-    def withdraw() -> None:
-        world.before_served = None
-        delete(world, image_id)
-
-    world.before_served = withdraw
-    world.settle()
-    if world.before_served is not None:  # it was fetched before its client knew that it was accepted
-        withdraw()
-        world.settle()
-    return image_id
+    return _withdrawn_at("before_served", world, ask(world))
 
 
 HISTORIES = {

@@ -137,7 +137,9 @@ const targetOf = (key, from, columns, total) => ({
 
 /** Scrolls as far as is needed to see the row of an index. */
 function reveal(place, index, { columns, row }) {
-    const bar = /** @type {HTMLElement|null} */ (document.querySelector(".browse-bar"))?.offsetHeight ?? 0; // it covers what is beneath it
+    /** @type {HTMLElement|null} */
+    const covering = document.querySelector(".browse-bar"); // it covers what is beneath it
+    const bar = covering?.offsetHeight ?? 0;
     const top = place.getBoundingClientRect().top + Math.floor(index / columns) * row;
     const isAbove = top < bar;
     if (isAbove || top + row > innerHeight) scrollBy(0, isAbove ? top - bar - GAP : top + row - innerHeight);

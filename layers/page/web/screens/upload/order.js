@@ -97,6 +97,7 @@ export const FIRST = { name: "card", width: 600, height: 400, fit: "cover", grav
 
 const LIMITS = settings.limits;
 const LONGEST_SIDE = LIMITS.side_pixels;
+const MOST_DAYS = LIMITS.delay_seconds / 86400;
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 export const UNITS = { M: ["minute", 60], H: ["hour", 3600], D: ["day", 86400] };
 
@@ -150,13 +151,13 @@ export function problemOfTime(when, now = Date.now()) {
     if (when.kind === "delay") {
         const amount = Number(when.amount);
         if (!Number.isInteger(amount) || amount < 1) return "Give a whole number, 1 or more.";
-        if (amount * UNITS[when.unit][1] > LIMITS.delay_seconds) return `A delay is at most ${LIMITS.delay_seconds / 86400} days.`;
+        if (amount * UNITS[when.unit][1] > LIMITS.delay_seconds) return `A delay is at most ${MOST_DAYS} days.`;
     }
     if (when.kind === "at") {
         const instant = Date.parse(when.at);
         if (Number.isNaN(instant)) return "Give a date and a time.";
         if (instant < now) return "That time has passed. Choose a later one.";
-        if (instant > now + LIMITS.delay_seconds * 1000) return `The latest time is ${LIMITS.delay_seconds / 86400} days from now.`;
+        if (instant > now + LIMITS.delay_seconds * 1000) return `The latest time is ${MOST_DAYS} days from now.`;
     }
     return null;
 }

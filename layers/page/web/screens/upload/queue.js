@@ -94,10 +94,10 @@ function tellNextFrame() {
     requestAnimationFrame(() => {
         isTelling = false;
         const notified = new Set(Array.from(changed).slice(0, MAX_NOTIFIED_PER_FRAME));
-        const isOther = hasListChanged;
+        const isOtherList = hasListChanged;
         notified.forEach((item) => changed.delete(item));
         hasListChanged = false;
-        listeners.forEach((look) => look(notified, isOther));
+        listeners.forEach((look) => look(notified, isOtherList));
         if (changed.size > 0) tellNextFrame();
     });
 }

@@ -62,7 +62,8 @@ export default function RecipeEditor({ variants, edits, problems, onChange, onEd
             problems.length > 0 &&
             html`<div class="recipe-problems" role="alert"><ul>${problems.map((problem) => html`<li>${problem}</li>`)}</ul></div>`
         }
-        <button type="button" class="small" disabled=${variants.length >= settings.limits.variants} onClick=${addVariant}>
+        <button type="button" class="small" disabled=${variants.length >= settings.limits.variants}
+            onClick=${addVariant}>
             Add a variant</button>
     </div>`;
 }

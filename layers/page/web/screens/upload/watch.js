@@ -108,7 +108,8 @@ async function lookAtEach(groups) {
     const results = await Promise.allSettled(Array.from(groups, ([id, group]) => lookAtOne(id, group)));
     const reasons = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
     if (reasons.length > 0) throw reasons.find(mayPass) ?? reasons[0];
-    const waits = results.flatMap((result) => (result.status === "fulfilled" && result.value !== null ? [result.value] : []));
+    const answers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const waits = answers.filter((seconds) => seconds !== null);
     return waits.length > 0 ? Math.min(...waits) : null;
 }
 
