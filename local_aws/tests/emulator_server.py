@@ -9,7 +9,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,10 @@ def _await_ready(ready_file: Path, process: subprocess.Popen[bytes], log: Path) 
 def listening(server: EmulatorServer) -> set[tuple[str, int]]:
     """The addresses, as /proc writes them, and the ports at which the emulator's process listens."""
     waits = "0A"
-    descriptors = [str(entry.readlink()) for entry in Path(f"/proc/{server.process.pid}/fd").iterdir()]
+    descriptors = []
+    for entry in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it has been closed since
+            descriptors.append(str(entry.readlink()))
     inodes = {name.removeprefix("socket:[").removesuffix("]") for name in descriptors if name.startswith("socket:")}
     rows = [
         line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]

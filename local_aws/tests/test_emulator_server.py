@@ -31,7 +31,7 @@ HANGING = "import os, time\nprint(os.getpid(), file=open(os.environ['FILE'], 'w'
 def is_running(process_id: int) -> bool:
     try:
         return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

@@ -120,12 +120,19 @@ def flood(function: Gated, clients: ThreadPoolExecutor, requests: int) -> list[F
 def processes_of(server: EmulatorServer) -> set[int]:
     """The processes in which an emulator runs functions: its children, without Python's own."""
     pids = set()
-    for tasks in Path(f"/proc/{server.process.pid}/task").glob("*/children"):
-        for pid in tasks.read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    pids.add(int(pid))
-    return pids
+    for thread in Path(f"/proc/{server.process.pid}/task").iterdir():
+        # A thread, as a child, may end before it is read.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            pids.update((thread / "children").read_text().split())
+    return {int(pid) for pid in pids if is_function(pid)}
+
+
+def is_function(pid: str) -> bool:
+    """Whether a child of the emulator still runs and is not Python's own."""
+    try:
+        return b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 # function_concurrency
