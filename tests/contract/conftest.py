@@ -11,11 +11,14 @@ from functools import cache
 from typing import Any
 
 import boto3
+import botocore.endpoint_provider
 import botocore.session
 import pytest
+from botocore.endpoint_provider import RuleSet
 from moto import mock_aws
 from moto.backends import get_backend
-from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.core.base_backend import BaseBackend
+from moto.core.models import DEFAULT_ACCOUNT_ID, RESPONSES_METHODS
 from moto.sqs.models import Message, SQSBackend
 
 from darkroom import telemetry
@@ -40,8 +43,29 @@ def _receive_at_once(backend: SQSBackend, queue: str, count: int, _: int, *other
 
 SQSBackend.receive_message = _receive_at_once  # type: ignore[assignment, method-assign]
 
-# The models of services are read once, and not again for the session that each test begins with.
+# What is the same for each test is made once per process: the models of services, which each session would read, how
+# they tell a service's address, which each client would parse, and moto's own addresses, which each call would put
+# together. The library `requests`, for which moto would prepare 1,300 answers, is used by nobody here.
 botocore.session.create_loader = cache(botocore.session.create_loader)
+RESPONSES_METHODS.clear()
+_rule_sets: dict[int, tuple[list[Any], RuleSet]] = {}
+_urls: dict[type[BaseBackend], Any] = {}
+
+
+def _rules_once(*, rules: list[Any], **others: Any) -> RuleSet:
+    if id(rules) not in _rule_sets:
+        _rule_sets[id(rules)] = rules, RuleSet(rules=rules, **others)
+    return _rule_sets[id(rules)][1]
+
+
+def _urls_once(backend: BaseBackend, urls: Any = BaseBackend.urls) -> Any:
+    if type(backend) not in _urls:
+        _urls[type(backend)] = urls.__get__(backend)
+    return _urls[type(backend)]
+
+
+botocore.endpoint_provider.RuleSet = _rules_once  # type: ignore[attr-defined, misc, assignment]
+BaseBackend.urls = property(_urls_once)  # type: ignore[assignment, method-assign]
 
 TEMPLATE = raw_template()
 REGION = "us-east-1"
@@ -151,13 +175,11 @@ def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
 def aws(ambient: None) -> Iterator[Aws]:
     """A fresh moto with the template's stores."""
     with mock_aws():
-        s3 = _client("s3")
-        s3.create_bucket(Bucket="originals")
-        s3.put_bucket_versioning(Bucket="originals", VersioningConfiguration={"Status": "Enabled"})
-        s3.create_bucket(Bucket="uploads")
-        s3.create_bucket(Bucket="outputs")
-        s3.create_bucket(Bucket="archive")
-        s3.create_bucket(Bucket="holds")
+        s3 = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"]
+        buckets = {
+            name: s3.create_bucket(name, REGION) for name in ("originals", "uploads", "outputs", "archive", "holds")
+        }
+        buckets["originals"].versioning_status = "Enabled"
         yield Aws(
             images_table=_table("ImagesTable"),
             tenants_table=_table("TenantsTable"),
@@ -179,7 +201,7 @@ def aws(ambient: None) -> Iterator[Aws]:
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
             upload_queue_url=_lane("upload"),
             fetch_queue_url=_lane("fetch"),
-            events_topic=_client("sns").create_topic(Name="events")["TopicArn"],
+            events_topic=_backend("sns").create_topic("events").arn,
             usage_queue_url=_consumer("usage"),
             unpublished_events_url=_queue("unpublished-events", {}),
             usage_dead_letters_url=_queue("usage-dead-letters", {}),
@@ -189,8 +211,8 @@ def aws(ambient: None) -> Iterator[Aws]:
             deliveries_table=_table("DeliveriesTable"),
             webhooks_queue_url=_consumer("webhooks"),
             delivery_queue_url=_queue("delivery", {"VisibilityTimeout": "270"}),
-            webhooks_secret=_client("secretsmanager").create_secret(Name="webhooks", SecretString="w" * 64)["ARN"],
-            message_key=_secret("message-key", made_seconds_ago=120),
+            webhooks_secret=_secret("webhooks", "w" * 64),
+            message_key=_secret("message-key", MESSAGE_KEY, made_seconds_ago=120),
         )
 
 
@@ -221,18 +243,10 @@ def bearer(aws: Aws) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-@cache
-def _client(service: str) -> Any:
-    """One client per service that creates the stores of all tests: creating it takes longer than the stores."""
-    session: Any = boto3  # its types name services only one by one
-    return session.client(service, region_name=REGION, aws_access_key_id="testing", aws_secret_access_key="testing")
-
-
 def _state_machine() -> str:
     definition = {"StartAt": "Hold", "States": {"Hold": {"Type": "Pass", "End": True}}}
-    arn: str = _client("stepfunctions").create_state_machine(
-        name="hold", definition=json.dumps(definition), roleArn="arn:aws:iam::123456789012:role/hold"
-    )["stateMachineArn"]
+    role = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/hold"
+    arn: str = _backend("stepfunctions").create_state_machine("hold", json.dumps(definition), role).arn
     return arn
 
 
@@ -244,12 +258,9 @@ def _lane(name: str) -> str:
 def _consumer(name: str) -> str:
     """A queue that hears of all events."""
     url = _queue(name, {"VisibilityTimeout": "180"})
-    _client("sns").subscribe(
-        TopicArn=f"arn:aws:sns:{REGION}:123456789012:events",
-        Protocol="sqs",
-        Endpoint=f"arn:aws:sqs:{REGION}:123456789012:{name}",
-        Attributes={"RawMessageDelivery": "true"},
-    )
+    of, to = (f"arn:aws:{service}:{REGION}:{DEFAULT_ACCOUNT_ID}" for service in ("sns", "sqs"))
+    subscription = _backend("sns").subscribe(f"{of}:events", f"{to}:{name}", "sqs")
+    subscription.attributes["RawMessageDelivery"] = "true"
     return url
 
 
@@ -258,12 +269,12 @@ def _queue(name: str, attributes: dict[str, str]) -> str:
     return f"https://sqs.{REGION}.amazonaws.com/{DEFAULT_ACCOUNT_ID}/{name}"
 
 
-def _secret(name: str, *, made_seconds_ago: int) -> str:
+def _secret(name: str, text: str, *, made_seconds_ago: int = 0) -> str:
     """A secret of that age; younger ones do not sign yet."""
-    arn: str = _client("secretsmanager").create_secret(Name=name, SecretString=MESSAGE_KEY)["ARN"]
-    secret = _backend("secretsmanager").secrets[name]
+    secret, _ = _backend("secretsmanager")._add_secret(name, secret_string=text)
     for version in secret.versions.values():
         version["createdate"] -= made_seconds_ago
+    arn: str = secret.arn
     return arn
 
 
