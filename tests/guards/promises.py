@@ -12,6 +12,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from repository.report import ROOT
@@ -21,6 +22,7 @@ PAGE = ROOT / "docs" / "guarantees.md"
 _ROW = re.compile(r"^\| (?!promise \|)(?P<promise>.+) \| (?P<names>[a-z0-9, -]+) \|.*\|$", re.MULTILINE)
 
 
+@cache
 def sweeps() -> dict[str, set[Path]]:
     """The names of the sweeps, each with the files of its tests."""
     files = defaultdict[str, set[Path]](set)
@@ -33,6 +35,7 @@ def sweeps() -> dict[str, set[Path]]:
     return dict(files)
 
 
+@cache
 def tests_of_guards() -> dict[str, set[Path]]:
     """The names of the guards, each with the files of the tests that fail without it."""
     return {guard.name: {Path(test.partition("::")[0]) for test in guard.tests} for guard in read_guards()}

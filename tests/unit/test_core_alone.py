@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import grimp
 import pytest
 
@@ -32,10 +34,14 @@ def photos_by_url(ports: BeginFetchPorts) -> PhotosByUrl:
     return darkroom.http.imports.for_core.PhotosByUrl(ports)
 
 
+@cache
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("darkroom", "functions", cache_dir=None)
+
+
 @pytest.mark.parametrize("name", functions_of_the_core())
 def test_no_path_of_imports_leads_from_a_function_of_the_core_to_a_part(name: str) -> None:
-    graph = grimp.build_graph("darkroom", "functions", cache_dir=None)
-    reached = graph.find_upstream_modules(f"functions.{name}.app")
+    reached = graph().find_upstream_modules(f"functions.{name}.app")
     assert len(reached) > 10
     of_parts = SLICES_OF_PARTS | {"page"}
     assert [module for module in sorted(reached) if not of_parts.isdisjoint(module.split("."))] == []
@@ -51,5 +57,6 @@ def test_the_kept_description_is_that_of_the_table() -> None:
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda stack: "-".join([stack.access, *sorted(stack.parts)]))
 def test_each_stacks_description_is_the_generators(stack: tuple[str, frozenset[str]]) -> None:
-    assert description(*stack) == document(*stack)  # type: ignore[arg-type]
-    assert list(description(*stack)["components"]["schemas"]) == list(document(*stack)["components"]["schemas"])  # type: ignore[arg-type]
+    described, generated = description(*stack), document(*stack)  # type: ignore[arg-type]
+    assert described == generated
+    assert list(described["components"]["schemas"]) == list(generated["components"]["schemas"])

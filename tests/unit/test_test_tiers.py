@@ -56,7 +56,8 @@ def test_a_tier_that_failed_runs_again(here: Path) -> None:
     assert [run(COUNTED, TierForm.SHORT).failed for _ in range(2)] == [1, 1]
 
 
-def test_the_temporary_files_of_a_tier_are_its_own_and_go_with_it(here: Path) -> None:
+def test_the_temporary_files_of_a_tier_are_its_own_and_go_with_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # most of pytest's start
     tests = here / "tests" / "paths"
     tests.mkdir(parents=True)
     (tests / "test_paths.py").write_text(

@@ -14,10 +14,11 @@ from repository.report import ROOT
 
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py"))
 
-# Each in a fork of its own, of a process that has imported nothing. What a handler does as it is loaded needs the
-# function's environment, so only its imports are done.
+# Each in a fork of its own, of a process that has imported only what each of them needs. What a handler does as it is
+# loaded needs the function's environment, so only its imports are done.
 SCRIPT = """
 import json, os, sys
+import darkroom.aws.kernel.clients
 for name, imports in json.loads(sys.argv[1]).items():
     if os.fork() == 0:
         exec(imports)
