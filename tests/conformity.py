@@ -36,9 +36,14 @@ def _closed_components(access: Access) -> dict[str, Any]:
 
 def misfits(value: Any, schema: Mapping[str, Any], access: Access = "anonymous") -> list[str]:
     """What in the value violates the schema."""
-    closed_schema = {**schema, "components": _closed_components(access)}
-    validator = jsonschema_rs.Draft202012Validator(closed_schema, validate_formats=True)
-    return [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(value)]
+    errors = _validator(json.dumps(schema), access).iter_errors(value)
+    return [f"{list(error.instance_path)}: {error.message}" for error in errors]
+
+
+@functools.cache
+def _validator(schema: str, access: Access) -> jsonschema_rs.Draft202012Validator:
+    closed_schema = {**json.loads(schema), "components": _closed_components(access)}
+    return jsonschema_rs.Draft202012Validator(closed_schema, validate_formats=True)
 
 
 def resolved(node: Mapping[str, Any], access: Access = "anonymous") -> Any:
