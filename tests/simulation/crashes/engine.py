@@ -50,6 +50,11 @@ def developed() -> bytes:
     return pickle.dumps(_DEVELOPED)
 
 
+def is_prepared() -> bool:
+    """Whether this process, or one that it branched from, remembers what another has developed."""
+    return bool(_DEVELOPED_BEFORE)
+
+
 def remember(made: bytes) -> None:
     """Takes what another process has developed, so that no child of this one needs to load the engine's threads."""
     _DEVELOPED.update(pickle.loads(made))

@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.simulation.crashes.engine import developed, remember
+from tests.simulation.crashes import deployment
+from tests.simulation.crashes.engine import developed, is_prepared, remember
 from tests.simulation.crashes.histories import HISTORIES, Ending, History, check_promises
 from tests.simulation.crashes.promises import Broken, ViolationKind
 from tests.simulation.crashes.scale import Scale
@@ -26,9 +27,6 @@ from tests.support.faults import BEFORE, Mode
 
 HISTORY_SECONDS = 120
 """A history that takes this much processor time counts as endless."""
-
-_SPARES = 3
-"""A process that dies is replaced by one that was initialised before the history branched: no child pays for it."""
 
 _SHOWN_LINES = 60
 """Lines of a story that are shown."""
@@ -237,7 +235,8 @@ class _Explorer:
         try:
             with World(scale=scale, faults=self, on_quiet=self.quiet, every_minute=every_minute) as world:
                 self.world = world
-                world.start_spares(self.spares, _SPARES)
+                # What dies is replaced by what was initialised before the history branched: no child pays for it.
+                world.start_spares(self.spares, self.left)
                 try:
                     image_id = self.history.play(world)
                     ending = check_promises(world, self.history, image_id, undisturbed)
@@ -280,7 +279,13 @@ class _Explorer:
 
 
 def prepare() -> None:
-    """Develops the histories' photos in a separate process, so that this one stays without threads and can fork."""
+    """Develops the histories' photos in a separate process, so that this one stays without threads and can fork.
+
+    Done once, here or in the process that this one branched from.
+    """
+    if is_prepared():
+        return
+    deployment.functions()  # remembered here, for that process and all that follow
     receiving, sending = os.pipe()
     child = os.fork()
     if child == 0:
