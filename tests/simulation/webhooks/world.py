@@ -412,15 +412,14 @@ class Model(Simulated):
     # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self) -> None:
-        rows: list[Any] = [*self.endpoints.all(), *self.deliveries.all()]
-        for checked in rows:
-            row_id = (
-                f"{checked.endpoint_id}/{checked.delivery_id}" if isinstance(checked, Delivery) else checked.endpoint_id
+        for kept in self.newer.values():
+            now_is: Any = (
+                self.deliveries.rows.get(kept.endpoint_id, {}).get(kept.delivery_id)
+                if isinstance(kept, Delivery)
+                else self.endpoints.lookup(kept.tenant_id, kept.endpoint_id)
             )
-            kept = self.newer.get(row_id, checked)
-            must(
-                replace(checked, due_at=kept.due_at) == kept, "lost", "what a newer version has written stays as it is"
-            )
+            is_kept = now_is is None or replace(now_is, due_at=kept.due_at) == kept
+            must(is_kept, "lost", "what a newer version has written stays as it is")
         for row in self.deliveries.all():
             endpoint = self.endpoints.lookup(row.tenant_id, row.endpoint_id)
             is_promised = row.event_id in self.heard or (

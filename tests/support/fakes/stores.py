@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,8 +50,8 @@ class FakeImages:
         )
 
     @property
-    def _indexed(self) -> list[Image]:
-        return [*self.rows.values(), *self.unreadable.values()]
+    def _indexed(self) -> Iterable[Image]:
+        return (self.rows | self.unreadable).values() if self.unreadable else self.rows.values()
 
     def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
         assert len(image_ids) <= 100
@@ -78,11 +78,8 @@ class FakeImages:
         if current is None or any(getattr(current, name) != getattr(before, name) for name in fence):
             raise Fenced(current)
         # Only the differences are written, so that a concurrent change of another attribute survives.
-        changes = {
-            name: getattr(after, name)
-            for name in Image.__dataclass_fields__
-            if getattr(after, name) != getattr(before, name)
-        }
+        earlier = vars(before)
+        changes = {name: value for name, value in vars(after).items() if value != earlier[name]}
         changes |= {name: current.version + 1 for name in VERSION_FIELDS & changes.keys() if changes[name] is not None}
         self.rows[before.image_id] = replace(current, **{**changes, "version": current.version + 1})
         return self.rows[before.image_id]
@@ -112,7 +109,7 @@ class FakeImages:
         due = [
             Due(row.due_at, row.image_id)
             for row in self._indexed
-            if row.due_shard == shard and row.due_at is not None and row.due_at <= now
+            if row.due_at is not None and row.due_at <= now and row.due_shard == shard
         ]
         yield from sorted(due, reverse=latest_first)[:limit]
 

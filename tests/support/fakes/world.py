@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, cast
+from functools import cache
+from typing import Any
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import Image
@@ -64,6 +65,11 @@ ORDER = ("preset", "variants", "recipe", "notify", "timetable")
 TIMEOUT_SECONDS = 60
 
 
+@cache
+def _names_of(kind: Any) -> Sequence[str]:
+    return [each.name for each in fields(kind)]
+
+
 @dataclass
 class _Stores:
     """What both worlds have: stores that a test may replace, and a clock in milliseconds."""
@@ -82,8 +88,7 @@ class _Stores:
 
     def ports[P](self, kind: type[P], **others: Any) -> P:
         """The ports of an operation: each is the attribute of the same name, unless it is one of `others`."""
-        names = [each.name for each in fields(cast(Any, kind))]
-        return kind(**{name: getattr(self, name) for name in names if name not in others}, **others)
+        return kind(**{name: getattr(self, name) for name in _names_of(kind) if name not in others}, **others)
 
 
 @dataclass
