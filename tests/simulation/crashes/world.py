@@ -21,10 +21,11 @@ from unittest.mock import patch
 import time_machine
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from moto import mock_aws
+from moto.core import responses
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.core.serialize import AttributePicker
-from moto.core.utils import camelcase_to_underscores
+from moto.core.utils import camelcase_to_underscores, method_names_from_class
 from moto.moto_api._internal import mock_random
 from moto.sqs import models as moto_queues
 from moto.sqs.models import Queue, SQSBackend
@@ -63,6 +64,7 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 _MOTO = BotocoreStubber.__call__
 
 _with_underscores = cache(camelcase_to_underscores)
+_methods_of = cache(method_names_from_class)
 
 
 WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=Tier.FREE.allowance, key_id="00000000")
@@ -135,8 +137,10 @@ class World:
             stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
             stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
             stack.enter_context(patch.object(AttributePicker, "__call__", pick_attribute))
-            # Always the same few names, for every queue that is asked for its depth: a tenth of a history's time.
+            # Always the same few names, which each call would look for again: a tenth of a history's time.
             stack.enter_context(patch.object(moto_queues, "camelcase_to_underscores", _with_underscores))
+            stack.enter_context(patch.object(responses, "camelcase_to_underscores", _with_underscores))
+            stack.enter_context(patch.object(responses, "method_names_from_class", _methods_of))
             stack.enter_context(patch.dict(os.environ, credentials))
             # The session stays: it holds botocore's models, which load slowly, and nothing of the product.
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))

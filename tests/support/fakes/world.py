@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import Image
@@ -88,7 +88,9 @@ class _Stores:
 
     def ports[P](self, kind: type[P], **others: Any) -> P:
         """The ports of an operation: each is the attribute of the same name, unless it is one of `others`."""
-        return kind(**{name: getattr(self, name) for name in _names_of(kind) if name not in others}, **others)
+        return kind(
+            **{name: getattr(self, name) for name in _names_of(cast(Any, kind)) if name not in others}, **others
+        )
 
 
 @dataclass
