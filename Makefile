@@ -58,7 +58,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-attention bench-best fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-attention bench-best fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@scripts/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
@@ -84,10 +84,7 @@ bench-memory: setup ## The worker at five sizes of memory: milliseconds, dollars
 bench-local: setup ## The local stack: its start, photos one by one and many at once, its rest (BASE=<commit>: beside an earlier commit's)
 	@exec $(DEV)/python -m benchmarks.local $(if $(BASE),--base $(BASE))
 
-bench-load-shedding: setup ## The effects of full lanes and noisy tenants: bursts and neighbours on the local stack, 30 minutes
-	@exec $(DEV)/python -m benchmarks.load_shedding
-
-bench-webhooks: setup ## Webhooks in virtual time: two receivers that do not answer beside 48, an outage, retries, dollars (LONG=1: more loads)
+bench-webhooks: setup ## Webhooks in virtual time: two receivers that do not answer beside 48, an outage, dollars (LONG=1: more loads)
 	@exec $(DEV)/python -m benchmarks.webhooks
 
 bench-sweeper: setup ## The sweeper in virtual time: rescues behind a pile and after an outage, removals, its memory, its idle bill (LONG=1: three seeds)

@@ -1,13 +1,12 @@
 """The cost of letting images wait: the delay plane's requests, counted, next to other ways to wait.
 
-    make bench-delay                                (LONG=1: a million images of every load, 5,000 on the local stack)
-    python -m benchmarks.delay [--images N] [--seed S] [--local N]
+    make bench-delay                                (LONG=1: a million images of every load)
+    python -m benchmarks.delay [--images N] [--seed S]
 
 Plays loads through the real operations over counting fakes, and prices their requests. Above the largest load that is
 played, a million images cost at most as much, because the more scattered images there are, the more share an object.
-Prints objects, executions and transitions per million, the cost of each load, and the costs of other ways. Then it
-holds and releases images on a local stack, and prints how many per second, next to how many uploads it accepts per
-second. Writes build/reports/delay.json. Exits with 1 if an image was not released.
+Prints objects, executions and transitions per million, the cost of each load, and the costs of other ways. Writes
+build/reports/delay.json. Exits with 1 if an image was not released.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from benchmarks.delay.plane import LOADS, Load, Plane
-from benchmarks.delay.throughput import Throughput, measure
 from benchmarks.delay.ways import WAYS
 from benchmarks.forms import FOLDER, IS_LONG, by_form
 from darkroom_cli.capacity.prices import PER_MILLION, cost
@@ -59,9 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--images", type=int, default=by_form(short=1000, usual=None), help="the largest load that is played"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--local", type=int, default=by_form(short=20, usual=1000, long=5000), help="images on the local stack"
-    )
     options = parser.parse_args(arguments)
     rows: list[dict[str, Any]] = []
     lost = 0
@@ -83,28 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     _print_requests(rows)
     _print_costs(costs)
-    local = measure(images=options.local)
-    _print_throughput(local)
-    for breach in local.broken:
-        print(f"BROKEN: {breach}")
-    rows.append({"local": True, **asdict(local)})
     aligned = costs[LOADS[0].name, 1_000_000]
     goals = [
         Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS, at_least=False),
         Goal(name="images that were not released", value=lost, limit=0, at_least=False),
     ]
     write_report("delay", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
-    return 1 if lost or local.broken else 0
-
-
-def _print_throughput(local: Throughput) -> None:
-    held, released = (
-        f"{rate:,.0f} messages/s {what} ({rate / local.accepted_per_second:.0f} times as many)"
-        for rate, what in ((local.held_per_second, "held"), (local.released_per_second, "released"))
-    )
-    print(f"\nOn the local stack, {local.images:,} images to one instant:")
-    print(f"  {local.accepted_per_second:.0f} uploads/s accepted by all clients together; {held} and {released}")
-    print("  of one process's time")
+    return 1 if lost else 0
 
 
 def _print_requests(rows: Sequence[Mapping[str, Any]]) -> None:

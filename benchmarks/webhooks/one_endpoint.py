@@ -22,7 +22,7 @@ MINUTES = by_form(short=0.25, usual=5.0, long=30.0)
 MOST_P99_MILLISECONDS, MOST_CALLS = 1000.0, 10.0
 """What one in a hundred may take from its event to the answer, and the calls that a delivery takes on average."""
 
-BAD_PER_SECOND, BAD_SECONDS, TURNS_AT = 10.0, 120.0, 60.0
+BAD_PER_SECOND, BAD_SECONDS, TURNS_AT = 10.0, 120.0, by_form(short=12.0, usual=60.0)
 """The load of a slow endpoint; after how many seconds a healthy one under the whole load stops answering."""
 
 NEIGHBOURS_PER_SECOND = 40.0
@@ -76,7 +76,7 @@ def bad_one(*, seed: int, kind: str, behaviour: Behaviour) -> dict[str, Any]:
 
 
 def turning(*, seed: int) -> dict[str, Any]:
-    """A wide one stops answering under the whole load: what is on its way to it half a minute later, and what that
+    """A wide one stops answering under the whole load: what is on its way to it half as much later, and what that
     costs the others."""
     chance = random.Random(seed)
     known = endpoints(chance)
@@ -91,7 +91,7 @@ def turning(*, seed: int) -> dict[str, Any]:
     plane.run(TURNS_AT)
     before = plane.latencies(ids)
     plane.behaves[turner.endpoint_id] = black_hole
-    plane.run(TURNS_AT + 30)
+    plane.run(1.5 * TURNS_AT)
     on_their_way = plane.most_in_flight.pop(turner.endpoint_id)
     plane.run(seconds)
     drained = plane.run_until_delivered(ids, most_seconds=600)

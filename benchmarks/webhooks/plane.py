@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -64,10 +64,8 @@ type Delivered = tuple[str, str]
 
 @dataclass
 class Seen:
-    """What a receiver has seen of a delivery, in milliseconds: when each attempt began and ended, and when it took
-    it."""
+    """When a receiver took a delivery for the first time, in milliseconds, and how many times it did."""
 
-    attempts: list[tuple[float, float]] = field(default_factory=list)
     delivered_at: float | None = None
     times: int = 0
 
@@ -268,20 +266,18 @@ class Plane:
         """As `Receiver`."""
         key = self._endpoint_ids[url], headers[ID_HEADER]
         endpoint_id, event_id = key
-        began = self.time.elapsed()
         is_counted = self._take_off(endpoint_id, event_id)
         chance = random.Random(f"{self._seed} {endpoint_id} {event_id}")
-        milliseconds, answer = self.behaves[endpoint_id](chance, event_id)
+        milliseconds, answer = self.behaves[endpoint_id](chance)
         self.time.pause(milliseconds)
         self._in_flight[endpoint_id] -= 1
         self._counted[endpoint_id] -= is_counted
         seen = self.seen[key]
-        seen.attempts.append((began, self.time.elapsed()))
         if answer.is_success:
             if endpoint_id in self._filled_since:
                 self._filled_since[endpoint_id] += 1
             seen.times += 1
-            seen.delivered_at = seen.attempts[-1][1] if seen.delivered_at is None else seen.delivered_at
+            seen.delivered_at = self.time.elapsed() if seen.delivered_at is None else seen.delivered_at
         return answer
 
     def _units_of_place(self, endpoint_id: str, flight: InFlight, **_: Any) -> Sequence[Call]:

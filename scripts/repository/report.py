@@ -21,7 +21,7 @@ class Goal:
     name: str
     value: float
     limit: float
-    at_least: bool
+    at_least: bool = False
 
     @property
     def holds(self) -> bool:

@@ -9,10 +9,10 @@ import subprocess
 from benchmarks.documented import FIGURES, stale
 from repository.report import REPORTS, ROOT
 
-ON_A_STACK = ("calls", "costs", "reads", "page", "webhooks", "local", "cold", "api", "load_shedding", "delay")
-"""In this order: the first finds a stack without images; the last but one changes its functions, the last its clock."""
+ON_A_STACK = ("calls", "costs", "reads", "page", "local", "cold", "api")
+"""In this order: the first finds a stack without images."""
 
-IN_A_PROCESS = ("attention", "memory", "sweeper", "scale")
+IN_A_PROCESS = ("attention", "delay", "memory", "scale", "sweeper", "webhooks")
 WITH_RIVALS = ("best", "engine")
 """They need an environment of their own, with packages of two registries."""
 
