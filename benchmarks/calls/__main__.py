@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         image = sum(row["calls"] for row in rows if row["way"] == way and row["of"] in ("POST /images", "transcode"))
         print(f"an accepted and developed image, {way}: {image:.2f} calls")
         name = f"calls for an accepted and developed image, {way}"
-        goals.append(Goal(name=name, value=round(image, 2), limit=MOST_CALLS[way], at_least=False))
+        goals.append(Goal(name=name, value=round(image, 2), limit=MOST_CALLS[way]))
     write_report("calls", seed=None, rows=rows, goals=goals, folder=FOLDER)
     return 0
 

@@ -197,20 +197,10 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
     functions = [row for row in rows if row["function"] != COLD_POST]
     slowest = max(functions, key=lambda row: row["now_ms"])
     goals = [
-        Goal(
-            name=f"the slowest function, {slowest['function']}, ms",
-            value=slowest["now_ms"],
-            limit=LIMIT_MILLISECONDS,
-            at_least=False,
-        )
+        Goal(name=f"the slowest function, {slowest['function']}, ms", value=slowest["now_ms"], limit=LIMIT_MILLISECONDS)
     ]
     goals += [
-        Goal(
-            name=f"{row['function']}, of a usual function's processor time",
-            value=row["of_usual"],
-            limit=limit,
-            at_least=False,
-        )
+        Goal(name=f"{row['function']}, of a usual function's processor time", value=row["of_usual"], limit=limit)
         for row in functions
         if (limit := USUAL_RATIOS.get(row["function"])) is not None
     ]
@@ -219,7 +209,6 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
             name=f"{row['function']}, of the base's time",
             value=round(row["now_ms"] / row["base_ms"], 3),
             limit=RATIOS.get(row["function"], OTHERS_RATIO),
-            at_least=False,
         )
         for row in rows
         if "base_ms" in row

@@ -160,9 +160,9 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
     apart = [abs(row["counted"] - row["capacity"]) / row["capacity"] for row in rows if row["part"] == "image"]
     (million,) = [row["dollars"] for row in rows if row["part"] == "formula"]
     return [
-        Goal(name="capacity is off by this share of a count", value=round(max(apart), 3), limit=0.1, at_least=False),
-        Goal(name="a million uploads and their workers ($)", value=million, limit=FORMULA_DOLLARS, at_least=False),
-        Goal(name="an idle stack ($)", value=round(total_dollars(), 2), limit=LIMIT_DOLLARS, at_least=False),
+        Goal(name="capacity is off by this share of a count", value=round(max(apart), 3), limit=0.1),
+        Goal(name="a million uploads and their workers ($)", value=million, limit=FORMULA_DOLLARS),
+        Goal(name="an idle stack ($)", value=round(total_dollars(), 2), limit=LIMIT_DOLLARS),
     ]
 
 

@@ -79,8 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print_costs(costs)
     aligned = costs[LOADS[0].name, 1_000_000]
     goals = [
-        Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS, at_least=False),
-        Goal(name="images that were not released", value=lost, limit=0, at_least=False),
+        Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS),
+        Goal(name="images that were not released", value=lost, limit=0),
     ]
     write_report("delay", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
     return 1 if lost else 0

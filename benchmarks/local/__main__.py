@@ -155,9 +155,9 @@ def goals_of(rows: dict[str, dict[str, float]]) -> list[Goal]:
     """What holds of this commit alone, and next to the base."""
     now, base = rows["now"], rows.get("base")
     goals = [
-        Goal(name="the second start until the API answers, s", value=now["start"], limit=12, at_least=False),
-        Goal(name="the first photo done, s", value=now["first"], limit=2.5, at_least=False),
-        Goal(name="idle, share of a core", value=now["idle"], limit=0.02, at_least=False),
+        Goal(name="the second start until the API answers, s", value=now["start"], limit=12),
+        Goal(name="the first photo done, s", value=now["first"], limit=2.5),
+        Goal(name="idle, share of a core", value=now["idle"], limit=0.02),
         Goal(name="large photos, of the engine's rate", value=now["large_share"], limit=0.7, at_least=True),
     ]
     if base is None:

@@ -307,7 +307,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name="CPU time of the worker's own code for a photo of 640 pixels, of the engine's",
         value=own[0]["share"],
         limit=SMALL_SHARE,
-        at_least=False,
     )
     goals = [*goals_of(points, deployed=deployed, peak_mb=peak_mb), share]
     write_report("memory", seed=SEED, rows=[*summaries, *rows, *memory, *own], goals=goals, folder=FOLDER)

@@ -81,9 +81,7 @@ def goals_of(points: Sequence[Point], *, deployed: int, peak_mb: float) -> list[
             f"{lane} lane, dollars, of the cheapest size's": (chosen.dollars / cheapest(fit).dollars, DEAREST),
             f"{lane} lane, milliseconds, of the fastest size's": (chosen.total / fastest(fit).total, SLOWEST),
         }
-    return [
-        Goal(name=name, value=round(value, 3), limit=limit, at_least=False) for name, (value, limit) in ratios.items()
-    ]
+    return [Goal(name=name, value=round(value, 3), limit=limit) for name, (value, limit) in ratios.items()]
 
 
 def table(points: Sequence[Point], *, deployed: int, peak_mb: float) -> list[str]:

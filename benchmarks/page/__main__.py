@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("picture after done (s)", max(waits), PICTURE_SECONDS),
         ("longest task while scrolling (ms)", scrolled["longest"], LONGEST_TASK_MILLISECONDS),
     )
-    goals = [Goal(name=name, value=value, limit=limit, at_least=False) for name, value, limit in figures]
+    goals = [Goal(name=name, value=value, limit=limit) for name, value, limit in figures]
     write_report("page", seed=None, rows=rows, goals=goals, folder=FOLDER)
     return 0
 

@@ -154,14 +154,9 @@ def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
     retries = [row["retry_after"] for row in known if "median" in row["retry_after"]]
     apart = max((abs(retry["median"] - 1) for retry in retries), default=0.0)
     return [
-        Goal(name="accepted images that were lost", value=sum(row["lost"] for row in rows), limit=0, at_least=False),
-        Goal(
-            name="accepted images that were late",
-            value=sum(sum(row["late"].values()) for row in known),
-            limit=0,
-            at_least=False,
-        ),
-        Goal(name="Retry-After, apart from what the backlog took", value=apart, limit=WITHIN, at_least=False),
+        Goal(name="accepted images that were lost", value=sum(row["lost"] for row in rows), limit=0),
+        Goal(name="accepted images that were late", value=sum(sum(row["late"].values()) for row in known), limit=0),
+        Goal(name="Retry-After, apart from what the backlog took", value=apart, limit=WITHIN),
         Goal(
             name="refusals whose Retry-After was within a fifth",
             value=min((retry["near"] for retry in retries), default=1.0),

@@ -75,7 +75,7 @@ def goals_of(rows: Rows) -> list[Goal]:
             ("calls of a sweep with nothing to do", most("idle", "calls_each", day), IDLE_CALLS),
             ("dollars of the calls of an idle month", dollars_of(_idle(rows, day), of_calls=True), IDLE_DOLLARS),
         ):
-            goals.append(Goal(name=f"a {day} day: {name}", value=value, limit=limit, at_least=False))
+            goals.append(Goal(name=f"a {day} day: {name}", value=value, limit=limit))
     return goals
 
 
