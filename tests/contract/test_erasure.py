@@ -180,7 +180,6 @@ def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
     assert [name for name, mark in never_logged.items() if mark and mark in logged] == []
 
 
-@pytest.mark.guards("erasure-tenant-token-buckets", "erasure-tenant-usage")
 @pytest.mark.parametrize("is_core", [False, True], ids=["with all parts", "after the parts went"])
 def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     aws: Aws, functions: Functions, monkeypatch: pytest.MonkeyPatch, is_core: bool

@@ -25,7 +25,6 @@ def costliest(file_format: str) -> Recipe:
     return Recipe(variants=(VariantSpec.model_validate({**fields, "width": side, "height": side}),))
 
 
-@pytest.mark.guards("recipes-gif-memory-cost", case="gif")
 @pytest.mark.parametrize("file_format", get_args(OutputFormat.__value__))
 def test_the_largest_still_takes_no_more_memory_than_is_promised(file_format: str) -> None:
     recipe = costliest(file_format)

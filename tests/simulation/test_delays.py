@@ -7,7 +7,6 @@ from tests.simulation.delays import MUST_HAPPEN, Simulation
 pytestmark = pytest.mark.promise("delays")
 
 
-@pytest.mark.guards("delay-no-early-start")
 def test_every_delayed_image_comes_in_its_time() -> None:
     simulation = Simulation(seed=20261121, images=10_000)
     simulation.run()

@@ -35,13 +35,6 @@ POST = Call(store="receiver", number=0)
 
 
 @pytest.mark.guards("webhook-runway-outcome-recorded", case="from runways until it fails")
-@pytest.mark.guards("webhook-host-flight-taken-back", case="more than may be on their way to one host")
-@pytest.mark.guards(
-    "erasure-late-event-no-details",
-    "erasure-leased-delivery-untouched",
-    "erasure-sweeper-blanks-deliveries",
-    case="of an image that is deleted",
-)
 @pytest.mark.parametrize("history", list(HISTORIES))
 def test_every_event_is_delivered_whatever_fault_strikes_any_one_call(history: str) -> None:
     findings = strike(history, faults=1)
