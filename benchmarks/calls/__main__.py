@@ -1,6 +1,6 @@
 """The calls to AWS and their list prices: for an upload, a look at its status, its worker, and an idle sweep.
 
-    python -m benchmarks.calls [--images 600]
+    make bench-calls
 
 Sends small photos to the local stack with the API key of one tenant, one after another and then eight at once, and
 reads the last log line of each invocation (`timing`), in which every function counts its calls. The dollars are those
@@ -9,11 +9,10 @@ of `./darkroom capacity`, for a million of each. Prints a table and writes build
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.forms import FOLDER, by_form
@@ -46,6 +45,9 @@ SWEEP_UNITS = {
 """What a sweep's calls are billed as."""
 
 _RUNS = "runs"
+
+PHOTOS = by_form(short=16, usual=600)
+"""How many are sent each way."""
 
 
 def counted(stack: Stack, logs: str) -> Counter[str]:
@@ -82,15 +84,8 @@ def priced(name: str, calls: Mapping[str, float]) -> float:
     return cost(billed) * 1_000_000
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measures, prints and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.calls", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--images", type=int, default=by_form(short=16, usual=600), help="photos to send each way (600)"
-    )
-    options = parser.parse_args(arguments)
     ways = dict(zip(MOST_CALLS, (1, CONCURRENCY), strict=True))
     with stack_of(STATE, "--access", "keys") as stack:
         key = stack.key_of_tenant("busy", tier="free", requests_per_second=1000, burst=5000)
@@ -103,12 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = [{"way": "idle"} | row("an idle sweep", sweeps, runs=sweeps[_RUNS])]
         for way, concurrency in ways.items():
             before = {name: counted(stack, logs) for name, logs in LOGS.items()}
-            rate(stack.api_url, photo(640, 480), count=options.images, concurrency=concurrency, api_key=key)
+            rate(stack.api_url, photo(640, 480), count=PHOTOS, concurrency=concurrency, api_key=key)
             time.sleep(_SETTLE_SECONDS)
             for name, logs in LOGS.items():
                 calls = counted(stack, logs) - before[name]
                 # An invocation of the worker may have several images.
-                runs = options.images if name == "transcode" else calls[_RUNS]
+                runs = PHOTOS if name == "transcode" else calls[_RUNS]
                 rows.append({"way": way} | row(name, calls, runs=runs))
     for counted_row in rows:
         listed = ", ".join(f"{operation} {count:g}" for operation, count in list(counted_row.items())[4:])

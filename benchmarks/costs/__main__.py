@@ -1,6 +1,6 @@
 """A month's bill, what an image calls, writes and logs, and the bill of other ways to make the same variants.
 
-    python -m benchmarks.costs [--images 100]
+    make bench-costs
 
 Sends photos to the local stack with the API key of one tenant, reads what its functions logged of them, and plays
 others by the real operations in virtual time for the write units; compares that with what `./darkroom capacity` says of
@@ -9,7 +9,6 @@ an image; and prices three loads with it, beside other ways. Prints tables and w
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -44,6 +43,8 @@ EVENTS_SECONDS = 30.0
 """How long the last event of a photo may take to its consumers."""
 
 _SEED = 1
+
+PHOTOS = by_form(short=16, usual=100)
 
 
 def of_stack(images: int) -> tuple[Mapping[str, Logged], Counter[str]]:
@@ -166,14 +167,9 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measures, prints and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.costs", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--images", type=int, default=by_form(short=16, usual=100), help="photos to send (100)")
-    options = parser.parse_args(arguments)
-    rows = [*of_image(options.images), formula(), *bills(), *comparison()]
+    rows = [*of_image(PHOTOS), formula(), *bills(), *comparison()]
     show(rows)
     print(f"\nlooks at a status: {STATUS_READS} for each image")
     write_report("costs", seed=_SEED, rows=rows, goals=goals(rows), folder=FOLDER)

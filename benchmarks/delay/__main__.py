@@ -1,7 +1,6 @@
 """The cost of letting images wait: the delay plane's requests, counted, next to other ways to wait.
 
     make bench-delay                                (LONG=1: a million images of every load)
-    python -m benchmarks.delay [--images N] [--seed S]
 
 Plays loads through the real operations over counting fakes, and prices their requests. Above the largest load that is
 played, a million images cost at most as much, because the more scattered images there are, the more share an object.
@@ -11,7 +10,6 @@ build/reports/delay.json. Exits with 1 if an image was not released.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -25,6 +23,8 @@ from darkroom_cli.capacity.prices import PER_MILLION, cost
 from repository.report import Goal, write_report
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+MOST = by_form(short=1000, usual=None)
+SEED = 1
 CEILING_DOLLARS = 0.50
 """For a million images aligned to one instant 30 days ahead."""
 
@@ -47,31 +47,23 @@ def own_message(images: int) -> float:
     return cost(Counter({"SQS requests": images}))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Plays the loads, prints the tables and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.delay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--images", type=int, default=by_form(short=1000, usual=None), help="the largest load that is played"
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
     rows: list[dict[str, Any]] = []
     lost = 0
     costs: dict[tuple[str, int], float] = {}
     for load in LOADS:
-        most = options.images or (1_000_000 if load.aligned or IS_LONG else 100_000)
+        most = MOST or (1_000_000 if load.aligned or IS_LONG else 100_000)
         largest: Mapping[str, float] = {}
         for size in SIZES:
             if size <= most:
-                largest = counted(load, size, options.seed)
+                largest = counted(load, size, SEED)
                 lost += size - round(largest["released"])
                 played = size
             counts = {name: count * size / played for name, count in largest.items()}
             costs[load.name, size] = cost(priced(counts)) - own_message(size)
             rows.append(
-                {"load": load.name, "images": size, "played": played, "seed": options.seed}
+                {"load": load.name, "images": size, "played": played, "seed": SEED}
                 | {name.replace(" ", "_"): round(count) for name, count in counts.items()}
                 | {"dollars": costs[load.name, size], "dollars_with_own_messages": cost(priced(counts))}
             )
@@ -82,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS),
         Goal(name="images that were not released", value=lost, limit=0),
     ]
-    write_report("delay", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
+    write_report("delay", seed=SEED, rows=rows, goals=goals, folder=FOLDER)
     return 1 if lost else 0
 
 

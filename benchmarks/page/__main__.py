@@ -1,6 +1,6 @@
 """The page in a real Chromium on the local stack: its first load, the wait for a picture, and a long scroll.
 
-    python -m benchmarks.page [--loads 20] [--photos 10] [--images 5000]
+    make bench-page
 
 The page is interactive when its form for files is there and enabled, counted from the start of the navigation by the
 page's own clock; each load is in a fresh browser context, so nothing is in its cache, and the stack is warm. A picture
@@ -12,11 +12,9 @@ writes build/reports/page.json.
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import tempfile
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -70,6 +68,9 @@ window.tasks = [];
 new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)))
     .observe({ type: "longtask", buffered: true });
 """
+
+LOADS, PHOTOS, IMAGES = by_form(short=(1, 1, 250), usual=(20, 10, 5000))
+"""How often the page is loaded, how many photos are uploaded, and how many images the scroll goes over."""
 
 
 def first_load(browser: Browser, stack: Stack, account: Account) -> dict[str, float]:
@@ -172,30 +173,17 @@ def turn_the_wheel(page: Page, end: Locator) -> int:
     raise RuntimeError("The scroll did not reach the end of the list.")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measures, prints and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.page", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--loads", type=int, default=by_form(short=1, usual=20), help="how often the page is loaded (20)"
-    )
-    parser.add_argument(
-        "--photos", type=int, default=by_form(short=1, usual=10), help="how many photos are uploaded (10)"
-    )
-    parser.add_argument(
-        "--images", type=int, default=by_form(short=250, usual=5000), help="how many images the scroll goes over (5000)"
-    )
-    options = parser.parse_args(arguments)
     with stack_of(STATE, "--access", "keys") as stack, chromium.running() as browser:
         account = planted_account(stack)
         for _ in range(2):  # the stack's functions start, and the browser fills its own caches
             first_load(browser, stack, account)
-        loads = [first_load(browser, stack, account) for _ in range(options.loads)]
-        waits = picture_waits(browser, stack, account, options.photos)
+        loads = [first_load(browser, stack, account) for _ in range(LOADS)]
+        waits = picture_waits(browser, stack, account, PHOTOS)
         crowd = planted_account(stack)
-        plant(stack, (image(crowd.tenant_id, number) for number in range(options.images)))
-        scrolled = scroll(browser, stack, crowd, options.images)
+        plant(stack, (image(crowd.tenant_id, number) for number in range(IMAGES)))
+        scrolled = scroll(browser, stack, crowd, IMAGES)
     kilobytes = max(load["kilobytes"] for load in loads)
     requests = max(load["requests"] for load in loads)
     interactive = median(load["interactive"] for load in loads)
@@ -207,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         {"what": "the slowest of them, ms", "value": round(max(load["interactive"] for load in loads))},
         {"what": f"done until the picture is seen, s (median of {len(waits)})", "value": round(median(waits), 2)},
         {"what": "the longest of them, s", "value": round(max(waits), 2)},
-        {"what": f"long tasks in a scroll over {options.images:,} images", "value": scrolled["tasks"]},
+        {"what": f"long tasks in a scroll over {IMAGES:,} images", "value": scrolled["tasks"]},
         {"what": "the longest of them, ms", "value": round(scrolled["longest"])},
         {"what": "elements in the document, at most", "value": scrolled["elements"]},
     ]

@@ -1,6 +1,6 @@
 """What an hour of the dearest reads costs that a free key may send.
 
-    python -m benchmarks.reads [--seconds 15]
+    make bench-reads
 
 A tenant with a free tier's allowance reads as fast as it is let, in each way that the API has, and comes back when it
 is told to. Its images' rows are as large as a client can make them. Counted are requests, what the function called (its
@@ -10,7 +10,6 @@ Prints a table and writes build/reports/reads.json.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import http.client
 import json
@@ -47,6 +46,9 @@ BODY = b"a variant"
 SHA256 = hashlib.sha256(BODY).hexdigest()
 
 IMAGES = LOOKS * MAX_PAGE_IMAGES + 20
+SECONDS = by_form(short=0.5, usual=15.0)
+"""How long is read in each way."""
+
 _CLIENTS = 8
 _SETTLE_SECONDS = by_form(short=0.5, usual=2.0)
 _BURST_SECONDS = by_form(short=0.3, usual=3.0)
@@ -192,15 +194,8 @@ def hour_of(stack: Stack, readers: Sequence[Reader], way: Way, *, row_units: int
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measures, prints and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.reads", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=by_form(short=0.5, usual=15.0), help="how long to read in each way (15)"
-    )
-    options = parser.parse_args(arguments)
     free = Tier.FREE.allowance
     with stack_of(STATE, "--access", "keys") as stack:
         key = stack.key_of_tenant(TENANT, tier="free", requests_per_second=free.requests_per_second, burst=free.burst)
@@ -213,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         readers = [Reader(stack.api_url, key) for _ in range(_CLIENTS)]
         rows = []
         for way in ways(images[0].image_id):
-            rows.append(hour_of(stack, readers, way, row_units=row_units, seconds=options.seconds))
+            rows.append(hour_of(stack, readers, way, row_units=row_units, seconds=SECONDS))
             last = rows[-1]
             print(
                 f"{last['way']:<16}{last['served_per_hour']:>9,} served{last['refused_per_hour']:>9,} refused"

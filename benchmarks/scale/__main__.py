@@ -1,7 +1,6 @@
 """The whole path in virtual time: bursts and hours of uploads against AWS's ramps and quotas; what saturates first.
 
     make bench-scale
-    python -m benchmarks.scale [--day good|usual|bad] [--seed N]
 
 First some images pass through the real operations, over the tests' stores at AWS's latencies: what they wait for and
 write is what an upload and a worker take in the larger runs. There each upload meets the gateway's throttles, Lambda's
@@ -14,17 +13,15 @@ Writes build/reports/scale.json. Exits with 1 if an accepted image was lost.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.forms import FOLDER, by_form
 from benchmarks.scale import loads, saturation, usage
 from benchmarks.scale.sample import sample
 from repository.report import Goal, write_report
-from tests.support.virtual.latencies import DAYS
 
 
 def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:
@@ -37,6 +34,7 @@ def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:
 OTHERS: Mapping[str, Callable[[int], tuple[list[dict[str, Any]], list[Goal]]]] = {"usage": _usage}
 """The rows and goals of what is played apart, by its name. One endpoint is in benchmarks/webhooks."""
 
+SEED = 1
 IMAGES = by_form(short=50, usual=500)
 """The images of the smaller run, in each lane."""
 
@@ -47,33 +45,27 @@ SATURATING = by_form(short=saturation.RATES[:2], usual=saturation.RATES)
 SATURATING_SECONDS = by_form(short=20.0, usual=60.0)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Plays everything, prints the tables and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--day", choices=DAYS, default="usual", help="the latencies of AWS (usual)")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
-    day = sample(images=IMAGES, seed=options.seed, day=options.day)
+    day = sample(images=IMAGES, seed=SEED, day="usual")
     seconds = {lane: round(day.seconds(lane), 3) for lane in day.workers}
     rows: list[dict[str, Any]] = [
-        {"part": "sample", "day": options.day, "seconds": seconds, "calls": day.calls, "writes": day.writes}
+        {"part": "sample", "day": "usual", "seconds": seconds, "calls": day.calls, "writes": day.writes}
     ]
     print(f"an image takes a worker {seconds} seconds and the images table {day.writes['images']:g} write units\n")
     print(f"{'load':<40}{'stack':<16}{'uploads':>10}{'accepted':>10}{'late':>7}{'longest, s':>16}  Retry-After")
     played = []
     for load in loads.loads(hour_seconds=HOUR_SECONDS, rates=RATES, bursts=BURSTS):
         began = time.monotonic()
-        played.append(loads.play(load, day, seed=options.seed))
+        played.append(loads.play(load, day, seed=SEED))
         _print_load(played[-1], time.monotonic() - began)
-    bad = sample(images=IMAGES, seed=options.seed, day="bad")
+    bad = sample(images=IMAGES, seed=SEED, day="bad")
     slow_days = []
     for name, phase in loads.BURSTS[:BURSTS]:
         load = loads.Load(name=f"{name}, on a bad day", phase=phase)
-        slow_days.append(loads.play(load, bad, seed=options.seed))
+        slow_days.append(loads.play(load, bad, seed=SEED))
         _print_load(slow_days[-1], 0.0)
-    saturated = saturation.measure(SATURATING, day, seconds=SATURATING_SECONDS, seed=options.seed)
+    saturated = saturation.measure(SATURATING, day, seconds=SATURATING_SECONDS, seed=SEED)
     print(f"\n{'a second':>8}  {'stack':<9}{'by arithmetic':<62}by simulation")
     for row in saturated:
         _print_saturation(row)
@@ -82,10 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     late = sum(sum(row["late"].values()) for row in slow_days)
     goals.append(Goal(name="images of bursts that were late on a bad day", value=late, limit=0))
     for name, measure in OTHERS.items():
-        rows_of_part, held = measure(options.seed)
+        rows_of_part, held = measure(SEED)
         rows += [{"part": name, **row} for row in rows_of_part]
         goals += held
-    write_report("scale", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
+    write_report("scale", seed=SEED, rows=rows, goals=goals, folder=FOLDER)
     return 1 if any(row["lost"] for row in (*played, *slow_days)) else 0
 
 

@@ -1,7 +1,6 @@
 """Webhooks in virtual time: what bad receivers cost the others, what an outage loses, and dollars for a million.
 
-    make bench-webhooks                                        (LONG=1: three loads, and five of failing ones)
-    python -m benchmarks.webhooks [--deliveries N] [--per-second R] [--seed S]
+    make bench-webhooks                                        (LONG=1: three loads)
 
 Plays deliveries to fifty endpoints through the real operations, over the tests' stores as AWS has them: calls take
 time, and the index of what is due is late. Only the queues and the pools of their functions are modelled. The load is
@@ -13,7 +12,6 @@ Exits with 1 if something was lost or delivered twice.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,45 +20,36 @@ from benchmarks.forms import FOLDER, by_form
 from benchmarks.webhooks import fan_out, neighbours, one_endpoint, rest
 from repository.report import Goal, write_report
 
-SAMPLE = 1000
-"""The deliveries of a load that every form plays."""
+SEED, SAMPLE, PER_SECOND = 1, 1000, 200.0
+"""The deliveries of a load that every form plays, and how many of them come in a second."""
+
+DELIVERIES = by_form(short=SAMPLE, usual=100_000)
+"""Those of the load that is played twice."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Plays everything, prints the tables and writes the report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.webhooks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--deliveries",
-        type=int,
-        default=by_form(short=SAMPLE, usual=100_000),
-        help="of the load that is played twice (100,000)",
-    )
-    parser.add_argument("--per-second", type=float, default=200.0, help="how many of these come in a second (200)")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
     runs, goals = neighbours.measure(
-        seeds=range(options.seed, options.seed + by_form(short=1, usual=1, long=3)),
-        deliveries=options.deliveries,
-        per_second=options.per_second,
+        seeds=range(SEED, SEED + by_form(short=1, usual=1, long=3)),
+        deliveries=DELIVERIES,
+        per_second=PER_SECOND,
     )
     rows: list[Mapping[str, Any]] = [run.row for run in runs]
     _print_neighbours(rows)
     # What the short form plays, so that a later one shows whether a delivery still takes what it took.
-    sample = neighbours.play(seed=options.seed, deliveries=SAMPLE, per_second=options.per_second, with_bad=True).row
+    sample = neighbours.play(seed=SEED, deliveries=SAMPLE, per_second=PER_SECOND, with_bad=True).row
     rows.append({**sample, "part": "sample"})
-    alone, one_endpoint_goals = one_endpoint.measure(seed=options.seed)
+    alone, one_endpoint_goals = one_endpoint.measure(seed=SEED)
     _print_one_endpoint(alone)
-    rested, rest_goals = rest.measure(seed=options.seed)
+    rested, rest_goals = rest.measure(seed=SEED)
     _print_rest(rested)
-    fanned, fan_out_goals = fan_out.measure(seed=options.seed)
+    fanned, fan_out_goals = fan_out.measure(seed=SEED)
     _print_fan_out(fanned)
     rows += [*alone, rested, *fanned]
     broken = sum(sum(row.get("broken", {}).values()) for row in rows)
     goals += [*one_endpoint_goals, *rest_goals, *fan_out_goals]
     goals.append(Goal(name="deliveries lost, or more on their way than may be", value=broken, limit=0))
-    write_report("webhooks", seed=options.seed, rows=rows, goals=goals, folder=FOLDER)
+    write_report("webhooks", seed=SEED, rows=rows, goals=goals, folder=FOLDER)
     return 1 if broken or any(row.get("sent_twice") for row in rows) else 0
 
 
