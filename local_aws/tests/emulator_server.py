@@ -22,6 +22,11 @@ from local_aws.stacks.clients import isolated_clients, of_account
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(sys.prefix).parent
 """The environments `emulator` and `runtime`, beside that of the tests."""
+BYTECODE = {
+    "PYTHONPYCACHEPREFIX": str(ENVIRONMENTS.parent / "bytecode"),
+    **({} if "PYTHONPYCACHEPREFIX" in os.environ else {"PYTHONDONTWRITEBYTECODE": "1"}),
+}
+"""Compiled modules save four fifths of a start. They are only read where the tests' own are not written there."""
 ACCOUNT_ID = "000000000000"
 REGION = "us-east-1"
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/test"
@@ -50,7 +55,7 @@ def output_of(program: str, *arguments: str | Path) -> str:
     """What a program prints that runs in the emulator's environment."""
     completed = subprocess.run(
         [ENVIRONMENTS / "emulator" / "bin" / "python", "-c", program, *arguments],
-        env={"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PYTHONPATH": str(REPOSITORY), **BYTECODE},
         capture_output=True,
         text=True,
         check=True,
@@ -72,7 +77,7 @@ def emulator_server(data_dir: Path, *options: str, **extra_environment: str) -> 
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(REPOSITORY),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        **BYTECODE,
         **extra_environment,
     }
     with (data_dir / "log").open("wb") as log:

@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_aws.tests.emulator_server import (
+    BYTECODE,
     ENVIRONMENTS,
     REPOSITORY,
     EmulatorServer,
@@ -329,7 +330,7 @@ print([message["body"] for message in queue["messages"]])
 def sent_while_deleting(which: str, data_dir: Path) -> str:
     completed = subprocess.run(
         [ENVIRONMENTS / "emulator" / "bin" / "python", "-c", SEND_WHILE_DELETING, which, data_dir],
-        env={"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PYTHONPATH": str(REPOSITORY), **BYTECODE},
         capture_output=True,
         text=True,
         check=True,
