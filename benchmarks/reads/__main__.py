@@ -45,7 +45,7 @@ MOST_DOLLARS_AN_HOUR = 0.20
 BODY = b"a variant"
 SHA256 = hashlib.sha256(BODY).hexdigest()
 
-IMAGES = LOOKS * MAX_PAGE_IMAGES + 20
+IMAGES = by_form(short=1, usual=LOOKS) * MAX_PAGE_IMAGES + 20
 SECONDS = by_form(short=0.5, usual=15.0)
 """How long is read in each way."""
 
