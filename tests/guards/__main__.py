@@ -29,7 +29,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import batched
 from pathlib import Path
 from queue import SimpleQueue
@@ -48,8 +49,8 @@ _VENVS = Path(".darkroom/venvs")
 _ALL_PASSED, _SOME_FAILED = 0, 1
 _NO_ANSWER = -1
 _HOUR = 3_600_000_000_000
-_SHARE = 30
-"""How many tests run together with all guards in place: neighbours, so that a module's are set up once."""
+_SHARE = 15
+"""Of how many guards the tests run together with all guards in place: neighbours, so that a module is set up once."""
 
 CAUGHT = "caught"
 
@@ -90,6 +91,8 @@ class Verdict:
     outcome: str
     seconds: float = 0.0
     said: str = ""
+    red: frozenset[str] = frozenset()
+    """The tests that turned red, and have not yet been run with all guards in place."""
 
     @property
     def is_caught(self) -> bool:
@@ -164,6 +167,7 @@ def problem_of(guard: Guard, root: Path = ROOT) -> str | None:
     return None if guard.tests else "no test names it"
 
 
+@cache
 def mutant(guard: Guard, root: Path = ROOT) -> str:
     """The guard's file without it. Raises NoMutantError and SyntaxError."""
     return without_guard(guard.file, (root / guard.file).read_text(), guard.line, guard.removal)
@@ -195,8 +199,9 @@ class Copy:
     """A copy of the repository, with a process that has imported its tests: each run is forked from that one, because
     importing them would take most of the time of a removal (`tests.guards.fork_server`)."""
 
-    def __init__(self, folder: Path, tests: Sequence[str]) -> None:
-        self.folder = folder
+    def __init__(self, root: Path, folder: Path, tests: Sequence[str]) -> None:
+        self.folder = copy_of(root, folder)
+        self._root = root
         self._said = folder / "build" / "said.txt"
         self._said.parent.mkdir(parents=True, exist_ok=True)
         # Processes of pytest that end at the same time disturb each other in the folder that they share by default.
@@ -232,7 +237,20 @@ class Copy:
         said = self._said.read_bytes()[before:].decode(errors="replace")
         return Run(exit_status=status, failed=frozenset(failed), said=said[-3000:])
 
-    def remove(self, guard: Guard) -> Verdict:
+    def remove_each(self, guards: Sequence[Guard]) -> list[Verdict]:
+        """Removes one guard after another. What turned red must be green with all guards in place: that is run last,
+        because only then is it known which of a test's cases show it."""
+        verdicts = [self._remove(guard) for guard in guards]
+        red = sorted({test for verdict in verdicts for test in verdict.red})
+        before = self.run_tests(red) if red else None
+        return [
+            replace(verdict, outcome=why, said=before.said)
+            if before and verdict.red and (why := _red_before(verdict, before))
+            else verdict
+            for verdict in verdicts
+        ]
+
+    def _remove(self, guard: Guard) -> Verdict:
         """Removes the guard from the copy, runs its tests there and puts the guard back."""
         started = time.monotonic()
         path = self.folder / guard.file
@@ -240,7 +258,7 @@ class Copy:
         changed = Changed(file=guard.file, before=code)
 
         def run_without(*, from_scratch: bool) -> Run:
-            path.write_text(mutant(guard, self.folder))
+            path.write_text(mutant(guard, self._root))
             os.utime(path, ns=(when, when - _HOUR))  # so that bytecode of the file with its guards is never used
             try:
                 return self.run_tests(guard.tests, changed=changed, from_scratch=from_scratch)
@@ -248,14 +266,17 @@ class Copy:
                 path.write_text(code)
                 os.utime(path, ns=(when, when))
 
-        run, why_not = run_without(from_scratch=False), ""
-        if outcome_of(guard, run) != CAUGHT:  # what the guard decides while modules are imported is missed above
-            run = self.run_tests(guard.tests, from_scratch=True)
-            why_not = _red_before(guard, run)
-            if not why_not:
-                run = run_without(from_scratch=True)
-        outcome = why_not or outcome_of(guard, run)
-        return Verdict(guard=guard, outcome=outcome, seconds=time.monotonic() - started, said=run.said)
+        def verdict_of(run: Run) -> Verdict:
+            outcome, seconds = outcome_of(guard, run), time.monotonic() - started
+            return Verdict(guard=guard, outcome=outcome, seconds=seconds, said=run.said, red=run.failed)
+
+        verdict = verdict_of(run_without(from_scratch=False))
+        if not verdict.is_caught:  # what the guard decides while modules are imported is missed above
+            verdict = verdict_of(run_without(from_scratch=True))
+            if verdict.is_caught:
+                before = self.run_tests(sorted(verdict.red), from_scratch=True)
+                verdict = replace(verdict, outcome=_red_before(verdict, before) or CAUGHT, red=frozenset())
+        return verdict
 
 
 def _environment() -> dict[str, str]:
@@ -295,43 +316,22 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
 
             return borrowed
 
-        print(f"{len(tests)} tests with all guards in place …", flush=True)
-        shares = pool.map(with_a_copy(Copy.run_tests), batched(tests, _SHARE, strict=False))
-        # Removals wait behind the shares, so that no processor is idle while the last share runs; and those with slower
-        # tests come first, so that none is idle at the end.
+        # Those with slower tests come first, so that no processor is idle at the end.
         in_order = sorted(ready, key=lambda guard: min(guard.tests))
-        removals = [pool.submit(with_a_copy(Copy.remove), guard) for guard in in_order]
-        before = _together(shares)
-        if before.exit_status not in (_ALL_PASSED, _SOME_FAILED):
-            print(before.said)
-        red = {guard: _red_before(guard, before) for guard in ready}
-        for guard, removal in zip(in_order, removals, strict=True):
-            if red[guard]:
-                removal.cancel()
-                yield Verdict(guard=guard, outcome=red[guard])
-        for removal in as_completed(removal for removal in removals if not removal.cancelled()):
-            if not red[(verdict := removal.result()).guard]:
-                yield verdict
+        shares = [
+            pool.submit(with_a_copy(Copy.remove_each), share) for share in batched(in_order, _SHARE, strict=False)
+        ]
+        for share in as_completed(shares):
+            yield from share.result()
 
 
-def _together(runs: Iterable[Run]) -> Run:
-    """The combined result of the runs; if several did not run, the first of those."""
-    every = list(runs)
-    worst = next((run for run in every if run.exit_status not in (_ALL_PASSED, _SOME_FAILED)), None)
-    return Run(
-        exit_status=worst.exit_status if worst else max(run.exit_status for run in every),
-        failed=frozenset().union(*(run.failed for run in every)),
-        said=worst.said if worst else "",
-    )
-
-
-def _red_before(guard: Guard, before: Run) -> str:
-    """What is wrong with the guard's tests while the guard is in place; an empty text if nothing is."""
+def _red_before(verdict: Verdict, before: Run) -> str:
+    """What is wrong with what turned red while the guard is in place; an empty text if nothing is."""
     if before.exit_status == _ALL_PASSED:
         return ""
     if before.exit_status != _SOME_FAILED:
-        return f"the tests do not run (pytest's exit status is {before.exit_status}; what it said stands above)"
-    red = [test for test in guard.tests if turned_red(test, before.failed)]
+        return f"its tests do not run with it (pytest's exit status is {before.exit_status})"
+    red = sorted(verdict.red & before.failed)
     return f"red with the guard in place: {', '.join(red)}" if red else ""
 
 
@@ -340,8 +340,12 @@ def _copies(root: Path, count: int, tests: Sequence[str]) -> Iterator[SimpleQueu
     with tempfile.TemporaryDirectory(prefix="darkroom-guards-") as folder, ExitStack() as stack:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(count):
-            copy = Copy(copy_of(root, Path(folder) / str(number)), tests)
+            copy = Copy(root, Path(folder) / str(number), tests)
             stack.callback(copy.close)
+            copies.put(copy)
+        for _ in range(count):
+            copy = copies.get()
+            copy.run_tests([])  # is answered when its tests have been imported, with all guards in place
             copies.put(copy)
         yield copies
 

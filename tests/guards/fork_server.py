@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -58,18 +58,12 @@ _PRELOADED = (
     "hypothesis.stateful",
     "jsonschema",
     "jsonschema_rs",
-    "moto.dynamodb.models",
-    "moto.dynamodb.responses",
-    "moto.s3.models",
-    "moto.s3.responses",
-    "moto.secretsmanager.models",
-    "moto.secretsmanager.responses",
-    "moto.sns.models",
-    "moto.sns.responses",
-    "moto.sqs.models",
-    "moto.sqs.responses",
-    "moto.stepfunctions.models",
-    "moto.stepfunctions.responses",
+    "moto.dynamodb.urls",
+    "moto.s3.urls",
+    "moto.secretsmanager.urls",
+    "moto.sns.urls",
+    "moto.sqs.urls",
+    "moto.stepfunctions.urls",
     "pybase64",
     "pydantic.json_schema",
     "pydantic.type_adapter",
@@ -84,6 +78,9 @@ _PRELOADED = (
 
 
 _SERVICES = ("dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
+
+_PREPARED = "aws"
+"""The fixture that is set up once before all forks: it makes clients that stay, and imports what they need."""
 
 
 type Request = dict[str, Any]
@@ -104,14 +101,15 @@ def main() -> None:
 
 
 def _read_models() -> None:
-    """Has botocore read its models of services here: by default each session reads them anew."""
-    import botocore.session  # noqa: PLC0415 - imported above, by name
-
-    botocore.session.create_loader = functools.cache(botocore.session.create_loader)
-    session = botocore.session.Session()
+    """Has botocore and moto read their models of services here: by default each session reads them anew."""
+    botocore_session: Any = importlib.import_module("botocore.session")
+    moto_utils: Any = importlib.import_module("moto.core.utils")
+    botocore_session.create_loader = functools.cache(botocore_session.create_loader)
+    session = botocore_session.Session()
     session.set_credentials("unused", "unused")
     for service in _SERVICES:
         session.create_client(service, region_name="us-east-1")
+        moto_utils.get_service_model(service)
 
 
 @contextlib.contextmanager
@@ -177,17 +175,34 @@ class _Collected(_Failed):
         self._after_report()
 
     def pytest_runtestloop(self, session: Any) -> bool:
+        if prepared := [item for item in session.items if _PREPARED in item.fixturenames]:
+            item = min(prepared, key=lambda item: len(item.fixturenames))
+            item.ihook.pytest_runtest_setup(item=item)
+            item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
+            item._initrequest()  # so that the fixtures' values are not taken for the test's
+            gc.collect()
         gc.unfreeze()  # what is frozen is not among the objects
         for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
             self._functions.setdefault(os.path.realpath(function.__code__.co_filename), []).append(function)
         gc.freeze()
         for line in self._requests:
-            answer = _in_a_fork(functools.partial(self._answer, session), json.loads(line))
+            request = json.loads(line)
+            file = request["file"] and os.path.realpath(request["file"])
+            codes: Mapping[CodeType, CodeType] | None = {}
+            if file in self._functions:  # what has not been imported yet is read as it is now
+                codes = exchanged_codes(request["before"], Path(file).read_text(), request["file"])
+            work = functools.partial(self._answer, session, self._functions.get(file, []), codes or {})
+            answer = (NOT_EXCHANGEABLE, []) if codes is None else _in_a_fork(work, request)
             print(json.dumps(answer), file=self._out, flush=True)
         return True
 
-    def _answer(self, session: Any, request: Request) -> Answer:
-        if request["file"] and not self._exchange(Path(request["file"]), request["before"]):
+    def _answer(
+        self, session: Any, functions: Iterable[FunctionType], codes: Mapping[CodeType, CodeType], request: Request
+    ) -> Answer:
+        try:
+            for function in functions:
+                function.__code__ = codes.get(function.__code__, function.__code__)
+        except ValueError:  # a closure that was made before and holds another number of variables
             return NOT_EXCHANGEABLE, []
         names = request["tests"]
         chosen = [item for item in session.items if item.nodeid in names or item.nodeid.partition("[")[0] in names]
@@ -207,27 +222,23 @@ class _Collected(_Failed):
                 break
         return _FAILED if session.testsfailed else _PASSED, self.names
 
-    def _exchange(self, file: Path, before: str) -> bool:
-        functions = self._functions.get(os.path.realpath(file), [])
-        if file.suffix != ".py" or not functions:
-            return True  # what has not been imported yet is read as it is now
-        codes = exchanged_codes(before, file.read_text(), str(file))
-        if codes is None:
-            return False
-        try:
-            for function in functions:
-                function.__code__ = codes.get(function.__code__, function.__code__)
-        except ValueError:  # a closure that was made before and holds another number of variables
-            return False
-        return True
-
 
 def exchanged_codes(before: str, after: str, file: str) -> dict[CodeType, CodeType] | None:
     """The code of each function of a file as it was and as it is; None if more has changed than functions' bodies."""
-    if _without_bodies(before) != _without_bodies(after):
-        return None
-    was, now = (compile(text, file, "exec", dont_inherit=True) for text in (before, after))
-    return dict(_pairs(was, now))
+    outside, was = _parted(before, file)
+    outside_now, now = _parted.__wrapped__(after, file)
+    return dict(_pairs(was, now)) if outside == outside_now else None
+
+
+@functools.cache
+def _parted(text: str, file: str) -> tuple[str, CodeType]:
+    """A file without the bodies of its functions, and its code."""
+    tree = ast.parse(text)
+    code = compile(tree, file, "exec", dont_inherit=True)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body = []
+    return ast.dump(tree), code
 
 
 def _pairs(was: CodeType, now: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -237,14 +248,6 @@ def _pairs(was: CodeType, now: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
         for pair in zip(inner, inner_now, strict=True):
             yield pair
             yield from _pairs(*pair)
-
-
-def _without_bodies(text: str) -> str:
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.body = []
-    return ast.dump(tree)
 
 
 def _in_a_fork(work: Callable[[Request], Answer], request: Request) -> Answer:
