@@ -5,11 +5,15 @@ import random
 from itertools import product
 
 import pytest
+import pyvips
 from PIL import Image, ImageChops, ImageDraw, ImageStat
 
+from darkroom.domain.images.limits import Limits
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
+from darkroom.imaging.decode import open_original
 from darkroom.imaging.headers import ImageHeader, read_header
+from darkroom.imaging.memory import at_most
 from darkroom.imaging.scaling.shrinking import quality_steps, shrink_of
 from tests.support.fakes.pictures import encoded, jpeg, opened
 
@@ -131,3 +135,27 @@ def test_a_raised_quality_does_not_double_the_resolution_of_colours() -> None:
     for quality in (88, 89):
         assert sampling_of(body, halved, quality) == sampling_of(body, full, quality) == [(2, 2), (1, 1), (1, 1)]
     assert sampling_of(body, halved, 90) == sampling_of(body, full, 90) == [(1, 1)] * 3
+
+
+@pytest.mark.parametrize("shrink", [1, 2, 4, 8])
+@pytest.mark.parametrize(("mode", "options"), [("L", {}), ("RGB", {"progressive": True}), ("RGB", {"subsampling": 0})])
+def test_a_jpeg_that_is_decoded_at_once_has_the_pixels_of_a_streamed_one(
+    mode: str, options: dict[str, object], shrink: int
+) -> None:
+    noise = Image.frombytes("RGB", (157, 91), random.Random(7).randbytes(157 * 91 * 3)).convert(mode)
+    body = encoded(noise, "JPEG", **options)
+    at_once = open_original(body, Limits()).opened(shrink)
+    streamed = pyvips.Image.jpegload_buffer(body, shrink=shrink)
+    assert (at_once.width, at_once.height, at_once.interpretation) == (
+        streamed.width,
+        streamed.height,
+        streamed.interpretation,
+    )
+    assert bytes(at_once.write_to_memory()) == bytes(streamed.write_to_memory())
+
+
+@pytest.mark.guards("engine-large-jpeg-streamed")
+def test_a_large_jpeg_is_not_held_in_memory() -> None:
+    large = open_original(jpeg(5000, 5000), Limits())
+    with large.decoding(), at_most(48_000_000):
+        assert large.opened(1).resize(0.01).copy_memory().width == 50

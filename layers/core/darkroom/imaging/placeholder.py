@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
+from functools import lru_cache
 
 PLACEHOLDER_SIDE = 24
 """The longer side, in pixels, of the picture that a placeholder is made from. ThumbHash keeps at most seven waves."""
@@ -50,14 +50,10 @@ def thumbhash(width: int, height: int, rgba: bytes) -> bytes:
     pixels = width * height
     alpha = [value / 255 for value in rgba[3::4]]
     total_alpha = sum(alpha)
-    channels = [[value / 255 for value in rgba[band::4]] for band in range(3)]
-    # Transparent pixels take the picture's mean colour.
-    means = [sum(map(mul, channel, alpha)) / total_alpha if total_alpha else 0.0 for channel in channels]
-    red, green, blue = (
-        [mean * (1 - a) + a * value for value, a in zip(channel, alpha, strict=True)]
-        for channel, mean in zip(channels, means, strict=True)
-    )
     has_alpha = total_alpha < pixels
+    red, green, blue = ([value / 255 for value in rgba[band::4]] for band in range(3))
+    if has_alpha:  # transparent pixels take the picture's mean colour
+        red, green, blue = (_on_its_mean(channel, alpha, total_alpha) for channel in (red, green, blue))
     limit = 5 if has_alpha else 7
     waves_x = max(1, _rounded(limit * width / max(width, height)))
     waves_y = max(1, _rounded(limit * height / max(width, height)))
@@ -94,18 +90,25 @@ def thumbhash(width: int, height: int, rgba: bytes) -> bytes:
     return bytes(packed)
 
 
+def _on_its_mean(channel: Sequence[float], alpha: Sequence[float], total_alpha: float) -> list[float]:
+    mean = math.sumprod(channel, alpha) / total_alpha if total_alpha else 0.0
+    return [mean * (1 - a) + a * value for value, a in zip(channel, alpha, strict=True)]
+
+
+@lru_cache(maxsize=64)
+def _cosines(length: int, waves: int) -> list[list[float]]:
+    return [[math.cos(math.pi / length * wave * (at + 0.5)) for at in range(length)] for wave in range(waves)]
+
+
 def _waves(
     channel: Sequence[float], width: int, height: int, waves_x: int, waves_y: int
 ) -> tuple[float, list[float], float]:
     """The constant part of a channel, its lower triangle of cosine waves scaled to 0…1, and that scale."""
     rows = [channel[y * width : (y + 1) * width] for y in range(height)]
-    cosines_y = [[math.cos(math.pi / height * cy * (y + 0.5)) for y in range(height)] for cy in range(waves_y)]
-    columns = []
-    for cx in range(waves_x):
-        cosine = [math.cos(math.pi / width * cx * (x + 0.5)) for x in range(width)]
-        columns.append([sum(map(mul, row, cosine)) for row in rows])
+    columns = [[math.sumprod(row, cosine) for row in rows] for cosine in _cosines(width, waves_x)]
+    cosines_y = _cosines(height, waves_y)
     waves = [
-        sum(map(mul, columns[cx], cosines_y[cy])) / (width * height)
+        math.sumprod(columns[cx], cosines_y[cy]) / (width * height)
         for cy in range(waves_y)
         for cx in range(waves_x)
         if cx * waves_y < waves_x * (waves_y - cy)
