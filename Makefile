@@ -59,9 +59,9 @@ test-local: ## Whole stacks: start and stop, redeployment, permissions, failures
 
 # ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
 .PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-attention bench-best fuzz fuzz-api prove
-bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
+bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; WEBP=1: what WebP's methods cost and give; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@scripts/setup/environments.sh bench
-	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
+	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(WEBP),--webp) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
 
 bench-delay: setup ## The cost of delays: counted requests at list prices, next to other ways to wait (LONG=1: a million per load)
 	@exec $(DEV)/python -m benchmarks.delay

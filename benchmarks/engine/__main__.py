@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.earlier import checkout_of
-from benchmarks.engine import chart, goals, memory, quality, rows, table
+from benchmarks.engine import chart, goals, memory, quality, rows, table, webp
 from benchmarks.engine.engines import (
     DARKROOM,
     ENGINES,
@@ -77,6 +77,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
         help="the set's photos: two dozen free ones of many kinds, from Debian's packages (free), or your own",
     )
     parser.add_argument("--chart", action="store_true", help=f"refresh {CHART.relative_to(ROOT)}, too")
+    parser.add_argument("--webp", action="store_true", help="instead of all that: what WebP's methods cost and give")
     parser.add_argument(
         "--base",
         metavar="COMMIT",
@@ -122,6 +123,9 @@ def main(words: Sequence[str]) -> int:
     originals = sources() + (sources_in(wanted.photos) if wanted.photos else ())
     if wanted.base:
         beside_earlier(wanted, originals)
+        return 0
+    if wanted.webp:
+        webp.report([source for source in originals if source.is_in_set and source.path.suffix == ".jpg"], say)
         return 0
     engines: Sequence[Engine] = ENGINES
     missing = ""

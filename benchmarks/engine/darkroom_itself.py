@@ -7,8 +7,11 @@ from typing import Any
 
 import pyvips
 
+from darkroom.domain.images.limits import Limits
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
+
+_LIMITS = Limits(input_formats=("jpeg", "png", "webp", "heic"))
 
 
 def versions() -> Mapping[str, str]:
@@ -21,13 +24,13 @@ def versions() -> Mapping[str, str]:
 
 def run(original: bytes, variants: list[dict[str, Any]], encoding: dict[str, Any]) -> dict[str, bytes]:
     """The variants' bytes by name. Only the quality is requested: all other settings are the product's own."""
-    developed = develop(original, recipe_of(variants, encoding))
+    developed = develop(original, recipe_of(variants, encoding), limits=_LIMITS)
     return {rendered.name: rendered.body for rendered in developed.variants}
 
 
 def recipe_of(variants: list[dict[str, Any]], encoding: dict[str, Any]) -> Recipe:
     """The recipe with which a user would request these variants."""
-    qualities = {"jpeg": {"quality": encoding["jpeg_quality"]}, "webp": {"quality": encoding["webp_quality"]}}
+    qualities = {name: {"quality": encoding[f"{name}_quality"]} for name in ("jpeg", "webp", "avif")}
     return Recipe(
         variants=tuple(
             VariantSpec(

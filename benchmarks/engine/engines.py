@@ -24,7 +24,7 @@ SHARP_INSTALLED = ROOT / ".darkroom" / "bench-sharp"
 @dataclass(frozen=True, kw_only=True)
 class Engine:
     """One way to do the job. `only_wide_gamut`: it differs from its sibling only if colours are converted. `tree` is
-    the checkout whose product is measured."""
+    the checkout whose product is measured. The wheels of pyvips and sharp have no decoder for HEIC."""
 
     name: str
     title: str
@@ -32,13 +32,18 @@ class Engine:
     needs_node: bool = False
     only_wide_gamut: bool = False
     only_jpegs: bool = False
+    reads_heic: bool = False
 
     def runs_on(self, source: Source) -> bool:
+        if source.path.suffix.lower() == ".heic" and not self.reads_heic:
+            return False
         is_jpeg = source.path.suffix.lower() in (".jpg", ".jpeg")
         return (source.is_wide_gamut or not self.only_wide_gamut) and (is_jpeg or not self.only_jpegs)
 
 
-DARKROOM = Engine(name="darkroom", title="Darkroom")
+DARKROOM = Engine(name="darkroom", title="Darkroom", reads_heic=True)
+PILLOW = Engine(name="pillow", title="Pillow, done right", reads_heic=True)
+PYVIPS = Engine(name="pyvips", title="pyvips")
 SHARP_CASCADE = Engine(name="sharp-cascade", title="sharp, cascade", needs_node=True)
 SHARP_PER_VARIANT = Engine(name="sharp-per-variant", title="sharp, per variant", needs_node=True)
 
@@ -46,9 +51,9 @@ LEAST = Engine(name="least", title="the least work", only_jpegs=True)
 """No engine, but what one with these codecs and this quality cannot go below: see `least.py`."""
 
 ENGINES = (
-    Engine(name="naive-pillow", title="Pillow, naive"),
-    Engine(name="pillow", title="Pillow, done right"),
-    Engine(name="pyvips", title="pyvips"),
+    Engine(name="naive-pillow", title="Pillow, naive", reads_heic=True),
+    PILLOW,
+    PYVIPS,
     SHARP_PER_VARIANT,
     Engine(name="sharp-colours-last", title="sharp, colours last", needs_node=True, only_wide_gamut=True),
     SHARP_CASCADE,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-type Format = Literal["jpeg", "png", "webp"]
+type Format = Literal["jpeg", "png", "webp", "avif"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,8 @@ class Encoding:
     jpeg_optimize: bool = False  # Huffman tables made for each picture: 0.8% fewer bytes for 9 ms of a 1920 px JPEG
     webp_quality: int = 80
     webp_method: int = 4
+    avif_quality: int = 60
+    avif_speed: int = 6  # libavif's; libheif's effort is 9 less it
     png_compression: int = 6
     png_adaptive_filter: bool = False  # Pillow has no such setting: its encoder always chooses a filter for each row
 
@@ -46,6 +48,8 @@ class Encoding:
                 return f"JPEG q{self.jpeg_quality} 4:2:0 baseline, {tables} Huffman tables"
             case "webp":
                 return f"WebP q{self.webp_quality} method {self.webp_method}"
+            case "avif":
+                return f"AVIF q{self.avif_quality} speed {self.avif_speed} 4:2:0"
             case "png":
                 filters = "adaptive filters" if self.png_adaptive_filter else "no filter"
                 return f"PNG level {self.png_compression}, {filters} (Pillow: always adaptive)"
@@ -71,8 +75,9 @@ J3 = Job(name="J3", title="three JPEGs", variants=_three("jpeg"))
 J4 = Job(name="J4", title="three JPEGs and a WebP", variants=(*J3.variants, _WEBP))
 PNG = Job(name="PNG", title="three PNGs", variants=_three("png"))
 ALPHA = Job(name="ALPHA", title="three PNGs and a WebP, transparent", variants=(*PNG.variants, _WEBP))
+AVIF = Job(name="AVIF", title="an AVIF", variants=(Variant(name="medium", side=_SIDES["medium"], format="avif"),))
 
-JOBS = {job.name: job for job in (J1, J3, J4, PNG, ALPHA)}
+JOBS = {job.name: job for job in (J1, J3, J4, PNG, ALPHA, AVIF)}
 
 
 def fitted_inside(width: int, height: int, side: int) -> tuple[int, int]:

@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 import pyvips
 
 from benchmarks.engine import darkroom_itself
+from darkroom.imaging.decode import jpeg_at_once
 from darkroom.imaging.encode import encode
-from darkroom.imaging.headers import read_header
+from darkroom.imaging.headers import ImageHeader, read_header
 from darkroom.imaging.scaling.resize import scaled
 from darkroom.imaging.scaling.shrinking import shrink_of
 
 
 class _Task(NamedTuple):
-    """What is decided beforehand about one original: the scale to read it at, and each variant's size as stored, which
-    is before turning, largest first."""
+    """What is known beforehand about one original: its header, the scale to read it at, and each variant's size as
+    stored, which is before turning, largest first."""
 
+    header: ImageHeader
     shrink: int
     sizes: list[tuple[dict[str, Any], tuple[int, int]]]
 
@@ -43,7 +45,9 @@ def run(original: bytes, variants: list[dict[str, Any]], encoding: dict[str, Any
         _TASKS[key] = _decided(original, variants, encoding)
     task = _TASKS[key]
     quality = {"jpeg": encoding["jpeg_quality"], "webp": encoding["webp_quality"]}
-    picture = pyvips.Image.jpegload_buffer(original, shrink=task.shrink, access="sequential")
+    picture = jpeg_at_once(original, task.header, task.shrink) or pyvips.Image.jpegload_buffer(
+        original, shrink=task.shrink, access="sequential"
+    )
     bodies = {}
     for variant, size in task.sizes:
         picture = scaled(picture, *size).copy_memory()
@@ -63,4 +67,4 @@ def _decided(original: bytes, variants: list[dict[str, Any]], encoding: dict[str
         stored = (image.height, image.width) if header.orientation >= 5 else (image.width, image.height)
         sizes.append((variant, stored))
     sizes.sort(key=lambda entry: -entry[1][0] * entry[1][1])
-    return _Task(shrink=shrink_of(header, sizes[0][1]), sizes=sizes)
+    return _Task(header=header, shrink=shrink_of(header, sizes[0][1]), sizes=sizes)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from PIL import Image, ImageOps
 
 from benchmarks.engine.jobs import fitted_inside
-from benchmarks.engine.pillow_files import encoded, pillow_versions, to_srgb
+from benchmarks.engine.pillow_files import encoded, opened, pillow_versions, to_srgb
 
 
 def versions() -> Mapping[str, str]:
@@ -19,7 +18,7 @@ def versions() -> Mapping[str, str]:
 
 def run(original: bytes, variants: list[dict[str, Any]], encoding: dict[str, Any]) -> dict[str, bytes]:
     """The variants' bytes by name."""
-    image: Image.Image = ImageOps.exif_transpose(Image.open(io.BytesIO(original)))
+    image: Image.Image = ImageOps.exif_transpose(opened(original))
     image = to_srgb(image, image.info.get("icc_profile"))
     made = {}
     for variant in variants:

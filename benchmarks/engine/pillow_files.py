@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import PIL
-from PIL import Image, ImageCms, features
+from PIL import Image, ImageCms, UnidentifiedImageError, features
 
 _SRGB = ImageCms.createProfile("sRGB")
 
@@ -15,6 +15,17 @@ def pillow_versions() -> dict[str, str]:
     """The versions of Pillow and of the codecs it brings."""
     codecs = {"libjpeg-turbo": "libjpeg_turbo", "zlib-ng": "zlib_ng", "libwebp": "webp"}
     return {"pillow": PIL.__version__} | {name: str(features.version(feature)) for name, feature in codecs.items()}
+
+
+def opened(original: bytes) -> Image.Image:
+    """The file, by pillow-heif if Pillow does not know it: only then, so that it does not count as Pillow's memory."""
+    try:
+        return Image.open(io.BytesIO(original))
+    except UnidentifiedImageError:
+        import pillow_heif  # noqa: PLC0415  as above
+
+        pillow_heif.register_heif_opener()
+        return Image.open(io.BytesIO(original))
 
 
 def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
@@ -38,6 +49,9 @@ def encoded(image: Image.Image, variant_format: str, encoding: dict[str, Any]) -
             image.save(file, "JPEG", quality=encoding["jpeg_quality"], optimize=optimize, subsampling="4:2:0")
         case "webp":
             image.save(file, "WEBP", quality=encoding["webp_quality"], method=encoding["webp_method"])
+        case "avif":
+            options = {"speed": encoding["avif_speed"], "max_threads": 1, "autotiling": False}
+            image.save(file, "AVIF", quality=encoding["avif_quality"], **options)
         case "png":
             image.save(file, "PNG", compress_level=encoding["png_compression"])
     return file.getvalue()

@@ -69,6 +69,9 @@ def _encoded(image: pyvips.Image, variant_format: str, encoding: dict[str, Any])
             )
         case "webp":
             body = image.webpsave_buffer(Q=encoding["webp_quality"], effort=encoding["webp_method"], keep="none")
+        case "avif":
+            effort = 9 - encoding["avif_speed"]
+            body = image.heifsave_buffer(Q=encoding["avif_quality"], compression="av1", effort=effort, keep="none")
         case _:
             filters = "all" if encoding["png_adaptive_filter"] else "none"
             body = image.pngsave_buffer(compression=encoding["png_compression"], filter=filters, keep="none")

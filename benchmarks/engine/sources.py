@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pillow_heif
 from PIL import Image, ImageCms, ImageDraw, ImageFilter, ImageFont
 from PIL import __version__ as pillow_version
 
-from benchmarks.engine.jobs import ALPHA, J1, J3, J4, PNG, Job
+from benchmarks.engine.jobs import ALPHA, AVIF, J1, J3, J4, PNG, Job
 from benchmarks.forms import IS_SHORT, by_form
 from repository.report import ROOT
 
@@ -29,6 +30,8 @@ SEED = 1
 
 AS_IT_IS = "as it is"
 """The note of photos, which are not generated."""
+
+pillow_heif.register_heif_opener()
 
 _ORIENTATION_TAG = 0x0112  # EXIF 2.32, 4.6.4 A
 _LANCZOS = Image.Resampling.LANCZOS
@@ -193,6 +196,11 @@ def _fifty_megapixels(photo: Image.Image) -> bytes:
     return _jpeg(_native(photo).resize((8160, 6120), _LANCZOS))
 
 
+def _phone(photo: Image.Image) -> bytes:
+    """Like the full resolution of a phone that is held upright: 48 MP, orientation 6."""
+    return _jpeg(_native(photo).resize((8064, 6048), _LANCZOS), orientation=6)
+
+
 def _print(_: Image.Image) -> bytes:
     """A page at 300 dots per inch: small letters on paper that is not quite white, as from a scanner."""
     chance = random.Random(SEED)
@@ -235,7 +243,7 @@ _TIMED = (
         short_title="12 MP JPEG",
         note="a crop of the photo, not resampled",
         extension="jpg",
-        jobs=(J1, J3, J4),
+        jobs=(J1, J3, J4, AVIF),
         make=lambda photo: _jpeg(_native(photo)),
         is_in_set=True,
     ),
@@ -283,6 +291,15 @@ _TIMED = (
         is_in_set=True,
     ),
     Recipe(
+        name="phone",
+        short_title="48 MP JPEG of a phone",
+        note="the crop scaled up 2.02×, to be turned",
+        extension="jpg",
+        jobs=(J1, J3, J4),
+        make=_phone,
+        is_in_set=True,
+    ),
+    Recipe(
         name="print",
         short_title="8 MP page of print",
         note="generated",
@@ -306,6 +323,14 @@ _TIMED = (
         extension="webp",
         jobs=(J1, J3, J4),
         make=lambda photo: _saved(_native(photo), "WEBP", quality=90),
+    ),
+    Recipe(
+        name="heic",
+        short_title="12 MP HEIC",
+        note="",
+        extension="heic",
+        jobs=(J1, J4),
+        make=lambda photo: _saved(_native(photo), "HEIF", quality=80),
     ),
     Recipe(
         name="png",

@@ -25,6 +25,10 @@ function encoded(pipeline, format, encoding) {
         .toBuffer();
     case "webp":
       return pipeline.webp({ quality: encoding.webp_quality, effort: encoding.webp_method }).toBuffer();
+    case "avif":
+      return pipeline
+        .avif({ quality: encoding.avif_quality, effort: 9 - encoding.avif_speed, chromaSubsampling: "4:2:0" })
+        .toBuffer();
     case "png":
       return pipeline
         .png({ compressionLevel: encoding.png_compression, adaptiveFiltering: encoding.png_adaptive_filter })

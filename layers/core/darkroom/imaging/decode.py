@@ -196,7 +196,7 @@ def _loader(header: ImageHeader) -> Callable[[int], pyvips.Image]:
     match header.format:
         case "jpeg":
             return lambda shrink: (
-                _small_jpeg(body, header, shrink) or pyvips.Image.jpegload_source(image_data, shrink=shrink, **options)
+                jpeg_at_once(body, header, shrink) or pyvips.Image.jpegload_source(image_data, shrink=shrink, **options)
             )
         case "png":
             return lambda _: _on_canvas(pyvips.Image.pngload_source(image_data, **options), header)
@@ -210,7 +210,7 @@ def _loader(header: ImageHeader) -> Callable[[int], pyvips.Image]:
             )
 
 
-def _small_jpeg(body: bytes, header: ImageHeader, shrink: int) -> pyvips.Image | None:
+def jpeg_at_once(body: bytes, header: ImageHeader, shrink: int) -> pyvips.Image | None:
     """The picture as libvips decodes it, to the pixel; None if it is large or in CMYK, or for libvips to say what is
     wrong with it."""
     width, height = max(1, header.width // shrink), max(1, header.height // shrink)
