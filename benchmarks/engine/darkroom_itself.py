@@ -11,7 +11,7 @@ from darkroom.domain.images.limits import Limits
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 
-_LIMITS = Limits(input_formats=("jpeg", "png", "webp", "heic"))
+_LIMITS = Limits(input_formats=frozenset({"jpeg", "png", "webp", "heic"}))
 
 
 def versions() -> Mapping[str, str]:

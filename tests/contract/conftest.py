@@ -64,7 +64,7 @@ def _urls_once(backend: BaseBackend, urls: Any = BaseBackend.urls) -> Any:
     return _urls[type(backend)]
 
 
-botocore.endpoint_provider.RuleSet = _rules_once  # type: ignore[attr-defined, misc, assignment]
+botocore.endpoint_provider.RuleSet = _rules_once  # type: ignore[misc, assignment]
 BaseBackend.urls = property(_urls_once)  # type: ignore[assignment, method-assign]
 
 TEMPLATE = raw_template()
