@@ -43,15 +43,15 @@ def build(
     prepare_sam(state)
     deployed_layers = deployed_layers or {}
     # Before the build reads the files, so that an edit meanwhile counts as one after it.
-    inputs = _inputs()
+    inputs = inputs_now()
     # SAM CLI drops the downloads of a layer that a build leaves out, so such a build has its own folder.
-    is_whole = not deployed_layers or _made_from(state.sam) == inputs
+    is_whole = not deployed_layers or made_from(state.sam) == inputs
     folder = state.sam if is_whole else state.sam / "partial"
     excluded = [] if is_whole else sorted(deployed_layers)
-    if _made_from(folder) != (made_from := "\n".join([inputs, *excluded])):
+    if made_from(folder) != (wanted := "\n".join([inputs, *excluded])):
         (folder / _MADE_FROM).unlink(missing_ok=True)  # guard: build-failed-leftovers-unused
         _sam_build(state, folder, excluded, interrupts=interrupts, show=show)
-        (folder / _MADE_FROM).write_text(made_from)
+        (folder / _MADE_FROM).write_text(wanted)
     template = folder / "build" / "template.yaml"
     document = yaml.load(template.read_text(), Loader=yaml.CSafeLoader)
     for layer, uri in deployed_layers.items():
@@ -96,7 +96,7 @@ def environments_of_aws() -> list[str]:
     return [name for name in tomllib.loads(given().samconfig.read_text()) if name not in ("version", _LOCAL)]
 
 
-def _inputs() -> str:
+def inputs_now() -> str:
     """A fingerprint of all files that `sam build` reads."""
     folders = [given().root / name for name in given().folders]
     return fingerprint([*build_instructions(), *(file for folder in folders for file in sources_in(folder))])
@@ -113,10 +113,10 @@ def sources_in(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
 
 
-def _made_from(folder: Path) -> str | None:
+def made_from(folder: Path) -> str | None:
     """What the build in the folder was made from; None if there is none, or if its making was interrupted."""
-    made_from, template = folder / _MADE_FROM, folder / "build" / "template.yaml"
-    return made_from.read_text() if made_from.exists() and template.exists() else None
+    record, template = folder / _MADE_FROM, folder / "build" / "template.yaml"
+    return record.read_text() if record.exists() and template.exists() else None
 
 
 def _check(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:

@@ -5,20 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.local_stack import LocalStack, have_downloads
+from tests.local.local_stack import LocalStack, have_build
 
 
 @pytest.fixture(scope="session", autouse=True)
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What all stacks are built from is downloaded once."""
-    have_downloads(tmp_path_factory.mktemp("downloads"))
+def build(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The checkout is built once for all stacks."""
+    have_build(tmp_path_factory.mktemp("build"))
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack that serves."""
     stack = LocalStack(state=tmp_path_factory.mktemp("stack"))
-    stack.borrow_downloads()
     with stack.serving():
         yield stack
 
@@ -27,5 +26,5 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 def another_stack(tmp_path: Path) -> LocalStack:
     """A stack that is not running yet, and starts in seconds."""
     stack = LocalStack(state=tmp_path / "state")
-    stack.borrow_downloads()
+    stack.borrow_build()
     return stack

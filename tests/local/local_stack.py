@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,13 +19,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import local_aws.stacks.running
+from darkroom_cli.local.project import PROJECT
+from local_aws.build import inputs_now, made_from
 from local_aws.tests.started import Started
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = PROJECT.root
 PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
-DOWNLOADS = REPOSITORY / ".darkroom" / "build" / "tests"
-LENDERS = (DOWNLOADS, REPOSITORY / ".darkroom")
+LENT = REPOSITORY / ".darkroom" / "build" / "tests"
+"""A state folder with a whole build, and what it was made of, for the stacks of the tests."""
+LENDERS = (LENT, REPOSITORY / ".darkroom")
 """The state folders whose downloaded packages a stack of the tests may reuse."""
+_TEMPLATE = Path("sam", "build", "template.yaml")
+_BUILT = ("build", "build.toml", "layers", "made-from")
+_DOWNLOADED = (".aws-sam", "build.toml", "cache", "downloaded")
 START_SECONDS = 300
 STOP_SECONDS = 60
 
@@ -94,6 +100,7 @@ class LocalStack(local_aws.stacks.running.LocalStack):
     @contextmanager
     def serving(self, *options: str) -> Iterator[LocalStack]:
         """Run the stack for the length of the block."""
+        self.borrow_build()
         process = self.start("local", "up", *options)
         try:
             wait_until(lambda: (self.state / "stack.json").exists() or process.poll() is not None, "the stack serves")
@@ -115,19 +122,20 @@ class LocalStack(local_aws.stacks.running.LocalStack):
             return []
         return [urlsplit(ready[name]).port or 0 for name in ("gateway_url", "front_url")]
 
-    def borrow_downloads(self, lender: Path | None = None) -> None:
-        """Reuse the packages that another state folder downloaded, so that a start takes seconds."""
-        lender = lender or next(filter(_downloaded, LENDERS), None)
-        if lender is not None:
-            for name in (".aws-sam", "build.toml", "cache", "downloaded", "layers"):
-                source, target = lender / "sam" / name, self.state / "sam" / name
-                if not source.exists():  # an earlier version left it out
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+    def borrow_build(self) -> None:
+        """Reuse what another stack built and downloaded, so that a start takes seconds.
+
+        A stack that will not build, because its checkout is this one and not edited since, needs no downloads.
+        """
+        is_built = made_from(LENT / "sam") == inputs_now()
+        lender = LENT if is_built else next(filter(_downloaded, LENDERS), None)
+        if is_built:
+            _lend(_BUILT, LENT, self.state)
+            _rename(self.state / _TEMPLATE, f"{REPOSITORY}/", f"{self.checkout}/")
+        if lender is not None and not (is_built and self.checkout == REPOSITORY):
+            _lend(_DOWNLOADED, lender, self.state)
             # SAM CLI recognises a layer by the folder that it was built from.
-            known = self.state / "sam" / "build.toml"
-            known.write_text(known.read_text().replace(f'"{REPOSITORY}/', f'"{self.checkout}/'))
+            _rename(self.state / "sam" / "build.toml", f'"{REPOSITORY}/', f'"{self.checkout}/')
 
     def _command(self, arguments: Sequence[str | Path]) -> list[str | Path]:
         return [self.checkout / "darkroom", *arguments]
@@ -138,32 +146,50 @@ class LocalStack(local_aws.stacks.running.LocalStack):
 
 @contextmanager
 def shared_stack(state: Path, *options: str) -> Iterator[LocalStack]:
-    """The stack that the tests of a tier share. Its downloads are left for the other tiers' stacks."""
+    """The stack that the tests of a tier share. Its build and its downloads are left for the other stacks."""
     stack = LocalStack(state=state)
-    stack.borrow_downloads()
     with stack.serving(*options):
-        if _downloaded(DOWNLOADS) != _downloaded(state):
-            shutil.rmtree(DOWNLOADS, ignore_errors=True)
-            lent = LocalStack(state=DOWNLOADS.with_suffix(f".{os.getpid()}"))
-            lent.borrow_downloads(state)
-            lent.state.rename(DOWNLOADS)  # atomically, so that nobody borrows half of them
+        if made_from(LENT / "sam") != made_from(state / "sam"):
+            shutil.rmtree(LENT, ignore_errors=True)
+            whole = LENT.with_suffix(f".{os.getpid()}")
+            _lend({*_BUILT, *_DOWNLOADED}, state, whole)
+            # What is not built, the template names from where it lies.
+            from_there = os.path.relpath(REPOSITORY, (state / _TEMPLATE).parent.resolve())
+            _rename(whole / _TEMPLATE, f"{from_there}/", f"{REPOSITORY}/")
+            whole.rename(LENT)  # atomically, so that nobody borrows half of it
         yield stack
 
 
-def have_downloads(folder: Path) -> None:
-    """Downloads the packages, unless that was done: by a stack in `folder`, once for all processes that ask."""
-    DOWNLOADS.parent.mkdir(parents=True, exist_ok=True)
-    with DOWNLOADS.with_suffix(".lock").open("w") as lock:
+def have_build(folder: Path) -> None:
+    """Builds this checkout, unless that was done: by a stack in `folder`, once for all processes that ask."""
+    LENT.parent.mkdir(parents=True, exist_ok=True)
+    with LENT.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not any(map(_downloaded, LENDERS)):
+        if made_from(LENT / "sam") != inputs_now():
             with shared_stack(folder):
                 pass
 
 
-def _downloaded(state: Path) -> str | None:
-    """The fingerprint of the lists of packages that were downloaded there; None if nothing was."""
-    marker = state / "sam" / "downloaded"
-    return marker.read_text() if marker.exists() else None
+def _lend(names: Iterable[str], lender: Path, borrower: Path) -> None:
+    """Copies parts of SAM CLI's folder from one state folder to another; of the build only the functions, because the
+    layers' archives are among the parts."""
+    for name in names:
+        source, target = lender / "sam" / name, borrower / "sam" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            ignore = shutil.ignore_patterns("*Layer") if name == "build" else None
+            shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
+        elif source.exists():
+            shutil.copy(source, target)
+
+
+def _rename(file: Path, before: str, after: str) -> None:
+    file.write_text(file.read_text().replace(before, after))
+
+
+def _downloaded(state: Path) -> bool:
+    """Whether packages were downloaded there."""
+    return (state / "sam" / "downloaded").exists()
 
 
 def copy_of_the_checkout(folder: Path) -> Path:

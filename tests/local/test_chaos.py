@@ -24,7 +24,6 @@ IMAGES = 36
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """Both rehearsals, on their own stack: they move its clock."""
     local = LocalStack(state=tmp_path_factory.mktemp("chaos"))
-    local.borrow_downloads()
     with local.serving("--access", "keys"):
         yield rehearse(Stack(state=local.state), images=IMAGES, seed=20261122)
 

@@ -66,7 +66,6 @@ class Pager:
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with keys and permissions, whose clock is moved."""
     local = LocalStack(state=tmp_path_factory.mktemp("drills"))
-    local.borrow_downloads()
     with local.serving("--access", "keys", "--enforce-iam"):
         yield local
 

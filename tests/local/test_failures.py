@@ -45,7 +45,6 @@ PLAN = Plan(
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """All scenarios on one stack, which nothing else uses."""
     local = LocalStack(state=tmp_path_factory.mktemp("failures"))
-    local.borrow_downloads()
     stack = Stack(state=local.state)
     with local.serving():
         have_workers(stack, WORKERS)

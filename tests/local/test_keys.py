@@ -24,7 +24,6 @@ PATHS = ("/images/{}", "/images/{}/status", "/images/{}/variants/thumb")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack whose API requires keys."""
     made = LocalStack(state=tmp_path_factory.mktemp("keyed") / "state")
-    made.borrow_downloads()
     with made.serving("--access", "keys", "--allowed-origins", "http://localhost:3000,https://app.example"):
         yield made
 

@@ -32,7 +32,7 @@ class Serving:
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A second stack, started as the tests start theirs; the last test stops it."""
     started = LocalStack(state=tmp_path_factory.mktemp("serving"))
-    started.borrow_downloads()
+    started.borrow_build()
     began = time.monotonic()
     process = started.start("local", "up", "--concurrency", "5000")
     try:

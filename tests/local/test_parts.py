@@ -27,7 +27,6 @@ PHOTO = jpeg(640, 480)
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A core alone."""
     local = LocalStack(state=tmp_path_factory.mktemp("parts") / "state")
-    local.borrow_downloads()
     with local.serving("--core", "--enforce-iam"):
         yield local
 

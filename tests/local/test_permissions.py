@@ -112,7 +112,6 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A stack in which IAM is evaluated, and everything is encrypted with its own key."""
     made = LocalStack(state=tmp_path_factory.mktemp("guarded") / "state")
-    made.borrow_downloads()
     with made.serving("--access", "keys", "--encryption", "customer", "--enforce-iam"):
         yield Guarded(stack=made)
 

@@ -23,7 +23,6 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack that runs from a copy of the checkout, which a test may edit."""
     folder = tmp_path_factory.mktemp("edited")
     copied = LocalStack(state=folder / "state", checkout=copy_of_the_checkout(folder / "checkout"))
-    copied.borrow_downloads()
     with copied.serving("--set", "ExtraInputFormats=avif,heic", "--set", "MaxUploadBytes=5000000"):
         yield copied
 

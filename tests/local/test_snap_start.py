@@ -26,7 +26,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with SnapStart and keys that runs from a copy of the checkout, which a test may edit."""
     folder = tmp_path_factory.mktemp("published")
     copied = LocalStack(state=folder / "state", checkout=copy_of_the_checkout(folder / "checkout"))
-    copied.borrow_downloads()
     with copied.serving("--snap-start", "--access", "keys"):
         yield copied
 

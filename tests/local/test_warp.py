@@ -22,7 +22,6 @@ IMAGES = 270
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A separate stack: other tests could not use one whose clock was moved."""
     local = LocalStack(state=tmp_path_factory.mktemp("warp"))
-    local.borrow_downloads()
     with local.serving():
         yield local
 
