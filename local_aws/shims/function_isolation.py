@@ -12,7 +12,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 https://docs.aws.amazon.com/lambda/latest/dg/snapstart-runtime-hooks.html
 
 What still differs from AWS:
-- Layers are merged, later over earlier, into one folder as on AWS, but that folder is not named /opt. It is on the
+- Layers are merged, later over earlier, into one folder, but it holds links and is not named /opt. It is on the
   search paths of Python, programs and libraries in /opt's place; only code that spells out "/opt" misses it.
 - AWS_ENDPOINT_URL points the SDK to the emulator, unless the function's configuration sets its own.
 - HOME and TMPDIR are in a folder of the execution environment, so functions see neither the developer's ~/.aws nor
@@ -38,7 +38,7 @@ import threading
 import time
 import zipfile
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,6 +50,7 @@ from typing import IO, Any
 from local_aws import observations
 from local_aws.emulator import Emulator
 from local_aws.ministack_internals import internals, replace
+from local_aws.opt import put_over
 from local_aws.stacks.websites import Headers, hosts_of, refusal
 
 # Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel kills when the thread that
@@ -113,7 +114,7 @@ def _is_python(config: dict[str, Any]) -> bool:
 
 
 class Packages:
-    """The unpacked code and layers, one folder per distinct content, shared by the workers that run it."""
+    """The unpacked code and layers, one folder per archive, shared by the workers that run it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -121,17 +122,35 @@ class Packages:
 
     def unpack(self, archives: Sequence[bytes]) -> Path:
         """Return a folder with the archives unpacked over each other, the last one on top."""
-        digest = hashlib.sha256(b"".join(hashlib.sha256(archive).digest() for archive in archives)).hexdigest()
-        target = self._folder / digest[:32]
+        digests = [hashlib.sha256(archive).hexdigest()[:32] for archive in archives]
         with self._lock:
-            if not target.exists():
-                unfinished = Path(tempfile.mkdtemp(prefix="unpacking-", dir=self._folder))
-                for archive in archives:
-                    with zipfile.ZipFile(BytesIO(archive)) as opened:
-                        lambda_service._extract_zip_preserving_mode(opened, str(unfinished))
-                unfinished.chmod(0o755)
-                unfinished.rename(target)
+            folders = [
+                self._made(digest, functools.partial(_extract, archive))
+                for archive, digest in zip(archives, digests, strict=True)
+            ]
+            if len(folders) == 1:
+                return folders[0]
+            together = hashlib.sha256("".join(digests).encode()).hexdigest()[:32]
+            return self._made(together, functools.partial(_put_all_over, folders))
+
+    def _made(self, name: str, fill: Callable[[Path], None]) -> Path:
+        target = self._folder / name
+        if not target.exists():
+            unfinished = Path(tempfile.mkdtemp(prefix="unpacking-", dir=self._folder))
+            fill(unfinished)
+            unfinished.chmod(0o755)
+            unfinished.rename(target)
         return target
+
+
+def _extract(archive: bytes, folder: Path) -> None:
+    with zipfile.ZipFile(BytesIO(archive)) as opened:
+        lambda_service._extract_zip_preserving_mode(opened, str(folder))
+
+
+def _put_all_over(layers: Sequence[Path], opt: Path) -> None:
+    for layer in layers:
+        put_over(layer, opt)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ from local_aws.build import build
 from local_aws.environment import NOWHERE, write_aws_config
 from local_aws.failures import CommandFailed
 from local_aws.lambda_base_image import host_architecture
+from local_aws.opt import put_over
 from local_aws.paths import State
 from local_aws.processes import Interrupts, tail
 from repository.expand_template import is_optional, with_all_parts, without_loops
@@ -149,24 +150,8 @@ def unpacked_layers(functions: Iterable[BuiltFunction]) -> Iterator[dict[tuple[P
             folders[layers] = Path(scratch, str(len(folders)))
             folders[layers].mkdir()
             for layer in layers:
-                _unpack(layer.absolute(), folders[layers])
+                put_over(layer.absolute(), folders[layers])
         yield folders
-
-
-def _unpack(layer: Path, opt: Path) -> None:
-    """Put links to the layer's content into `opt`: to whole folders if no earlier layer has the same one."""
-    for entry in layer.iterdir():
-        place = opt / entry.name
-        if not (place.is_dir() and entry.is_dir()):
-            place.unlink(missing_ok=True)
-            place.symlink_to(entry)
-            continue
-        if place.is_symlink():
-            earlier = place.readlink()
-            place.unlink()
-            place.mkdir()
-            _unpack(earlier, place)
-        _unpack(entry, place)
 
 
 def initialise(
