@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
+import botocore.loaders
 import botocore.session
 from botocore.config import Config
 
@@ -28,6 +30,12 @@ def of_role(lent: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+@functools.cache
+def _models() -> botocore.loaders.Loader:
+    """The services' models, which take longer to read than a client to make."""
+    return botocore.loaders.Loader()
+
+
 def isolated_clients(
     endpoint_url: str, region: str, credentials: Mapping[str, str], *, config: Config | None = None
 ) -> Callable[[str], Any]:
@@ -35,6 +43,7 @@ def isolated_clients(
     # No profile, whatever the environment says: boto3 would look up its name in the configuration.
     of_nobody = {"profile": None, "config_file": os.devnull, "credentials_file": os.devnull}
     core = botocore.session.Session({name: (None, None, value, None) for name, value in of_nobody.items()})
+    core.register_component("data_loader", _models())
     session: Any = boto3.session.Session(botocore_session=core, region_name=region, **credentials)
     # No proxy, endpoint or endpoint variant that this machine has set for AWS; presigned links use AWS's signature.
     alone: dict[str, Any] = {"proxies": {}, "ignore_configured_endpoint_urls": True}
