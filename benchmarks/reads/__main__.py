@@ -135,7 +135,7 @@ class Reader:
             answer.read()
             answers[answer.status] += 1
             if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-                time.sleep(float(answer.headers["Retry-After"]))
+                time.sleep(max(0.0, min(float(answer.headers["Retry-After"]), until - time.monotonic())))
         return answers
 
 
