@@ -80,7 +80,7 @@ _PRELOADED = (
 _SERVICES = ("dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
 
 _PREPARED = "aws"
-"""The fixture that is set up once before all forks: it makes clients that stay, and imports what they need."""
+"""The fixture that is set up once before all forks: it imports, and reads models of AWS's services, for them all."""
 
 
 type Request = dict[str, Any]
