@@ -79,12 +79,18 @@ class SuiteTier:
 
 # The cheapest come first, so that failures show early.
 TIERS = (
-    SuiteTier(name="unit", budget_seconds=80, is_quick=True),
-    SuiteTier(name="engine", budget_seconds=100, is_quick=True),
-    SuiteTier(name="contract", budget_seconds=140, is_quick=True),
+    SuiteTier(name="unit", budget_seconds=110, is_quick=True),
+    SuiteTier(name="engine", budget_seconds=100, long_seconds=120, is_quick=True),
+    SuiteTier(name="contract", budget_seconds=100, is_quick=True),
     SuiteTier(name="simulation", budget_seconds=140, long_seconds=480, is_quick=True),
     # All tests that use one stack run in one worker, which mostly waits.
-    SuiteTier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("unit", "engine", "contract")),
+    SuiteTier(
+        name="smoke",
+        budget_seconds=310,
+        is_quick=True,
+        workers=0,
+        beside=("unit", "engine", "contract", "simulation"),
+    ),
     # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
     SuiteTier(
         name="page",

@@ -42,7 +42,7 @@ NOTHING_IS_READ = ("cancelled", "never uploaded", "uploaded when withdrawn", "ne
 @pytest.mark.parametrize(
     "history",
     [
-        pytest.param(history, marks=[] if history in ("good", "uploaded") else [pytest.mark.long])
+        pytest.param(history, marks=[] if history == "good" else [pytest.mark.long])
         for history in HISTORIES
         if history != "never found"
     ],
