@@ -16,7 +16,7 @@ from tests.local.local_stack import LocalStack, shared_stack
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack that asks for keys."""
-    with shared_stack(tmp_path_factory.mktemp("stack"), "--access", "keys") as stack:
+    with shared_stack(tmp_path_factory.mktemp("stack"), "--access", "keys", builds_itself=True) as stack:
         yield stack
 
 

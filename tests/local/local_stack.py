@@ -45,10 +45,14 @@ def document_in(printed: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalStack(local_aws.stacks.running.LocalStack):
-    """A stack of a checkout, with its own state folder; the same checkout may run others at the same time."""
+    """A stack of a checkout, with its own state folder; the same checkout may run others at the same time.
+
+    One that `builds_itself` has its layers unpacked, too; others have their archives.
+    """
 
     checkout: Path = REPOSITORY
     variables: Mapping[str, str] = field(default_factory=dict)
+    builds_itself: bool = False
 
     def darkroom(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return its output, both streams in one."""
@@ -127,8 +131,8 @@ class LocalStack(local_aws.stacks.running.LocalStack):
 
         A stack that will not build, because its checkout is this one and not edited since, needs no downloads.
         """
-        is_built = made_from(LENT / "sam") == inputs_now()
-        lender = LENT if is_built else next(filter(_downloaded, LENDERS), None)
+        is_built = not self.builds_itself and made_from(LENT / "sam") == inputs_now()
+        lender = next(filter(_downloaded, LENDERS), None)
         if is_built:
             _lend(_BUILT, LENT, self.state)
             _rename(self.state / _TEMPLATE, f"{REPOSITORY}/", f"{self.checkout}/")
@@ -145,9 +149,9 @@ class LocalStack(local_aws.stacks.running.LocalStack):
 
 
 @contextmanager
-def shared_stack(state: Path, *options: str) -> Iterator[LocalStack]:
+def shared_stack(state: Path, *options: str, builds_itself: bool = False) -> Iterator[LocalStack]:
     """The stack that the tests of a tier share. Its build and its downloads are left for the other stacks."""
-    stack = LocalStack(state=state)
+    stack = LocalStack(state=state, builds_itself=builds_itself)
     with stack.serving(*options):
         if made_from(LENT / "sam") != made_from(state / "sam"):
             shutil.rmtree(LENT, ignore_errors=True)
