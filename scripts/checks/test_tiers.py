@@ -105,14 +105,14 @@ TIERS = (
     # Nothing is measured well, so others may run at the same time.
     SuiteTier(
         name="benchmarks",
-        budget_seconds=250,
+        budget_seconds=140,
         distribution=("loadfile", "--no-loadscope-reorder"),
         beside=("guards",),
     ),
-    SuiteTier(name="guards", budget_seconds=400, command=("tests.guards",)),
+    SuiteTier(name="guards", budget_seconds=300, command=("tests.guards",)),
     SuiteTier(
         name="emulator",
-        budget_seconds=180,
+        budget_seconds=100,
         workers=3,
         folder="local_aws/tests",
         inputs=(
@@ -121,9 +121,9 @@ TIERS = (
         ),
     ),
     # It waits for containers, as the tests of the emulator wait for the clock.
-    SuiteTier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("emulator", "local")),
+    SuiteTier(name="invoke", budget_seconds=520, workers=0, needs_docker=True, beside=("emulator", "local")),
     # The tests of a file share a stack, which mostly waits: so there are more workers than cores.
-    SuiteTier(name="local", budget_seconds=780, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
+    SuiteTier(name="local", budget_seconds=740, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
 )
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pillow_heif
 import pytest
 import pyvips
 from PIL import Image
@@ -223,6 +224,17 @@ def test_damage_is_told_from_what_is_not_supported_and_from_what_is_too_large(na
     assert ("damaged" in refused.value.message) == (code == "undecodable")
     if code == "unsupported_format":
         assert refused.value.message.endswith("Save it as an ordinary JPEG or PNG.")
+
+
+@pytest.mark.parametrize("width", [64, 70])  # 70: the decoder's rows are longer than the picture's
+def test_a_grey_heic_with_ten_bits_is_developed(width: int) -> None:
+    levels = [[column * 65_535 // (width - 1) for column in range(width)]] * 64
+    file = io.BytesIO()
+    pillow_heif.from_bytes("I;16", (width, 64), np.array(levels, "<u2").tobytes()).save(file, quality=-1)
+    recipe = Recipe(variants=(VariantSpec(name="same", width=width, format="png"),))
+    (variant,) = develop(file.getvalue(), recipe, limits=Limits(input_formats=CONTAINERS)).variants
+    made = np.asarray(opened(variant.body))
+    assert made.shape == (64, width) and np.abs(made - np.array(levels) / 257).max() < 2
 
 
 @pytest.mark.guards("engine-heic-premultiplied-alpha")

@@ -1,6 +1,9 @@
 """Encoding: the settings of each effort, and nothing in the file except the picture."""
 
+import ctypes
 import io
+import mmap
+import platform
 import random
 import zlib
 from collections.abc import Callable
@@ -103,6 +106,27 @@ def test_photos_as_jpegs_have_fewer_bytes_than_with_the_standards_tables() -> No
 def noise_of(body: bytes, original: Image.Image) -> float:
     with Image.open(io.BytesIO(body)) as file:
         return sum(ImageStat.Stat(ImageChops.difference(file, original)).sum2)
+
+
+@pytest.mark.guards("engine-avif-own-thread")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or "xgetbv1" not in Path("/proc/cpuinfo").read_text(),
+    reason="this processor does not tell which of its registers are in use",
+)
+def test_an_avif_leaves_no_vector_register_in_use() -> None:
+    in_use = vector_registers_in_use()
+    assert not in_use()
+    encode(picture(3), "avif", quality=60, effort="balanced")
+    assert not in_use()
+
+
+def vector_registers_in_use() -> Callable[[], bool]:
+    """Whether the upper halves of this thread's AVX registers are in use, says bit 2 of XGETBV with ECX = 1 (Intel's
+    manual, volume 1, 13.2). Python has no way to ask, so this is machine code: mov ecx, 1; xgetbv; ret."""
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(bytes.fromhex("b901000000 0f01d0 c3"))
+    components = ctypes.CFUNCTYPE(ctypes.c_uint32)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    return lambda: bool(code and components() & 4)
 
 
 def test_only_the_smallest_jpegs_are_progressive() -> None:

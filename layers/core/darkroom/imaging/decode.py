@@ -50,9 +50,8 @@ for _known in ("Jpeg", "Png", "Nsgif", "Webp"):
     pyvips.operation_block_set(f"VipsForeignLoad{_known}", False)
 
 _IN_MEMORY_PIXELS = 4_000_000
-"""The largest JPEG, after shrinking, that is decoded at once rather than streamed: Pillow's libjpeg-turbo takes 3 to 17
-per cent less time than the mozjpeg in libvips's wheel for the same pixels, but holds four bytes for each and copies
-three of them, which costs more than it saves above this size."""
+"""The largest JPEG, after shrinking, that is decoded at once, by Pillow's faster libjpeg-turbo, rather than streamed by
+libvips's mozjpeg: above this size holding and copying the picture costs more than that saves."""
 
 _MARGIN_BYTES = 128_000_000
 """The memory, beyond what the picture's size explains, for a decoder whose use the header does not reveal."""
@@ -211,8 +210,7 @@ def _loader(header: ImageHeader) -> Callable[[int], pyvips.Image]:
 
 
 def jpeg_at_once(body: bytes, header: ImageHeader, shrink: int) -> pyvips.Image | None:
-    """The picture as libvips decodes it, to the pixel; None if it is large or in CMYK, or for libvips to say what is
-    wrong with it."""
+    """The pixels that libvips decodes, sooner; None if it is large or in CMYK, or for libvips to say what is wrong."""
     width, height = max(1, header.width // shrink), max(1, header.height // shrink)
     if width * height > _IN_MEMORY_PIXELS:  # guard: engine-large-jpeg-streamed
         return None
@@ -318,10 +316,13 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
     check_limits(header, limits)
 
     def opened(_: int) -> pyvips.Image:
-        row_bytes = width * _BANDS[file.mode.upper()]
+        is_deep = file.mode == "I;16"  # grey with more than eight bits, which pillow-heif leaves as it is
+        row_bytes = 2 * width if is_deep else width * _BANDS[file.mode.upper()]
         data = file.data  # libheif's own memory, which `file` owns
         if file.stride != row_bytes:
             data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
+        if is_deep:
+            data, row_bytes = bytes(data)[1::2], width  # the high bytes
         image = from_memory(data, width, height, bands=row_bytes // width)
         return unpremultiplied(image) if file.premultiplied_alpha else image  # guard: engine-heic-premultiplied-alpha
 

@@ -17,8 +17,7 @@ from darkroom.imaging.scaling.geometry import Placement
 _KERNEL = "lanczos3"
 
 _MOST_AT_ONCE = 11
-"""Up to how many times Lanczos alone makes a picture smaller. libvips would average blocks first from four times on,
-which blurs and, at twelve megapixels, takes twice as long; beyond this factor it is faster."""
+"""Up to how many times smaller Lanczos alone is faster than averaging blocks first, as libvips does from four on."""
 
 
 def scaled(image: pyvips.Image, width: int, height: int) -> pyvips.Image:
