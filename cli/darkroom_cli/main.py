@@ -33,6 +33,7 @@ from darkroom_cli.top import commands as top
 from darkroom_cli.trace import commands as trace
 from darkroom_cli.upload import commands as upload
 from darkroom_cli.usage import commands as usage
+from darkroom_cli.variants import commands as variants
 from darkroom_cli.webhooks import commands as webhooks
 from darkroom_client.client import ApiError, Refused
 
@@ -128,6 +129,7 @@ def options(
 
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
+app.add_typer(variants.app, name="variants")
 app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
 app.command("top", epilog=top.EPILOG)(top.command)
 app.command("ls", epilog=images.LS_EPILOG)(images.ls)

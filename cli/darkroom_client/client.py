@@ -6,6 +6,7 @@ import email.utils
 import json
 import random
 import re
+import secrets
 import socket
 import ssl
 import time
@@ -74,8 +75,27 @@ class ReceivedLinks(TypedDict):
     status: str
 
 
-class ReceivedStatus(TypedDict):
-    """What the API says about an image: always with all of these keys, and perhaps with new ones."""
+class ReceivedWork(TypedDict):
+    """The latest work beside an image that is done."""
+
+    kind: str
+    status: str
+    run: int
+    attempt: int
+    retry_at: str | None
+    requested_at: str
+    ended_at: str | None
+    variants: list[str]
+    error: ReceivedError | None
+
+
+class _Later(TypedDict, total=False):
+    work: ReceivedWork | None
+
+
+class ReceivedStatus(_Later):
+    """What the API says about an image: always with all of these keys, but those that stacks of an earlier version do
+    not have, and perhaps with new ones."""
 
     id: str
     status: str
@@ -183,8 +203,9 @@ class StatusAnswer:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the image will not change any more."""
-        return self.document["status"] in TERMINAL_STATUSES
+        """Whether neither the image nor work beside it is under way."""
+        work = self.document.get("work")  # a stack of an earlier version has no such key
+        return self.document["status"] in TERMINAL_STATUSES and (work is None or work["ended_at"] is not None)
 
 
 # 429 throttles, 503 is the API's own "not now"; API Gateway answers 500, 502 and 504 if a function crashed, returned
@@ -192,6 +213,9 @@ class StatusAnswer:
 _RETRIED_STATUS_CODES = frozenset({429, 500, 502, 503, 504})
 
 _CHUNK_BYTES = 64 * 1024
+
+_TURNS, _UNDER_WAY = 120, "urn:darkroom:problem:work-under-way"
+"""How often a request for variants is sent while other work on its image is under way."""
 
 _FORMS = 3
 """How many forms in a row may be out of date by the time the file has been sent."""
@@ -358,6 +382,23 @@ class Api:
         to a moment later."""
         response = self._exchange("PATCH", f"/images/{image_id}", answered_by=httpx.codes.OK, body=when)
         return self._answer(response, asked_for=image_id).document
+
+    def add_variants(
+        self, image_id: str, what: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> StatusAnswer:
+        """Asks for more variants of a done image, in the API's terms (`preset`, `variants`, `recipe`); returns once
+        they are accepted, when nothing can lose them any more. While other work on the image is under way, it is asked
+        again for some minutes."""
+        headers = {"Idempotency-Key": idempotency_key or f"variants-{secrets.token_hex(16)}"}
+        path, body = f"/images/{image_id}/variants", dict(what)
+        for _ in range(_TURNS):
+            response = self._send_patiently(lambda: self._client.post(path, json=body, headers=headers), self.url)
+            if response.status_code != 409 or _json_object(response).get("type") != _UNDER_WAY:
+                break
+            self._pause(max(1.0, _retry_after(response) or 0.0))
+        if response.status_code != 202:
+            raise self._refusal(response)
+        return self._answer(response, asked_for=image_id)
 
     def delete(self, image_id: str) -> None:
         """Deletes an image: an unfinished one is cancelled, and its objects are removed."""

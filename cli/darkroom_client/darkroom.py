@@ -108,7 +108,8 @@ class Darkroom(Api):
         on_document: Callable[[ReceivedStatus], None] = lambda document: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> ReceivedStatus:
-        """Waits until the image has ended (`done`, `failed` or `expired`) and returns its status document.
+        """Waits until the image has ended (`done`, `failed` or `expired`), and the work beside it if there is any, and
+        returns its status document.
 
         With `seen`, an earlier answer such as that of `upload`, it begins with a pause. `on_document` gets each
         document on the way. Raises NotFinished after the timeout, at which it asks once more: the image is not lost,
@@ -121,7 +122,7 @@ class Darkroom(Api):
             remaining_seconds = give_up_at - clock()
             if remaining_seconds <= 0:
                 raise NotFinished(
-                    f"Image {image_id} is still {answer.document['status']} after {timeout_seconds:g} s. It is not "
+                    f"Image {image_id} is still {state_of(answer.document)} after {timeout_seconds:g} s. It is not "
                     "lost: check again later, or wait longer."
                 )
             pause = pause_before_poll(polls=polls, retry_after_seconds=answer.retry_after_seconds)
@@ -147,8 +148,11 @@ class Darkroom(Api):
         from darkroom.http.images.documents import PageDocument  # noqa: PLC0415
 
         try:
-            return TypeAdapter(PageDocument).validate_python(self.ask("GET", path))
-        except ValidationError as error:
+            page = self.ask("GET", path)
+            for image in page.get("images", ()):
+                image.setdefault("work", None)  # a stack of an earlier version has no such key
+            return TypeAdapter(PageDocument).validate_python(page)
+        except (ValidationError, AttributeError, TypeError) as error:
             raise Refused(
                 f"{self.url} did not return a list of images. Is this the address of a Darkroom API?", status_code=200
             ) from error
@@ -172,6 +176,14 @@ class Darkroom(Api):
             f"The store keeps refusing the URL of {name}. Is this machine's clock right, "
             "and are the credentials of the stack's functions still valid?"
         )
+
+
+def state_of(document: ReceivedStatus) -> str:
+    """What a client waits for: the image's state, or that of the work beside it."""
+    work = document.get("work")
+    if work is None or work["ended_at"] is not None:
+        return document["status"]
+    return f"{document['status']}, its {work['kind']} {work['status']}"
 
 
 def media_type(file: Path) -> str:

@@ -1,4 +1,5 @@
-"""POST /images: accepts a photo, or the URL of one, and answers 202 with the address of its status."""
+"""POST /images: accepts a photo, or the URL of one, and answers 202 with the address of its status; and POST
+/images/{id}/variants, which accepts more variants of one that is done."""
 
 from __future__ import annotations
 
@@ -8,34 +9,40 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.order import no_imports
+from darkroom.domain.kernel.paths import status_path
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
-from darkroom.http.images.documents import status_document
+from darkroom.http.images.additions import POST_VARIANTS, read_addition
+from darkroom.http.images.documents import RETRY_AFTER_SECONDS, retry_after_seconds, status_document
 from darkroom.http.images.request_models import order_in
 from darkroom.http.images.responses import headers_of_accepted
 from darkroom.http.images.routes import POST_IMAGE
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.forms import file_in_form, is_form
 from darkroom.http.kernel.parts import PhotosByUrl
+from darkroom.http.kernel.problems import Problem
 from darkroom.http.kernel.requests import (
     body_bytes,
     correlation_id_of,
     idempotency_key_of,
     is_json,
+    json_body,
     raw_body,
     refuse_damaged_file,
 )
 from darkroom.http.kernel.responses import json_response
 from darkroom.http.kernel.router import AnswerMetrics, Response, Router
 from darkroom.http.tenants.protection import Price, protected
+from darkroom.operations.images.add_variants import NotDone, VariantsRequest, add_variants
 from darkroom.operations.images.submit_image import Accepted, PhotoUpload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.images.submit_image import wire
 from darkroom.wiring.kernel.parts import load_part
 from darkroom.wiring.kernel.runtime import answering
 
-ports, fetch_ports, edge = wire()
+ports, variants_ports, fetch_ports, edge = wire()
 by_url: PhotosByUrl | None = fetch_ports and load_part("http.imports.for_core").PhotosByUrl(fetch_ports)
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
@@ -99,6 +106,47 @@ def accepted_by_url() -> Accepted:
     if by_url is None:  # guard: imports-off-url-refused
         raise no_imports()
     return by_url.accept(app)
+
+
+@handles(app, POST_VARIANTS, protected(edge.rate_limit, require_healthy=edge.require_healthy))
+def post_variants(image_id: str) -> Response:
+    caller = caller_of(app)
+    request = VariantsRequest(
+        image_id=image_id,
+        order=read_addition(json_body(app)),
+        tenant_id=caller.tenant_id,
+        tier=caller.tier,
+        quota=caller.quota,
+        correlation_id=correlation_id_of(app),
+        idempotency_key=idempotency_key_of(app),
+    )
+    try:
+        added = add_variants(variants_ports, request)
+    except NotDone as error:
+        raise not_done(error.image) from error
+    logger.info("variants accepted", extra={"run": added.image.run, "replayed": added.replayed})
+    metrics.add_metric("VariantsReplayed" if added.replayed else "VariantsAccepted", MetricUnit.Count, 1)
+    headers = headers_of_accepted(added.image, replayed=added.replayed, now=ports.clock())
+    return json_response(HTTPStatus.ACCEPTED, status_document(added.image, edge.outputs.url_of), headers)
+
+
+def not_done(image: Image) -> Problem:
+    """The refusal while the image, or other work beside it, is not done."""
+    again = retry_after_seconds(image, ports.clock())
+    headers = {} if again is None else {"Retry-After": str(again)}
+    if image.outcome is Status.DONE:
+        return Problem(
+            "work_under_way",
+            "Other work on this image is under way. Send the same request again when it has ended: "
+            f"{status_path(image.image_id)} tells.",
+            headers={"Retry-After": str(again or RETRY_AFTER_SECONDS)},
+        )
+    advice = "upload the photo again" if again is None else "ask again when it is"
+    return Problem(
+        "not_done",
+        f"Variants can be added to an image that is done. This one is {image.outcome}: {advice}.",
+        headers=headers,
+    )
 
 
 @entry_point(of_gateway=True)

@@ -52,10 +52,10 @@ def test_a_row_knows_the_true_versions_of_its_events_although_others_write_in_be
     assert (done.version, done.completed_version) == (read.version + 2, read.version + 2)
     images.change(done, replace(done, rescues=5))
     again = images.change(done, redo(done, now=NOW + 6))
-    assert (again.completed_version, again.earlier_ends[0].version) == (None, done.version)
+    assert (again.completed_version, again.earlier_ends) == (done.version, ())
     images.change(again, replace(again, rescues=6))
     deleted = images.change(again, delete(again, now=NOW + 7))
-    assert deleted.deleted_version == deleted.completed_version == deleted.version
+    assert (deleted.deleted_version, deleted.completed_version) == (deleted.version, done.version)
     assert [event.sequence for event in events_of(deleted)] == [1, done.version, deleted.version]
 
 

@@ -110,6 +110,60 @@ def test_the_same_key_is_replayed_also_while_in_flight_and_after(functions: Func
     problem(functions.post(jpeg(10, 10), idempotency_key="order-17"), 422, "idempotency_key_reused")
 
 
+def more(functions: Functions, image_id: str, asked: Any, **headers: str) -> dict[str, Any]:
+    body = json.dumps(asked).encode()
+    event = http_event(
+        "POST", f"/images/{image_id}/variants", body=body, headers={"content-type": "application/json", **headers}
+    )
+    return call(functions.submit_image, event)
+
+
+HERO = {"recipe": {"variants": [{"name": "hero", "width": 32, "format": "webp"}]}}
+
+
+def test_an_image_that_is_done_gets_more_variants(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    early = problem(more(functions, image_id, HERO), 409, "not_done")
+    assert "This one is pending: ask again when it is." in early["detail"]
+    functions.work()
+    accepted = more(functions, image_id, HERO, **{"idempotency-key": "hero-1"})
+    assert (accepted["statusCode"], accepted["headers"]["Location"]) == (202, f"/images/{image_id}/status")
+    assert (document(accepted)["status"], document(accepted)["work"]["status"]) == ("done", "pending")
+    assert functions.get(f"/images/{image_id}/status")["headers"]["Retry-After"] == "1"
+    busy = more(functions, image_id, HERO)
+    assert (problem(busy, 409, "work_under_way")["status"], busy["headers"]["Retry-After"]) == (409, "1")
+    again = more(functions, image_id, HERO, **{"idempotency-key": "hero-1"})
+    assert (again["statusCode"], again["headers"]["Idempotent-Replayed"]) == (202, "true")
+    functions.work()
+    answer = functions.get(f"/images/{image_id}/status")
+    assert [variant["name"] for variant in document(answer)["variants"]] == ["thumb", "medium", "large", "webp", "hero"]
+    assert "Retry-After" not in answer["headers"]
+    assert functions.row(image_id).variants[-1].key == f"outputs/{image_id}/2/hero.webp"
+
+
+@pytest.mark.guards("works-no-preset-by-default")
+@pytest.mark.parametrize(
+    ("asked", "code", "field"),
+    [
+        ({}, "invalid_variants", "body"),
+        ({"variants": ["thumb"]}, "invalid_variants", "body"),
+        ({"preset": None}, "invalid_variants", "body"),
+        ({"recipe": {"variants": []}}, "invalid_recipe", "variants"),
+        ({**HERO, "delay": "PT1H"}, "invalid_variants", "delay"),
+        ({**HERO, "preset": "standard"}, "conflicting_parameters", None),
+        ({"preset": "nobody"}, "unknown_preset", None),
+        ({"preset": "standard", "variants": ["huge"]}, "unknown_variants", None),
+        ([], "invalid_variants", "body"),
+    ],
+)
+def test_a_request_for_more_variants_says_which(functions: Functions, asked: Any, code: str, field: str | None) -> None:
+    image_id = document(functions.post())["id"]
+    functions.work()
+    refused = problem(more(functions, image_id, asked), 400, code)
+    assert field is None or field in [error["field"] for error in refused["errors"]]
+    assert functions.row(image_id).run == 1
+
+
 @pytest.mark.parametrize(
     ("body", "headers", "status", "code"),
     [

@@ -492,6 +492,7 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
     assert sorted(item) == [
         "accepted_at",
         "accepted_version",
+        "added",
         "attempt",
         "attempts",
         "correlation_id",
@@ -517,6 +518,7 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
         "version",
         "waiting_shard",
         "waiting_since",
+        "works",
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
 
 

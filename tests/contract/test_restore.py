@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 from darkroom.aws.images.images_table import to_item
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
-from darkroom.domain.images.image import Image, Source, Status, Variant, list_shard_of
-from darkroom.domain.images.transitions import await_upload, delete
+from darkroom.domain.images.image import Image, Source, Status, Variant, WorkKind, list_shard_of
+from darkroom.domain.images.transitions import await_upload, begin_work, delete
+from darkroom.domain.images.works import recipes_to_make, together
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.sweeping.due import decide_due
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
@@ -246,6 +248,20 @@ def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene
     assert (back.status, back.run, back.variants) == (Status.PENDING, 2, row.variants)
     assert back.due_at is not None and back.due_at <= now()
     assert scene.event_ids() == heard
+
+
+def test_one_that_is_to_get_more_variants_gets_them_with_those_that_are_missing(scene: Scene) -> None:
+    hero = Recipe(variants=(VariantSpec(name="hero", width=8),))
+    done = scene.put(1, status=Status.DONE)
+    scene.images.change(done, begin_work(done, WorkKind.VARIANTS, now=now(), recipe=hero))
+    copy = scene.copy(scene.aws.images_table)
+    scene.lose(scene.aws.images_table, done.image_id)
+    scene.outputs.remove([done.variants[0].key])
+    assert scene.restore(copy)["rows"]["redone"] == 1
+    back = scene.images.get(done.image_id)
+    assert back is not None and back.work is not None and back.recipe is not None
+    assert (back.work.kind, back.run) == (WorkKind.REDO, 3)
+    assert recipes_to_make(back) == together((back.recipe, hero))
 
 
 @pytest.mark.guards("restore-never-overwrites")

@@ -32,6 +32,7 @@ UNKNOWN_WEBHOOK = "we_" + "0" * 16
 EVENT, EVENT_TIME = "1kyvb60cwewgmgxx48pc1nwmdc-3", 1_795_251_601_300
 """The event that was delivered to every webhook."""
 MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme", "we_x")
+MORE_VARIANTS = b'{"recipe": {"variants": [{"name": "more", "width": 8}]}}'
 NEW_WEBHOOK = b'{"url": "https://hooks.example.com/"}'
 
 
@@ -180,7 +181,7 @@ def addressed(route: Route, image_id: str) -> str:
 
 def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query: str = "") -> Answer:
     """The client's answer, without the parts that differ in every request."""
-    body = {"PATCH": MOVE, "POST": MAKING.get(route.path, PHOTO), "PUT": PHOTO}.get(route.method)
+    body = {"PATCH": MOVE, "POST": MAKING.get(route.path, MORE_VARIANTS), "PUT": PHOTO}.get(route.method)
     if is_about_webhooks(route):
         body = {"PATCH /webhooks/{id}": b'{"enabled": true}', "POST /webhooks": NEW_WEBHOOK}.get(name_of(route))
     answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
@@ -205,6 +206,7 @@ OWN = {
     "DELETE /images/{id}": 204,
     "GET /images/{id}/status": 200,
     "GET /images/{id}/variants/{name}": 307,
+    "POST /images/{id}/variants": 202,
     "GET /webhooks/{id}": 200,
     "PATCH /webhooks/{id}": 200,
     "DELETE /webhooks/{id}": 204,
@@ -412,8 +414,8 @@ def test_head_is_answered_as_get_without_a_body_whoever_asks(city: City) -> None
 def test_its_owner_gets_it(city: City) -> None:
     for route in sorted(WITH_AN_ID, key=lambda route: route.method == "DELETE"):
         for owner in (city.acme, city.globex):
-            # Only a waiting image can be rescheduled, and only a done one has variants.
-            is_of_variant = route.path == "/images/{id}/variants/{name}"
+            # Only a waiting image can be rescheduled, and only a done one has variants, and gets more.
+            is_of_variant = "/variants" in route.path
             image_ids = (owner.done,) if is_of_variant else owner.ids_for(route)
             image_ids = (owner.scheduled,) if name_of(route) == "PATCH /images/{id}" else image_ids
             for image_id in image_ids:

@@ -59,6 +59,21 @@ def test_a_recipe_of_ones_own_is_sent_from_a_file_and_made(
     }
 
 
+def test_an_image_that_is_done_gets_one_more_variant(stack: LocalStack, api: httpx.Client, tmp_path: Path) -> None:
+    image_id = post(api, jpeg(320, 240)).json()["id"]
+    before = ended(api, image_id)
+    (tmp_path / "hero.json").write_text(
+        '{"variants": [{"name": "hero", "width": 100, "format": "webp"}], "rotate": 90}'
+    )
+    added = stack.darkroom("variants", "add", image_id, "--recipe", tmp_path / "hero.json", "--wait")
+    assert added.returncode == 0, added.stderr
+    after = api.get(f"/images/{image_id}/status").json()
+    assert [variant["sha256"] for variant in after["variants"][:-1]] == [made["sha256"] for made in before["variants"]]
+    assert (after["completed_at"], after["work"]["status"]) == (before["completed_at"], "done")
+    hero = opened(httpx.get(after["variants"][-1]["url"], trust_env=False).content)
+    assert (hero.format, hero.size) == ("WEBP", (100, 133))
+
+
 def test_a_variant_is_one_redirect_away(api: httpx.Client) -> None:
     image_id = post(api, jpeg(320, 240)).json()["id"]
     ended(api, image_id)

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of
-from darkroom.domain.images.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant
+from darkroom.domain.images.image import UNKNOWN_SOURCE, VERSION_FIELDS, Image, Source, Status, Variant, WorkKind
 from darkroom.domain.images.stored_by import stored_by
-from darkroom.domain.images.transitions import arrive, await_upload, complete, delete, reject
+from darkroom.domain.images.transitions import arrive, await_upload, begin_work, complete, delete, reject
+from darkroom.domain.images.works import output_key
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.stored import Stored
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.usage.usage import (
     COUNTED_DAYS,
     DAY_MILLISECONDS,
@@ -35,6 +37,7 @@ from tests.support.faults import failing
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
 SOURCE = Source(version_id="v", sha256="s", size_bytes=1_234, media_type="image/png")
+HERO = Recipe(variants=(VariantSpec(name="hero", width=8),))
 
 
 def _made(number: int, row: Image | None) -> Image | None:
@@ -62,7 +65,10 @@ def _ended(size_bytes: int) -> Callable[[int, Image | None], Image | None]:
             return None
         if not size_bytes:
             return reject(row, code="truncated", message="It ends early.", now=NOW)
-        made = Variant(name="a", width=1, height=1, format="jpeg", size_bytes=size_bytes, sha256="s", key="k")
+        key = output_key(row, f"v{size_bytes}", "jpg")
+        made = Variant(
+            name=f"v{size_bytes}", width=1, height=1, format="jpeg", size_bytes=size_bytes, sha256="s", key=key
+        )
         return complete(row, (made,), notices=(), now=NOW)
 
     return step
@@ -75,11 +81,16 @@ def _next_run(_: int, row: Image | None) -> Image | None:
     return None if begins is None or not row.has_original else begins(row, now=NOW)
 
 
+def _more(_: int, row: Image | None) -> Image | None:
+    done = row is not None and row.status is Status.DONE and not row.is_deleted
+    return begin_work(row, WorkKind.VARIANTS, now=NOW, recipe=HERO) if row and done else None
+
+
 def _deleted(_: int, row: Image | None) -> Image | None:
     return None if row is None or row.is_deleted else delete(row, now=NOW)
 
 
-STEPS = [_made, _announced, _arrived, _claimed, _ended(0), _ended(70), _ended(90), _next_run, _deleted]
+STEPS = [_made, _announced, _arrived, _claimed, _ended(0), _ended(70), _ended(90), _next_run, _more, _deleted]
 
 
 def at_its_version(before: Image | None, after: Image) -> Image:
@@ -160,7 +171,9 @@ def test_each_tenant_has_its_days_in_utc() -> None:
 
 def test_what_adds_nothing_is_done_with() -> None:
     usage = FakeUsage()
-    bodies = [event(kind) for kind in EventType if kind not in (EventType.ACCEPTED, EventType.DONE)]
+    bodies = [
+        event(kind) for kind in EventType if kind not in (EventType.ACCEPTED, EventType.DONE, EventType.VARIANTS_ADDED)
+    ]
     later = json.loads(event()) | {"type": "batch.done"}
     assert counted(usage, *bodies, json.dumps(later)) == Counting(counted=0)
     assert usage.sums == {}

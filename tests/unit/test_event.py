@@ -23,11 +23,12 @@ from darkroom.domain.events.event import (
     without_details,
 )
 from darkroom.domain.events.event import read_event as read
-from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.image import Image, Status, WorkKind
 from darkroom.domain.images.transitions import (
     TransitionRefused,
     arrive,
     await_upload,
+    begin_work,
     complete,
     delete,
     due_now,
@@ -37,9 +38,11 @@ from darkroom.domain.images.transitions import (
     reject,
     reschedule,
 )
+from darkroom.domain.images.works import REMEMBERED_ENDS
 from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.row_events import event_of, events_of
-from darkroom_cli.operator.domain.next_run import REMEMBERED_ENDS, redo, replay
+from darkroom_cli.operator.domain.next_run import redo, replay
 from local_aws.event_patterns import passes
 from repository.expand_template import resources
 from tests.support.fakes import FakeImages
@@ -47,6 +50,9 @@ from tests.support.image_changes import NOW, SOURCE, VARIANT, accepted, claimed,
 from tests.support.images import CAUSE
 
 MAPPING = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
+
+
+ADDED = Recipe(variants=(VariantSpec(name="hero", width=2000),))
 
 
 def published(before: Image | None, after: Image | None) -> PublishedEvent:
@@ -243,6 +249,7 @@ WRITES: dict[str, Write] = {
     "expire": lambda image: expire(image, now=NOW + 5),
     "replay": lambda image: replay(image, now=NOW),
     "redo": lambda image: redo(image, now=NOW),
+    "add variants": lambda image: begin_work(image, WorkKind.VARIANTS, now=NOW, recipe=ADDED),
     "delete": lambda image: delete(image, now=NOW + 6),
     "postpone": lambda image: replace(image, due_at=NOW + 77),
 }

@@ -245,19 +245,20 @@ def test_a_replay_is_a_new_run_with_all_its_attempts() -> None:
         replay(in_status(Status.DONE), now=NOW)
 
 
-@pytest.mark.guards("attention-run-replaces-point", "redo-clears-expiry", "replay-and-redo-source-status")
+@pytest.mark.guards("attention-run-replaces-point", "redo-clears-expiry")
 def test_a_redo_is_a_new_run_that_keeps_what_the_one_before_has_made_but_for_its_expiry() -> None:
     made = (Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/i/1/a.jpg"),)
     details: dict[str, Any] = {"placeholder": {"color": "#fff"}, "attention": {"x": 1, "y": 2}}
     done = complete(processing(expires_at=NOW + 1), made, notices=("one",), **details, now=NOW)
     again = redo(done, now=NOW + 5)
-    assert (again.status, again.run, again.attempt, again.completed_at) == (Status.PENDING, 2, 0, None)
+    assert (again.status, again.outcome, again.run, again.attempt) == (Status.PENDING, Status.DONE, 2, 0)
+    assert (again.completed_at, again.completed_version) == (done.completed_at, done.completed_version)
     assert (again.variants, again.notices) == (made, ("one",))
     assert (again.placeholder, again.attention) == (details["placeholder"], details["attention"])
     without = complete(replace(again, status=Status.PROCESSING), made, notices=(), now=NOW + 9)
     assert (without.placeholder, without.attention) == (None, None)
     assert (again.waiting_since, again.due_at, again.expires_at) == (NOW + 5, NOW + 5 + 1_200_000, None)
-    with pytest.raises(TransitionRefused, match="failed to pending"):
+    with pytest.raises(TransitionRefused, match="not failed"):
         redo(in_status(Status.FAILED), now=NOW)
 
 

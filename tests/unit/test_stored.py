@@ -18,7 +18,15 @@ from darkroom_cli.operator.domain.next_run import redo
 from tests.support.image_changes import NOW, SOURCE, accepted, claimed, done
 
 VARIANTS = tuple(
-    Variant(name=name, width=8, height=6, format="jpeg", size_bytes=size_bytes, sha256="s", key="k")
+    Variant(
+        name=name,
+        width=8,
+        height=6,
+        format="jpeg",
+        size_bytes=size_bytes,
+        sha256="s",
+        key=f"outputs/{'0' * 26}/2/{name}.jpg",
+    )
     for name, size_bytes in (("thumb", 400), ("large", 3_000))
 )
 ACCEPTED, DONE = Stored(size_bytes=1_234, images=1), Stored(size_bytes=10_234, images=1)

@@ -197,6 +197,8 @@ def test_a_consumer_gets_events_of_known_types_as_they_were_published_and_loses_
     assert referred(subscription["RedrivePolicy"]["deadLetterTargetArn"]) == f"{consumer}DeadLetters"
     types = subscription["FilterPolicy"]["type"]
     assert types and set(types) <= {kind.value for kind in EventType}
+    assert consumer != "Webhooks" or set(types) == {kind.value for kind in EventType}, "they may ask for any"
+    assert {"image.done", "image.variants_added", "image.deleted"} <= set(types), "which change what is stored"
 
 
 @pytest.mark.parametrize("name", ["ImagesTable", "EndpointsTable"])
@@ -789,7 +791,7 @@ def test_every_other_route_is_throttled_by_parameter() -> None:
     others = {"ThrottlingRateLimit": {"Ref": "RequestsPerSecond"}, "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"}}
     assert stage["DefaultRouteSettings"] == others
     named = {route: settings for route, settings in stage["RouteSettings"].items() if route not in OPEN_ROUTES}
-    assert named == {"POST /images": uploads, "POST /uploads": uploads}
+    assert named == dict.fromkeys(("POST /images", "POST /uploads", "POST /images/{id}/variants"), uploads)
 
 
 def test_the_credential_of_each_way_is_what_it_says() -> None:

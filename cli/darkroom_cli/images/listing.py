@@ -36,7 +36,7 @@ class ImageFilters:
         """Whether it is to be listed, its time of acceptance apart."""
         if self.tenant_id not in (None, image.tenant_id):
             return False
-        if self.statuses and image.status not in self.statuses:
+        if self.statuses and image.outcome not in self.statuses:
             return False
         return self.cause is None or self.cause in _causes(image)
 
@@ -103,10 +103,13 @@ def _latest(image: Image) -> Cause | None:
 def _causes(image: Image) -> set[str]:
     latest = _latest(image)
     causes = {latest.error_type} if latest is not None else set()
-    return causes if image.error is None else causes | {image.error.code}
+    return causes if image.failure is None else causes | {image.failure.code}
 
 
 def _words(image: Image) -> str:
+    if image.failed_work is not None and image.failed_work.error is not None:
+        work, error = image.failed_work, image.failed_work.error
+        return f"its {work.kind} of run {work.run} failed: {error.code}: {error.message}"
     if image.status is Status.DONE:
         return ""
     latest = _latest(image)
@@ -124,7 +127,7 @@ def _row(image: Image, now: Milliseconds, *, late: bool) -> tuple[str, ...]:
             image.image_id,
             image.tenant_id,
             image.lane,
-            image.status,
+            image.outcome if image.work is None else f"{image.outcome}, {image.work.kind} {image.status}",
             str(image.attempt),
         ),
         _words(image),
@@ -137,12 +140,13 @@ def _document(image: Image) -> dict[str, Any]:
         "id": image.image_id,
         "tenant": image.tenant_id,
         "lane": image.lane,
-        "status": image.status,
+        "status": image.outcome,
         "run": image.run,
         "attempt": image.attempt,
         "created_at": rfc3339(image.created_at),
         "waiting_since": rfc3339(image.waiting_since),
         "completed_at": rfc3339(image.completed_at),
         "error": None if image.error is None else {"code": image.error.code, "message": image.error.message},
+        "work": None if image.work is None else {"kind": image.work.kind, "status": image.status},
         "cause": None if latest is None else {"type": latest.error_type, "message": latest.message},
     }

@@ -30,6 +30,7 @@ def show_status(out: Console, document: ReceivedStatus, *, options: str) -> None
     error = document["error"]
     if error is not None:
         line(out, f"  {'error':<10} {printable(error['code'])}: {printable(error['message'])}", style="red")
+    _show_work(out, document)
     if document["variants"]:
         line(out)
         table(
@@ -42,6 +43,17 @@ def show_status(out: Console, document: ReceivedStatus, *, options: str) -> None
     if advice:
         line(out)
         line(out, advice)
+
+
+def _show_work(out: Console, document: ReceivedStatus) -> None:
+    work = document.get("work")  # a stack of an earlier version has no such key
+    if work is None:
+        return
+    names = ", ".join(work["variants"])
+    words = f"{work['kind']} of run {work['run']}: {work['status']}" + (f" ({names})" if names else "")
+    line(out, f"  {'work':<10} {printable(words)}", style="red" if work["status"] == "failed" else None)
+    if (error := work["error"]) is not None:
+        line(out, f"  {'':<10} {printable(error['code'])}: {printable(error['message'])}", style="red")
 
 
 def show_findings(out: Console, document: ReceivedStatus) -> None:

@@ -12,6 +12,7 @@ from darkroom.aws.kernel.attributes import to_attributes
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Image, Provenance, Source, Status
 from darkroom.domain.images.transitions import arrive, delete, due_now
+from darkroom.domain.images.works import together
 from darkroom.domain.imports.fetch import fetched
 from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
@@ -119,11 +120,19 @@ def of_image(
             )
         return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.GONE)
     # guard: restore-missing-variants
-    if row.status is Status.DONE and not {variant.key for variant in row.variants} <= original.keys:
-        return _put(item, due_now(redo(row, now=now), now=now), RestoreOutcome.REDONE)
+    if row.outcome is Status.DONE and not {variant.key for variant in row.variants} <= original.keys:
+        return _put(item, due_now(redo(_with_its_work(row), now=now), now=now), RestoreOutcome.REDONE)
     if row.status in (Status.PENDING, Status.PROCESSING):
         return _put(item, due_now(row, now=now), RestoreOutcome.DUE)  # guard: restore-unfinished-due
     return _put(item, row, RestoreOutcome.RESTORED)
+
+
+def _with_its_work(row: Image) -> Image:
+    """The done image as if the variants that are to be added had been: a redo makes them with the others."""
+    if row.work is None:
+        return row
+    added = row.added if row.work.recipe is None else together((*row.added, row.work.recipe))
+    return replace(row, status=Status.DONE, works=row.works[:-1], added=added)
 
 
 def _is_over(item: RestoredItem, now: Milliseconds) -> bool:

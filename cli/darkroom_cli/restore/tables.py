@@ -274,7 +274,7 @@ class Stores:
             is_hidden=any(marker["IsLatest"] for marker in markers),
             first=first,
             made_for=made_for,
-            keys=frozenset(self.outputs.keys_of(image.image_id) if versions and image.status is Status.DONE else ()),
+            keys=frozenset(self.outputs.keys_of(image.image_id) if versions and image.outcome is Status.DONE else ()),
         )
 
     def _stored(self, key: str, version_id: str) -> tuple[Source, str]:

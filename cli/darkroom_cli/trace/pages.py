@@ -70,7 +70,7 @@ def show(out: Console, trace: Trace, *, now: Milliseconds) -> None:
 
 def _head(trace: Trace) -> Sequence[str]:
     image = trace.image
-    status = image.status.value if not image.is_deleted else f"deleted ({image.status.value})"
+    status = image.outcome.value if not image.is_deleted else f"deleted ({image.outcome.value})"
     ended = image.completed_at
     took = "" if ended is None else f" after {_span(ended - trace.began)}"
     about = [f"{image.lane} lane", f"tenant {image.tenant_id}", *([f"preset {image.preset}"] if image.preset else [])]
@@ -156,7 +156,7 @@ def document(trace: Trace) -> dict[str, Any]:
         "image_id": image.image_id,
         "tenant_id": image.tenant_id,
         "lane": image.lane,
-        "status": image.status.value,
+        "status": image.outcome.value,
         "deleted": image.is_deleted,
         "accepted_at": rfc3339(trace.began),
         "ended_at": rfc3339(image.completed_at),

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored, written_event
-from darkroom.domain.images.image import Image, Source, Status, Variant
+from darkroom.domain.images.image import Image, Source, Status, Variant, WorkKind
 from darkroom.domain.images.listing import Cursor
 from darkroom.domain.images.transitions import (
     UPLOAD_SECONDS,
     accept,
     await_upload,
+    begin_work,
     complete,
     delete,
     expire,
@@ -20,6 +21,7 @@ from darkroom.domain.images.transitions import (
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.delivery import (
     PING,
     Answer,
@@ -124,6 +126,28 @@ def failed() -> Image:
     return reject(_claimed(), code="truncated", message="The file ends before the picture does.", now=ACCEPTED_AT + 500)
 
 
+def adding() -> Image:
+    """The developed image when one more variant was asked for."""
+    hero = Recipe(variants=(VariantSpec(name="hero", width=2400, height=2400),))
+    row = replace(done(), version=3)
+    return begin_work(row, WorkKind.VARIANTS, now=ACCEPTED_AT + 5_000, recipe=hero)
+
+
+def added() -> Image:
+    """The same image with that variant."""
+    key = f"outputs/{EXAMPLE_ID}/2/hero"
+    hero = Variant(name="hero", width=2400, height=1350, format="jpeg", size_bytes=351_904, sha256=_SHA256, key=key)
+    row = replace(adding(), status=Status.PROCESSING, attempt=1, version=5)
+    return complete(row, (hero,), notices=(), now=ACCEPTED_AT + 6_100)
+
+
+def work_failed() -> Image:
+    """The same image if that variant could not be made."""
+    row = replace(adding(), status=Status.PROCESSING, attempt=1, version=5)
+    message = "The image 0b6jkzmw1xb0eztzq1xk8m2v5r, an overlay of this one, was deleted before this one was developed."
+    return reject(row, code="overlay_missing", message=message, now=ACCEPTED_AT + 6_100)
+
+
 def webhook() -> Endpoint:
     """A webhook that was made just now."""
     return Endpoint(
@@ -167,6 +191,8 @@ def event_body(kind: str) -> str:
         EventType.CANCELLED: delete(accepted(), now=ACCEPTED_AT + 900),
         EventType.EXPIRED: expire(accepted(), now=ACCEPTED_AT + 900),
         EventType.DELETED: delete(replace(done(), version=3), now=ACCEPTED_AT + 9_000),
+        EventType.VARIANTS_ADDED: added(),
+        EventType.WORK_FAILED: work_failed(),
         EventType.WEBHOOK_FAILING: _warned_webhook(),
         EventType.WEBHOOK_DISABLED: disable(_warned_webhook(), DisabledBy.GONE, now=ACCEPTED_AT + 2 * 86_400_000),
     }
@@ -210,7 +236,8 @@ def _url_of(variant: Variant) -> str:
 def examples_of(kind: Any) -> dict[str, Any]:
     """Returns the named examples of that document type; none if it has no example here."""
     if kind is StatusDocument:
-        return {image.status.value: status_document(image, _url_of) for image in (accepted(), done(), failed())}
+        images = {image.status.value: image for image in (accepted(), done(), failed())} | {"adding": adding()}
+        return {name: status_document(image, _url_of) for name, image in images.items()}
     if kind is UploadDocument:
         url = "https://darkroom-uploads.s3.us-east-1.amazonaws.com/"
         fields = {"key": f"uploads/{EXAMPLE_ID}", "Content-Type": "image/jpeg", "x-amz-signature": "0a1b2c"}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from pydantic import Field
 
 from darkroom.domain.events.event import EventType
+from darkroom.domain.images.image import WorkKind
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import DisabledBy
@@ -80,13 +81,13 @@ class SentVariant(TypedDict):
 
 
 class DoneData(_ImageData):
-    """An image that was developed."""
+    """An image that was developed, or got more variants: those that were made."""
 
     variants: NotRequired[Annotated[list[SentVariant], Field(description=_FORGOTTEN)]]
 
 
 class SentError(TypedDict):
-    """Why an image has no variants."""
+    """Why there are no variants."""
 
     code: Annotated[str, Field(description="Stable: branch on it.")]
     message: Annotated[str, Field(description="For people.")]
@@ -96,6 +97,12 @@ class EndedData(_ImageData):
     """An image that failed or expired."""
 
     error: NotRequired[Annotated[SentError, Field(description=_FORGOTTEN)]]
+
+
+class WorkFailedData(EndedData):
+    """Work beside an image that failed: the image is as before."""
+
+    work: NotRequired[Annotated[str, Field(json_schema_extra={"enum": list(WorkKind)}, description=_FORGOTTEN)]]
 
 
 class PlainData(_ImageData):
@@ -131,6 +138,8 @@ PAYLOADS: Mapping[str, tuple[type, type]] = {
     EventType.CANCELLED: (ImageEvent, PlainData),
     EventType.EXPIRED: (ImageEvent, EndedData),
     EventType.DELETED: (ImageEvent, PlainData),
+    EventType.VARIANTS_ADDED: (ImageEvent, DoneData),
+    EventType.WORK_FAILED: (ImageEvent, WorkFailedData),
     EventType.WEBHOOK_FAILING: (RowEvent, FailingData),
     EventType.WEBHOOK_DISABLED: (RowEvent, DisabledData),
     PING: (Event, PingData),

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from darkroom.http.images import routes as images
+from darkroom.http.images.additions import POST_VARIANTS
 from darkroom.http.images.routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.http.imports.routes import POST_IMAGE
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
@@ -23,6 +24,7 @@ ROUTES = (
     GET_IMAGE,
     GET_STATUS,
     GET_VARIANT,
+    POST_VARIANTS,
     GET_USAGE,
     PATCH_IMAGE,
     DELETE_IMAGE,

@@ -96,6 +96,8 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     elif (case.method, case.path) == ("POST", "/uploads") and isinstance(case.body, dict):
         said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
         case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
+    elif (case.method, case.path) == ("POST", "/images/{id}/variants") and isinstance(case.body, dict):
+        case.body = _good_addition({name: value for name, value in case.body.items() if value is not None})
     elif case.path == "/usage" and case.query:
         # The schema cannot say that a day exists, nor how many lie between two.
         first, last = datetime.now(UTC) - timedelta(days=next(_keys) % 366), datetime.now(UTC)
@@ -171,6 +173,15 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
         given = said["variants"] if isinstance(said["variants"], list) else str(said["variants"]).split(",")
         said["variants"] = [name for name in given if name in known] or sorted(known)
     return _good_times(said)
+
+
+def _good_addition(said: dict[str, Any]) -> dict[str, Any]:
+    """Variants that replace those of the addition before: an image has room for so many, and for so many edits."""
+    order = _good_order(said)
+    if "recipe" not in order or order.pop("delay", None):
+        return {"preset": DEFAULT_PRESET} | {name: order[name] for name in ("preset", "variants") if name in order}
+    named = [{**variant, "name": f"v{number}"} for number, variant in enumerate(order["recipe"]["variants"])]
+    return {"recipe": {"variants": named}}
 
 
 def _without_overlays(recipe: str) -> str:

@@ -64,13 +64,15 @@ same state go on as one; and late enough for the dead letters to have been archi
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """One possible course of an image. `play` returns its id; `ends` are the statuses in which its last run may end."""
+    """One possible course of an image. `play` returns its id; `ends` are the statuses in which its last run may end,
+    `tells` are the events of it, if they are always the same."""
 
     name: str
     play: Callable[[World], str]
     ends: tuple[Status, ...]
     deleted: bool = False
     loses_original: bool = False
+    tells: tuple[EventType, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,93 +87,63 @@ class Ending:
 # ── What people do ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def submit(world: World, photo: bytes = PHOTO) -> str:
-    """A client that repeats its request until it is answered 202; returns the image's id."""
+def insist(world: World, doing: str, status_code: int, method: str, path: str, **request: Any) -> Any:
+    """A client that repeats its request until it is answered so; returns that answer."""
     for attempt in range(TRIES):
-        world.position = f"submitting, try {attempt}"
-        answer = world.request("POST", "/images", body=photo, key=KEY, query={"variants": "thumb"})
-        if answer["statusCode"] == 202:
-            world.position = "accepted"
-            return str(answer["headers"]["Location"].split("/")[2])
-        check(
-            answer["statusCode"] in (500, 503),
-            ViolationKind.LOST,
-            f"a good upload was answered {answer['statusCode']}: {answer['body']}",
-        )
-        world.pass_time(PAUSE_SECONDS)
-    raise Broken(ViolationKind.STUCK, "the client was never answered 202")
-
-
-def ask(world: World) -> str:
-    """A client that repeats its request with a URL until it is answered 202; returns the image's id."""
-    world.photo = PHOTO
-    body = json.dumps({"url": "https://photos.example/harbour.jpg", "variants": ["thumb"]}).encode()
-    for attempt in range(TRIES):
-        world.position = f"asking, try {attempt}"
-        answer = world.request("POST", "/images", body=body, key=KEY, content_type="application/json")
-        if answer["statusCode"] == 202:
-            world.position = "asked"
-            return str(answer["headers"]["Location"].split("/")[2])
-        check(
-            answer["statusCode"] in (500, 503),
-            ViolationKind.LOST,
-            f"a good request was answered {answer['statusCode']}: {answer['body']}",
-        )
-        world.pass_time(PAUSE_SECONDS)
-    raise Broken(ViolationKind.STUCK, "the client was never answered 202")
-
-
-def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
-    """A client that repeats its announcement until it gets a form; returns the image's id and the form's key."""
-    world.caller = PAYING
-    announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), "variants": ["thumb"]}
-    for attempt in range(TRIES):
-        world.position = f"announcing, try {attempt}"
-        answer = world.request("POST", "/uploads", body=json.dumps(announced).encode(), key=KEY)
-        if answer["statusCode"] == 201:
-            world.position = "announced"
-            document = json.loads(answer["body"])
-            return document["id"], document["upload"]["fields"]["key"]
-        check(
-            answer["statusCode"] in (500, 503),
-            ViolationKind.LOST,
-            f"a good announcement was answered {answer['statusCode']}: {answer['body']}",
-        )
-        world.pass_time(PAUSE_SECONDS)
-    raise Broken(ViolationKind.STUCK, "the client was never given a form")
-
-
-def delete(world: World, image_id: str) -> None:
-    """A client that repeats its withdrawal until it is answered 204."""
-    for attempt in range(TRIES):
-        world.position = f"withdrawing, try {attempt}"
-        answer = world.request("DELETE", f"/images/{image_id}")
-        if answer["statusCode"] == 204:
-            world.position = "withdrawn"
-            return
-        check(
-            answer["statusCode"] in (500, 503),
-            ViolationKind.LOST,
-            f"a withdrawal was answered {answer['statusCode']}: {answer['body']}",
-        )
+        world.position = f"{doing}, try {attempt}"
+        answer = world.request(method, path, **request)
+        if answer["statusCode"] == status_code:
+            world.position = f"{doing}, answered"
+            return answer
+        refusal = f"{doing}: a good request was answered {answer['statusCode']}: {answer['body']}"
+        check(answer["statusCode"] in (500, 503), ViolationKind.LOST, refusal)
         # In a worker nothing else can happen meanwhile: there is one thread.
         if world.wire.running:
             world.sleep(PAUSE_SECONDS)
         else:
             world.pass_time(PAUSE_SECONDS)
-    raise Broken(ViolationKind.STUCK, "the withdrawal was never answered 204")
+    raise Broken(ViolationKind.STUCK, f"{doing}: the client was never answered {status_code}")
+
+
+def submit(world: World, photo: bytes = PHOTO) -> str:
+    """A client uploads a photo; returns the image's id."""
+    answer = insist(world, "submitting", 202, "POST", "/images", body=photo, key=KEY, query={"variants": "thumb"})
+    return str(answer["headers"]["Location"].split("/")[2])
+
+
+def ask(world: World) -> str:
+    """A client asks for a photo to be fetched from a URL; returns the image's id."""
+    world.photo = PHOTO
+    body = json.dumps({"url": "https://photos.example/harbour.jpg", "variants": ["thumb"]}).encode()
+    answer = insist(world, "asking", 202, "POST", "/images", body=body, key=KEY, content_type="application/json")
+    return str(answer["headers"]["Location"].split("/")[2])
+
+
+def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
+    """A client announces an upload; returns the image's id and the form's key."""
+    world.caller = PAYING
+    announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), "variants": ["thumb"]}
+    answer = insist(world, "announcing", 201, "POST", "/uploads", body=json.dumps(announced).encode(), key=KEY)
+    document = json.loads(answer["body"])
+    return document["id"], document["upload"]["fields"]["key"]
+
+
+def add_variants(world: World, image_id: str) -> None:
+    """A client asks for one more variant."""
+    world.may_leave = Status.DONE
+    body = json.dumps({"recipe": {"variants": [{"name": "hero", "width": 20}]}}).encode()
+    path = f"/images/{image_id}/variants"
+    insist(world, "adding", 202, "POST", path, body=body, key=KEY, content_type="application/json")
+
+
+def delete(world: World, image_id: str) -> None:
+    """A client withdraws its image."""
+    insist(world, "withdrawing", 204, "DELETE", f"/images/{image_id}")
 
 
 def look(world: World, image_id: str, status_code: int) -> None:
-    """A client that asks for the status of its image until it gets an answer."""
-    for attempt in range(TRIES):
-        world.position = f"looking, try {attempt}"
-        answer = world.request("GET", f"/images/{image_id}/status")
-        if answer["statusCode"] == status_code:
-            return
-        check(answer["statusCode"] in (500, 503), ViolationKind.LOST, f"the status was answered {answer['statusCode']}")
-        world.pass_time(PAUSE_SECONDS)
-    raise Broken(ViolationKind.STUCK, "the client was never told the status")
+    """A client asks for the status of its image."""
+    insist(world, "looking", status_code, "GET", f"/images/{image_id}/status")
 
 
 def archive(world: World, image: Image) -> None:
@@ -195,14 +167,15 @@ def archive(world: World, image: Image) -> None:
 
 def replay(world: World, image_id: str) -> None:
     """An operator that repeats the replay of all dead letters until it ends well and the image is in its next run."""
-    world.may_leave = Status.FAILED
+    ended = world.rows()[image_id]
+    world.may_leave = ended.status
     for attempt in range(TRIES):
         world.position = f"replaying, try {attempt}"
         try:
             seen_all = world.run_command("operator", lambda: _replay_slow_lane(world))
         except InvocationFailed:
             seen_all = False
-        if seen_all and world.rows()[image_id].run > 1:
+        if seen_all and world.rows()[image_id].run > ended.run:
             world.position = "replayed"
             return
         # Dead letters that a command held when it died become visible again within a minute.
@@ -239,6 +212,7 @@ def lose_original(world: World, image_id: str) -> None:
 def lose_output(world: World) -> None:
     """Somebody removes the one object of the outputs bucket."""
     (key,) = world.stores.objects("OutputsBucket")
+    world.lost.add(key)
     world.stores.s3.delete_object(Bucket=world.stores.references["OutputsBucket"], Key=key)
 
 
@@ -337,9 +311,12 @@ def _refused(world: World) -> str:
 def _poison(world: World) -> str:
     world.before_develop = fail_by_a_bug
     world.copies = True
-    image_id = submit(world)
+    return _given_up_and_replayed(world, submit(world), Status.FAILED)
+
+
+def _given_up_and_replayed(world: World, image_id: str, status: Status) -> str:
     world.settle()
-    image = _check_row(world, image_id, (Status.FAILED,))
+    image = _check_row(world, image_id, (status,))
     _check_objects(world, image)
     _check_dead_letters(world, image, expected=1)
 
@@ -360,6 +337,28 @@ def _lost_and_redone(world: World) -> str:
     redo(world, image_id)
     world.settle()
     return image_id
+
+
+def _variants_added(world: World) -> str:
+    """Its messages are delivered twice."""
+    image_id = _good(world)
+    world.copies = True
+    add_variants(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _poison_variants_added(world: World) -> str:
+    image_id = _good(world)
+    world.before_develop = fail_by_a_bug
+    add_variants(world, image_id)
+    return _given_up_and_replayed(world, image_id, Status.DONE)
+
+
+def _deleted_while_variants_are_added(world: World) -> str:
+    image_id = _good(world)
+    add_variants(world, image_id)
+    return _withdrawn_at("before_develop", world, image_id)
 
 
 def _cancelled(world: World) -> str:
@@ -462,6 +461,24 @@ HISTORIES = {
     for history in (
         History(name="poison, mended and replayed", play=_poison, ends=(Status.DONE,)),
         History(name="output lost and redone", play=_lost_and_redone, ends=(Status.DONE,)),
+        History(
+            name="variants added",
+            play=_variants_added,
+            ends=(Status.DONE,),
+            tells=(EventType.ACCEPTED, EventType.DONE, EventType.VARIANTS_ADDED),
+        ),
+        History(
+            name="poison variants, mended",
+            play=_poison_variants_added,
+            ends=(Status.DONE,),
+            tells=(EventType.ACCEPTED, EventType.DONE, EventType.WORK_FAILED, EventType.VARIANTS_ADDED),
+        ),
+        History(
+            name="deleted with variants to come",
+            play=_deleted_while_variants_are_added,
+            ends=(Status.DONE,),
+            deleted=True,
+        ),
         # The worker may overtake a client that has to repeat itself.
         History(name="cancelled", play=_cancelled, ends=(Status.CANCELLED, Status.DONE), deleted=True),
         History(
@@ -504,6 +521,8 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
     """Checks every promise once the world is quiet; `undisturbed` is how the history ends without faults."""
     image = _check_row(world, image_id, history.ends)
     _check_events(world, image)
+    told = tuple(event.type for event in events_of(image))
+    check(history.tells in ((), told), ViolationKind.DIFFERING, f"the events are {told}")
     check(image.is_deleted == history.deleted, ViolationKind.LOST, f"deleted_at is {image.deleted_at}")
     outputs = _check_objects(world, image, has_original=not history.loses_original)
     world.check_planted()
@@ -553,7 +572,8 @@ def _check_events(world: World, image: Image) -> None:
     check(expected <= heard, ViolationKind.LOST, f"nobody heard of {sorted(expected - heard)}")
     check(heard <= expected, ViolationKind.DIFFERING, f"there was no {sorted(heard - expected)}")
     counted = {item["event_id"]["S"] for item in world.stores.items("CountedEventsTable")}
-    used = {event_id for event_id, event in events.items() if event.type in (EventType.ACCEPTED, EventType.DONE)}
+    made = (EventType.DONE, EventType.VARIANTS_ADDED)
+    used = {event_id for event_id, event in events.items() if event.type in (EventType.ACCEPTED, *made)}
     bodies = [read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD)]
     used |= {event.event_id for event in bodies if "stored" in event.data}
     check(
@@ -565,7 +585,7 @@ def _check_events(world: World, image: Image) -> None:
     stored = sum(int(item["stored_bytes"]["N"]) for item in items if "stored_bytes" in item)
     check(stored == stored_by(image).size_bytes, ViolationKind.DIFFERING, f"{stored} bytes are counted as stored")
     sums = [{name: int(item[name]["N"]) for name in ("images", "runs")} for item in items if "images" in item]
-    done = sum(event.type is EventType.DONE for event in events.values())
+    done = sum(event.type in made for event in events.values())
     accepted = sum(event.type is EventType.ACCEPTED for event in events.values())
     total = (sum(day["images"] for day in sums), sum(day["runs"] for day in sums))
     check(total == (accepted, done), ViolationKind.DOUBLED, f"the usage is {total}, not {(accepted, done)}")

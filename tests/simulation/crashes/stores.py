@@ -235,6 +235,10 @@ def _state_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
         return [("event_id", item["event_id"])]
     state = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
     if "image_id" in item:
+        state["works"] = [
+            (work["M"]["run"], work["M"]["failed"], "ended_at" in work["M"])
+            for work in item.get("works", {"L": []})["L"]
+        ]
         if Status(item["status"]["S"]).is_terminal:
             for name in ("enqueued_at", "attempt", "attempts"):  # nothing reads these once the image has ended
                 state.pop(name, None)

@@ -107,6 +107,9 @@ class World:
     endings: Counter[tuple[str, int]] = field(default_factory=Counter)
     """How often each run of each image has reached a terminal state."""
 
+    lost: set[str] = field(default_factory=set)
+    """Keys of outputs that somebody has removed."""
+
     planted: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Rows of a version unknown to this one, by their ids."""
 
@@ -119,6 +122,7 @@ class World:
     _processes: dict[str, Process] = field(default_factory=dict)
     _spares: dict[str, list[Process]] = field(default_factory=dict)
     _stages: dict[str, tuple[Status, int]] = field(default_factory=dict)
+    _served: dict[str, set[str]] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         self.functions, self.stream = deployment.functions(), deployment.stream_source()
@@ -519,7 +523,7 @@ class World:
     def _told_by(self, record: dict[str, Any]) -> Any:
         """What the future depends on in a write that is not yet handed over."""
         new = record["dynamodb"].get("NewImage", {})
-        return [(name, new.get(name)) for name in ("status", "run", "variants", "error")], "deleted_at" in new
+        return [(name, new.get(name)) for name in ("status", "run", "variants", "error", "works")], "deleted_at" in new
 
     def _without_versions(self, text: str) -> str:
         """The same with events named by what happened. Their versions count writes, which nothing else depends on."""
@@ -537,6 +541,8 @@ class World:
     def _applied(self, service: str) -> None:
         """Watches every write to a row: one terminal state per run, which only an operator can make it leave; and no
         attempt before the previous one's backoff is over."""
+        if service in ("dynamodb", "s3"):
+            self._check_served()
         if service != "dynamodb":
             return
         for item in self.stores.items("ImagesTable"):
@@ -554,6 +560,18 @@ class World:
                 self.endings[image_id, run] += 1
                 if self.endings[image_id, run] > 1:
                     raise Broken(ViolationKind.DOUBLED, f"run {run} of {image_id} ended twice")
+
+    def _check_served(self) -> None:
+        """What is done stays done, and each variant that it served can be fetched, until its client deletes it."""
+        outputs = self.stores.objects("OutputsBucket").keys() | self.lost
+        for image in self.rows().values():
+            variants = {} if image.is_deleted else {variant.name: variant.key for variant in image.variants}
+            served = self._served.get(image.image_id, set())
+            is_served = image.is_deleted or (served <= variants.keys() and outputs >= set(variants.values()))
+            check(is_served, ViolationKind.LOST, f"of {sorted(served)} there is {variants} in {sorted(outputs)}")
+            is_done = image.is_deleted or image.outcome is Status.DONE
+            check(is_done or not served, ViolationKind.LOST, f"what was done is {image.outcome}")
+            self._served[image.image_id] = set(variants)
 
     def _check_backoff(self, item: dict[str, Any]) -> None:
         attempts = item.get("attempts", {"L": []})["L"][-2:]

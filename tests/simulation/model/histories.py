@@ -68,6 +68,7 @@ RULES = (
     "replay by redrive",
     "replay by row",
     "redo by row",
+    "add variants",
     "lose an output",
     "make again what was lost",
     "drop what is settled",
@@ -81,8 +82,9 @@ uploads: st.SearchStrategy[Upload] = st.tuples(
 )
 queues = st.sampled_from(["slow", "slow", "slow", "fast"])
 withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, False]))
+additions = st.tuples(st.just("variants"), st.integers(0, 2), st.none() | st.sampled_from(["more-1", "more-2"]), ONE)
 replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redrive", "row"]), ONE) | st.tuples(
-    st.just("redo"), st.booleans(), ONE
+    st.just("redo"), st.sampled_from(["", "output", "original"]), ONE
 )
 drops = st.tuples(st.just("drop"), queues, st.booleans())
 
@@ -98,6 +100,7 @@ CALLS = {
         *(("dead_letters", 6),),
     ),
     "delete": calls_of(("images", 3)),
+    "add variants": calls_of(("images", 4), ("message_keys", 1), ("lanes", 1)),
     "replay": calls_of(("images", 4), ("message_keys", 1), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
     "drop": calls_of(("images", 2), ("dead_letters", 4)),
 }
@@ -107,6 +110,7 @@ CALLS = {
 orders: st.SearchStrategy[tuple[Step, ProcessOptions]] = st.one_of(
     st.tuples(withdrawals, options_of(CALLS["delete"])),
     st.tuples(replays, options_of(CALLS["replay"])),
+    st.tuples(additions, options_of(CALLS["add variants"])),
     st.tuples(drops, options_of(CALLS["drop"])),
 )
 
@@ -116,6 +120,7 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
     sweeps,
     withdrawals,
     replays,
+    additions,
     drops,
     st.tuples(st.just("pass time"), st.sampled_from([1, 25, 61])),
     st.tuples(st.just("skew"), st.sampled_from(ROLES), st.sampled_from([-SKEW_LIMIT_SECONDS, 0, SKEW_LIMIT_SECONDS])),
@@ -213,7 +218,9 @@ class Histories(ProcessMachine[Model]):
         self._meanwhile(*first, meantime)
 
     @rule(
-        first=stopped_at(CALLS["delete"], withdrawals) | stopped_at(CALLS["replay"], replays),
+        first=stopped_at(CALLS["delete"], withdrawals)
+        | stopped_at(CALLS["replay"], replays)
+        | stopped_at(CALLS["add variants"], additions),
         meantime=st.lists(meantimes, min_size=1, max_size=3),
     )
     def while_another_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
@@ -243,13 +250,16 @@ class Histories(ProcessMachine[Model]):
             case ("replay", queue, by, which) if rows:
                 self._happens(f"replay by {by}")
                 model.replay(queue, by, rows[which % len(rows)].image_id, **options)
-            case ("redo", is_lost, which) if done := [row for row in rows if row.status is Status.DONE]:
+            case ("redo", lost, which) if done := [row for row in rows if row.outcome is Status.DONE]:
                 self._happens("redo by row")
                 image_id = done[which % len(done)].image_id
-                if is_lost:
-                    self._happens("lose an output")
-                    model.lose_output(image_id)
+                if lost:
+                    self._happens(f"lose an {lost}" if lost == "output" else "lose its original")
+                    (model.lose_output if lost == "output" else model.lose_original)(image_id)
                 model.redo(image_id, **options)
+            case ("variants", addition, key, which) if done := [row for row in rows if row.outcome is Status.DONE]:
+                self._happens("add variants")
+                model.add_variants(done[which % len(done)].image_id, addition, key, **options)
             case ("drop", queue, force) if rows:
                 self._happens("drop by force" if force else "drop what is settled")
                 model.drop(queue, force=force, **options)

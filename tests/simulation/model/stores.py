@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.images.claim import Lease
-from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.image import Image, Status, Variant
 from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
@@ -62,8 +62,8 @@ class WatchedImages(FakeImages):
     lagging: dict[str, Image] | None = None
     lease_is_over: Callable[[Image], bool] = lambda image: True
     on_claim: Callable[[Image, Image], None] = lambda before, after: None
-    is_redone: Callable[[str], bool] = lambda image_id: False
-    """Whether an operator has ever asked for the image to be redone."""
+    may_begin: Callable[[Image], bool] = lambda image: False
+    """Whether somebody has asked for the next run of an image that has ended so."""
 
     def create(self, image: Image) -> Image:
         must((image.status, image.run, image.attempt) == (Status.PENDING, 1, 0), "lost", "a row begins pending")
@@ -104,9 +104,10 @@ class WatchedImages(FakeImages):
             must(again.get(event.event_id) is event.type, "lost", "what a write tells can be told again from the row")
         must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
         must(old.deleted_at in (None, new.deleted_at), "lost", "a tombstone stays as it was first written")
+        must(old.outcome is not Status.DONE or new.outcome is Status.DONE, "lost", "what is done stays done")
         if new.run != old.run:
-            may_begin = old.status is Status.FAILED or (old.status is Status.DONE and self.is_redone(old.image_id))
-            must(may_begin and new.status is Status.PENDING, "doubled", "only a replay or a redo begins another run")
+            may_begin = old.status in (Status.FAILED, Status.DONE) and self.may_begin(old)
+            must(may_begin and new.status is Status.PENDING, "doubled", "a run begins after another, by a request")
             must(
                 (new.run, new.attempt) == (old.run + 1, 0), "lost", "a replay begins the next run, at its first attempt"
             )
@@ -123,7 +124,9 @@ class WatchedImages(FakeImages):
             if claimed:
                 self.on_claim(old, new)
             made = () if new.is_deleted else old.variants
-            must(new.status is Status.DONE or new.variants == made, "lost", "only a run that is done replaces variants")
+            is_made = new.status is Status.DONE and not new.is_deleted and new.failed_work is None
+            must(is_made or new.variants == made, "lost", "only a run that is done replaces variants")
+            must(_names(made) <= _names(new.variants), "lost", "what was served once is served until it is deleted")
             if new.status.is_terminal:
                 self.endings[new.image_id, new.run] += 1
                 must(self.endings[new.image_id, new.run] == 1, "doubled", "a run ends once")
@@ -145,6 +148,10 @@ def _check_stored(old: Image | None, new: Image) -> None:
         if event is not None and again.event_id == event.event_id:
             said = Stored.read(again.data.get("stored"))
             must(said in (change, NOTHING), "differing", "an event that is told again says the same of what is stored")
+
+
+def _names(variants: Sequence[Variant]) -> set[str]:
+    return {variant.name for variant in variants}
 
 
 def _ending(image: Image) -> tuple[Any, ...]:

@@ -17,12 +17,15 @@ from darkroom.domain.dead_letters.rejection import read_rejected_message
 from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.listing import ListQuery
+from darkroom.domain.images.order import order_of
+from darkroom.domain.images.works import names_of_work, run_of_key, together
 from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.domain.kernel.retry import RetryPolicy
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
+from darkroom.operations.images.add_variants import AddVariantsPorts, NotDone, VariantsRequest, add_variants
 from darkroom.operations.images.list_images import ListImagesPorts, list_images
 from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
@@ -95,9 +98,19 @@ WRITES = {
 INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest"), "index")
 TENANTS = ("acme", "umbra")
 RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
+TRIPPING = "turned"
+ADDITIONS = (
+    '{"variants": [{"name": "hero", "width": 40}]}',
+    f'{{"variants": [{{"name": "hero", "width": 24}}, {{"name": "{TRIPPING}", "width": 9}}], "rotate": 90}}',
+    '{"variants": [{"name": "thumb", "width": 16}]}',
+)
+"""More variants: others with other edits, of which one trips the bug of a poison photo, and one in another's place."""
 SKEW_LIMIT_SECONDS = 600
 REFUSAL = "unreadable_in_this_model"
-ENDINGS = ("done", "cancelled", *(f"failed: {code}" for code in (REFUSAL, INTERNAL, WORKER_LOST, ORIGINAL_MISSING)))
+ENDINGS = (
+    *("done", "cancelled", "work failed: internal", "work failed: original_missing"),
+    *(f"failed: {code}" for code in (REFUSAL, INTERNAL, WORKER_LOST, ORIGINAL_MISSING)),
+)
 """Every way in which a run can end, by the names in a report's table. Uploads that never arrive have no row yet."""
 
 _MINUTE = 60_000
@@ -138,13 +151,19 @@ def _pretended(original: bytes, recipe: Recipe, **_: Any) -> Developed:
                 format="jpeg",
                 media_type="image/jpeg",
                 extension="jpg",
-                body=hashlib.sha256(original + recipe.digest().encode() + spec.name.encode()).digest(),
+                body=hashlib.sha256(original + _alone(recipe, number)).digest(),
             )
-            for spec in recipe.variants
+            for number, spec in enumerate(recipe.variants)
         ),
         notices=(),
         placeholder=Placeholder(thumbhash="", color="#000000"),
     )
+
+
+@cache
+def _alone(recipe: Recipe, number: int) -> bytes:
+    """What a variant's bytes depend on besides the original: the other variants make no difference."""
+    return recipe.model_copy(update={"variants": recipe.variants[number : number + 1]}).digest().encode()
 
 
 def pretended_engine() -> Engine:
@@ -225,7 +244,10 @@ class Model(Simulated):
         self.withdrawn: set[str] = set()
         self.dropped: set[tuple[str, int]] = set()
         self.without_original: set[str] = set()
-        self.redone: set[str] = set()
+        self.asked: set[str] = set()
+        """Images beside which somebody has asked for work."""
+        self.added: dict[tuple[str, int], set[str]] = {}
+        """The variants that a client was promised, by the image and the run that makes them."""
         self.lost: dict[str, str] = {}
         """Keys of outputs that somebody has removed, and their images."""
         self.attempts: dict[tuple[str, int], list[Process]] = {}
@@ -235,7 +257,7 @@ class Model(Simulated):
             writes=WRITES, indexes=INDEXES, on_strike=lambda mode: counts.faults.update([mode])
         )
         self.images = WatchedImages(
-            lease_is_over=self._lease_is_over, on_claim=self._on_claim, is_redone=self.redone.__contains__
+            lease_is_over=self._lease_is_over, on_claim=self._on_claim, may_begin=self._may_begin
         )
         self.originals = FakeOriginals()
         self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
@@ -419,7 +441,7 @@ class Model(Simulated):
 
     def redo(self, image_id: str, **how: Any) -> None:
         """An operator has an image that is done, or should be, developed again."""
-        self.redone.add(image_id)
+        self.asked.add(image_id)
 
         def body() -> None:
             world = self.worlds["operator"]
@@ -428,6 +450,33 @@ class Model(Simulated):
                 self.counts.replays["redone by its row"] += 1
 
         self.start("redo", body, **how)
+
+    def add_variants(self, image_id: str, addition: int, key: str | None, **how: Any) -> None:
+        """A client asks for more variants; something was promised only if it was answered."""
+        order, row = order_of(recipe=ADDITIONS[addition]), self.images.rows[image_id]
+        self.asked.add(image_id)
+
+        def body() -> None:
+            ports = self.worlds["client"].ports(AddVariantsPorts)
+            request = VariantsRequest(
+                image_id=image_id, order=order, tenant_id=row.tenant_id, correlation_id="", idempotency_key=key
+            )
+            try:
+                added = add_variants(ports, request)
+            except (Retryable, NotDone):
+                return  # a legitimate 503, or 409
+            except UnknownImage:
+                must(self.images.rows[image_id].is_deleted, "lost", "an image is unknown once it is deleted")
+                return
+            except Rejected as refusal:
+                must(refusal.code == "idempotency_key_reused", "lost", "a good request is refused for its key alone")
+                return
+            self.counts.replays["variants asked for again" if added.replayed else "variants asked for"] += 1
+            if not added.replayed:
+                names = {spec.name for spec in order.recipe.variants}
+                self.added[image_id, added.image.works[-1].run] = names
+
+        self.start("add variants", body, **how)
 
     def lose_output(self, image_id: str) -> None:
         """Somebody removes an object of an image, bypassing Darkroom."""
@@ -490,7 +539,7 @@ class Model(Simulated):
             else:
                 must(row.due_at is not None, "stuck", "somebody looks again at whatever is unfinished")
                 must(row.waiting_since is not None, "stuck", "whatever is unfinished is measured")
-            if row.variants or (row.status is Status.DONE and not row.is_deleted):
+            if row.variants or (row.outcome is Status.DONE and not row.is_deleted):
                 self._check_outputs(row)
             numbers = [attempt.number for attempt in row.attempts if attempt.run == row.run]
             must(
@@ -506,11 +555,11 @@ class Model(Simulated):
 
     def _check_outputs(self, row: Image) -> None:
         wanted = self._undisturbed(row)
+        made_by = {row.outcome_run, *(work.run for work in row.works if work.ended_at and not work.failed)}
         must({variant.name for variant in row.variants} == set(wanted), "differing", "all variants are there")
         for variant in row.variants:
             body = self.outputs.objects.get(variant.key)
-            of_this_run = variant.key.startswith(f"outputs/{row.image_id}/{row.run}/")
-            must(of_this_run == (row.status is Status.DONE), "differing", "outputs are of the latest run that is done")
+            must(run_of_key(variant.key) in made_by, "differing", "outputs are of runs that are done")
             if body is None and variant.key in self.lost:
                 continue
             must(body is not None, "lost", "whatever was done has its outputs, until another run has made others")
@@ -519,8 +568,9 @@ class Model(Simulated):
 
     def _undisturbed(self, row: Image) -> dict[str, bytes]:
         original = next(photo.body for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
-        developed = self.engine.develop(original, row.recipe, limits=Limits(), effort="balanced")
-        return {rendered.name: rendered.body for rendered in developed.variants}
+        recipes = () if row.recipe is None else together((row.recipe, *row.added))
+        parts = [self.engine.develop(original, recipe, limits=Limits(), effort="balanced") for recipe in recipes]
+        return {rendered.name: rendered.body for developed in parts for rendered in developed.variants}
 
     def settle(self) -> None:
         for process in self.stopped:
@@ -568,8 +618,8 @@ class Model(Simulated):
             self._check_list(tenant, self.images)
         for row in self.images.rows.values():
             must(row.status.is_terminal, "stuck", "whatever has a row comes to an end")
-            ending = row.status.value if row.error is None else f"{row.status.value}: {row.error.code}"
-            self.counts.endings[ending] += 1
+            ending = row.status.value if row.failed_work is None else "work failed"
+            self.counts.endings[ending if row.failure is None else f"{ending}: {row.failure.code}"] += 1
             self._check_ending(row)
             about = dead_letters.get((row.image_id, row.run), [])
             if row.is_deleted:
@@ -589,40 +639,52 @@ class Model(Simulated):
             else:
                 explained = [dead_letter for dead_letter in about if dead_letter.explanation is not None]
                 must(not explained, "doubled", "what was not given up has no dead letter but a settled one")
+        self._check_added()
         for about in dead_letters.values():
             explained = [dead_letter for dead_letter in about if dead_letter.explanation is not None]
             must(len(explained) <= 1, "doubled", "no run has two explained dead letters")
+
+    def _check_added(self) -> None:
+        for (image_id, run), names in self.added.items():
+            row = self.images.rows[image_id]
+            work = next((work for work in row.works if work.run == run), None)
+            is_there = work is not None and names <= {variant.name for variant in row.variants}
+            is_told = work is not None and work.failed and work.error is not None
+            must(row.is_deleted or is_there or is_told, "lost", "promised variants are there, or said to have failed")
 
     def _check_ending(self, row: Image) -> None:
         if row.is_deleted:
             return  # its tombstone no longer says what it was or why it failed
         kind = next(photo.kind for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
-        code = None if row.error is None else row.error.code
-        match row.status:
-            case Status.DONE:
-                must(
-                    kind == "good" or (self.was_mended and kind != "refused"), "differing", "only photos are developed"
-                )
-            case Status.FAILED:
-                must(code in (INTERNAL, WORKER_LOST, REFUSAL, ORIGINAL_MISSING), "lost", "a failure says why")
-                is_missing = row.image_id in self.without_original
-                must(code != ORIGINAL_MISSING or is_missing, "lost", "only a missing original is called so")
-                if kind == "good" and code != ORIGINAL_MISSING and not self.was_skewed:
-                    excused = all(process.is_struck for process in self.attempts[row.image_id, row.run])
-                    must(excused, "lost", "a good image fails only where something befell each of its attempts")
-                must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
-                owed = code != REFUSAL
-                must(
-                    owed == (row.dead_letter is not None),
-                    "lost",
-                    "whatever was given up has a dead letter, and no other",
-                )
-            case _:
-                must(row.is_deleted, "lost", "only its client cancels an image")
+        if row.failed_work is not None and TRIPPING in names_of_work(row, row.failed_work):
+            kind = "poison"
+        must(row.status in (Status.DONE, Status.FAILED), "lost", "only its client cancels an image")
+        if row.failure is None:
+            must(kind == "good" or (self.was_mended and kind != "refused"), "differing", "only photos are developed")
+        if row.status is Status.FAILED or row.failed_work is not None:
+            code = None if row.failure is None else row.failure.code
+            must(code in (INTERNAL, WORKER_LOST, REFUSAL, ORIGINAL_MISSING), "lost", "a failure says why")
+            is_missing = row.image_id in self.without_original
+            must(code != ORIGINAL_MISSING or is_missing, "lost", "only a missing original is called so")
+            if kind == "good" and code != ORIGINAL_MISSING and not self.was_skewed:
+                excused = all(process.is_struck for process in self.attempts[row.image_id, row.run])
+                must(excused, "lost", "a good image fails only where something befell each of its attempts")
+            must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
+            owed = code != REFUSAL
+            must(owed == (row.dead_letter is not None), "lost", "what was given up has a dead letter, and no other")
 
     def _lease_is_over(self, row: Image) -> bool:
         """If the workers' clocks differ, one may take a live lease for a lapsed one: then the fence decides."""
         return self.was_skewed or row.lease_until is None or row.lease_until < self.now
+
+    def _may_begin(self, ended: Image) -> bool:
+        """A replay follows a failure. Other work does not before that has its dead letter, or nobody would learn of
+        it."""
+        running = self.surroundings.running
+        if (running is None or running.name == "replay") and ended.failure is not None:  # None: it comes late
+            return True
+        is_free = ended.status is Status.DONE and ended.dead_letter is not DeadLetterState.OWED
+        return is_free and ended.image_id in self.asked
 
     def _on_claim(self, before: Image, after: Image) -> None:
         if self.surroundings.running is not None:
@@ -673,7 +735,8 @@ class Model(Simulated):
         kind = self.engine.kind_of(original)
         if kind == "killer" and not self.mended:
             raise ProcessDied
-        if kind == "poison" and not self.mended:
+        is_tripping = kind == "poison" or any(spec.name == TRIPPING for spec in recipe.variants)
+        if is_tripping and not self.mended:
             raise ZeroDivisionError("a bug")
         return already(self.engine.develop(original, recipe, **options))
 

@@ -30,6 +30,7 @@ KEYS = [
     "attention",
     "notices",
     "error",
+    "work",
     "links",
 ]
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
-from darkroom.domain.images.image import Image
-from darkroom.domain.images.transitions import complete, delete, expire, reject
+from darkroom.domain.images.image import Image, WorkKind
+from darkroom.domain.images.transitions import begin_work, complete, delete, expire, reject
+from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
 from darkroom.domain.webhooks.row_events import event_of, events_of
@@ -25,6 +26,8 @@ from tests.support.image_changes import NOW, VARIANT, accepted, claimed, done
 def every_event() -> Iterator[PublishedEvent]:
     """Each type as it is published first, and again after the row has forgotten its details."""
     failed = reject(claimed(accepted()), code="truncated", message="It ends early.", now=NOW)
+    hero = Recipe(variants=(VariantSpec(name="hero", width=8),))
+    adding = claimed(begin_work(done(claimed(accepted())), WorkKind.VARIANTS, now=NOW, recipe=hero))
     ends: tuple[tuple[Image | None, Image], ...] = (
         (None, accepted()),
         (None, accepted(notify="we_0000000000000000", preset=None, process_at=NOW + 1)),
@@ -33,6 +36,9 @@ def every_event() -> Iterator[PublishedEvent]:
         (claimed(accepted()), failed),
         (accepted(), expire(accepted(), now=NOW)),
         (accepted(), delete(accepted(), now=NOW)),
+        (adding, done(adding)),
+        (adding, reject(adding, code="overlay_missing", message="It was deleted.", now=NOW)),
+        (done(adding), delete(done(adding), now=NOW)),
         (done(claimed(accepted())), delete(done(claimed(accepted())), now=NOW)),
     )
     for before, after in ends:

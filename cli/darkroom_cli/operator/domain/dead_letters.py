@@ -16,8 +16,8 @@ def why_settled(message: Message, image: Image) -> str:
         return "its image was deleted"
     if message.run < image.run:
         return f"its image has started again since: run {image.run} is {image.status}"
-    if image.status is Status.FAILED and image.error is not None:
-        return f"its image was refused ({image.error.code})"
+    if image.failure is not None:
+        return f"its image was refused ({image.failure.code})"
     return f"its image is {image.status}"
 
 
@@ -27,13 +27,14 @@ def why_not_replayable(image: Image | None) -> str | None:
         return "There is no image with this id."
     if image.is_deleted:
         return "Its client has deleted it: there is nothing left to develop."
-    if image.status is not Status.FAILED:
-        return f"It is {image.status}, in run {image.run}: only a failed image can be replayed."
-    if image.error is not None and not image.has_original:
-        return f"Its bytes never came ({image.error.code}: {image.error.message})"
-    if image.error is not None and is_refused(image):
+    if image.status is not Status.FAILED and image.failed_work is None:
+        return f"It is {image.status}, in run {image.run}: only a failed image, or failed work beside one, is replayed."
+    failure = image.failure
+    if failure is not None and not image.has_original:
+        return f"Its bytes never came ({failure.code}: {failure.message})"
+    if failure is not None and is_refused(image):
         return (
-            f"It was refused ({image.error.code}: {image.error.message}) Its bytes would be refused again: "
+            f"It was refused ({failure.code}: {failure.message}) Its bytes would be refused again: "
             "its client must send another file."
         )
     return None

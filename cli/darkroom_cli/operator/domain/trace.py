@@ -247,7 +247,7 @@ def _described_attempt(image: Image, attempt: Attempt, cause: str, now: Millisec
     elif is_current and (image.lease_until or 0) >= now:  # guard: trace-lost-worker-lease-lapsed
         words = "at work"
     elif (image.run, image.attempt) == (attempt.run, attempt.number) and image.status.is_terminal:
-        until, words = image.completed_at, image.status.value
+        until, words = image.ended_at, "failed" if image.failed_work is not None else image.status.value
     else:
         until, words, level = attempt.started_at, _LOST, "error"
     return _Attempted(
@@ -333,6 +333,11 @@ def _ends(image: Image) -> Iterator[Step]:
         level: Level = "error" if image.status is Status.FAILED else "warning"
         at = image.completed_at
         yield Step(kind="end", at=at, until=at, title=image.status.value, detail=detail, level=level)
+    for work in image.works:
+        if work.failed and work.ended_at is not None:
+            title = f"{work.kind.value} of run {work.run} failed"
+            detail = "" if work.error is None else f"{work.error.code}: {work.error.message}"
+            yield Step(kind="end", at=work.ended_at, until=work.ended_at, title=title, detail=detail, level="error")
     if image.deleted_at is not None:
         yield Step(kind="end", at=image.deleted_at, until=image.deleted_at, title="deleted", level="warning")
 

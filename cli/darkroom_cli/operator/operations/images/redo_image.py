@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.image import DeadLetterState, Image, Status
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.operations.images.enqueue import EnqueuePorts
 from darkroom_cli.operator.domain.next_run import redo
@@ -51,7 +51,11 @@ def _why_not(image: Image | None) -> str | None:
         return "Its client has deleted it: there is nothing left to develop."
     if image.status is Status.FAILED:
         return f"It has failed, in run {image.run}: replay it, by `darkroom dlq replay --image {image.image_id}`."
+    if image.work is not None:
+        return f"Work beside it is under way, in run {image.run} ({image.work.kind}, {image.status}): wait for its end."
     if image.status is not Status.DONE:
-        begun = "" if image.run == 1 else ", which a redo or a replay has begun"
+        begun = "" if image.run == 1 else ", which a replay has begun"
         return f"It is {image.status}, in run {image.run}{begun}: only an image that is done can be redone."
+    if image.dead_letter is DeadLetterState.OWED:  # guard: redo-after-owed-dead-letter
+        return f"Work beside it has failed, in run {image.run}: replay it, or wait a minute for its dead letter."
     return None

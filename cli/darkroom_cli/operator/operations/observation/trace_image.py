@@ -92,7 +92,8 @@ def _deliveries_of(ports: TraceImagePorts, image: Image) -> Iterator[Delivery]:
 
 def _end_of(image: Image, deliveries: list[Delivery], now: Milliseconds) -> Milliseconds:
     """Until when lines about it may have been written."""
-    if any(delivery.due_at is not None for delivery in deliveries):  # guard: trace-open-delivery-until-now
+    # guard: trace-open-delivery-until-now
+    if image.work is not None or any(delivery.due_at is not None for delivery in deliveries):
         return now + MARGIN_MILLISECONDS
-    ends = [image.completed_at, image.deleted_at, *(delivery.ended_at for delivery in deliveries)]
+    ends = [image.ended_at, image.deleted_at, *(delivery.ended_at for delivery in deliveries)]
     return min(max(filter(None, ends), default=now) + AFTERWARDS_MILLISECONDS, now + MARGIN_MILLISECONDS)

@@ -32,6 +32,8 @@ def _to_attribute(value: Any) -> dict[str, Any]:
             return {"M": to_attributes(value)}
         case _ if is_dataclass(value):
             return {"M": to_attributes(vars(value))}
+        case _ if hasattr(value, "model_dump_json"):
+            return {"S": value.model_dump_json(exclude_defaults=True)}  # guard: rows-recipe-without-defaults
         case _:
             raise TypeError(f"no attribute has the type {type(value).__name__}")
 

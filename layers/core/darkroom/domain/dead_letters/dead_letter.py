@@ -45,17 +45,17 @@ def verdict_of(message: Message | None, image: Image | None) -> Verdict:
         return Verdict.UNKNOWN
     if image.is_deleted or message.run < image.run:
         return Verdict.SETTLED
-    if image.status is Status.FAILED:
+    if image.status is Status.FAILED or image.failed_work is not None:  # guard: works-failed-replayable
         # A refusal makes no dead letter: the one here comes from earlier deliveries.
         return Verdict.SETTLED if is_refused(image) else Verdict.FAILED
     return Verdict.SETTLED if image.status.is_terminal else Verdict.WORKING
 
 
 def is_refused(image: Image) -> bool:
-    """Whether the image failed because of its own bytes, which no further attempt can change, or because they never
-    came. An image that waits for an operator has a dead letter, and a refused one has none."""
+    """Whether the image's latest run failed because of the image's own bytes, which no further attempt can change, or
+    because they never came. What waits for an operator has a dead letter, and what is refused has none."""
     # guard: dead-letters-missing-original
-    is_final = image.error is not None and not (image.error.retryable and image.has_original)
+    is_final = image.failure is not None and not (image.failure.retryable and image.has_original)
     return is_final and image.dead_letter is None  # guard: original-loss-not-refusal
 
 
@@ -65,7 +65,7 @@ def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
     run = image.run if run is None else run
     attempts = [attempt for attempt in image.attempts if attempt.run == run]
     lost = [attempt for attempt in attempts if attempt.ended_at is None]
-    error = image.error if run == image.run else None
+    error = image.failure if run == image.run else None
     return {
         "v": 1,
         "image_id": image.image_id,
@@ -76,7 +76,7 @@ def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
         "cause": None if error is None else error.code,
         "message": None if error is None else error.message,
         "first_at": rfc3339(min((attempt.started_at for attempt in attempts), default=None)),
-        "last_at": rfc3339(image.completed_at if run == image.run else _last_end(attempts)),
+        "last_at": rfc3339(image.ended_at if run == image.run else _last_end(attempts)),
         "attempts": [_told(attempt) for attempt in attempts],
         "look": None
         if not lost or (error is not None and error.code != WORKER_LOST)

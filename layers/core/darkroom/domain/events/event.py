@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from darkroom.domain.images.image import Image, RunEnd, Status
+from darkroom.domain.images.image import Image, RunEnd, Status, Variant, Work, WorkKind
 from darkroom.domain.images.stored_by import stored_by, variant_bytes
+from darkroom.domain.images.works import run_of_key
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.instants import Milliseconds, from_rfc3339, rfc3339
 from darkroom.domain.kernel.paths import image_path, status_path, variant_path
@@ -25,6 +26,8 @@ class EventType(StrEnum):
     CANCELLED = "image.cancelled"
     EXPIRED = "image.expired"
     DELETED = "image.deleted"
+    VARIANTS_ADDED = "image.variants_added"
+    WORK_FAILED = "image.work_failed"
     WEBHOOK_FAILING = "webhook.failing"
     WEBHOOK_DISABLED = "webhook.disabled"
 
@@ -36,6 +39,9 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.CANCELLED: "Its client deleted it before it had ended: nothing is left of it.",
     EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
+    EventType.VARIANTS_ADDED: "Variants that were asked for later are there, beside the others or in their place.",
+    EventType.WORK_FAILED: "A redo, or variants that were asked for later, could not be made; `error` says why. The "
+    "image stays as it is.",
     EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",
     EventType.WEBHOOK_DISABLED: "A webhook is sent nothing any more: by its owner, because it answered 410, or because "
     "everything had failed for five days; `disabled_by` says why. Its deliveries are kept for 30 days.",
@@ -89,7 +95,7 @@ def event_of_image(before: Image | None, after: Image) -> PublishedEvent | None:
         return None
     times = {EventType.ACCEPTED: after.accepted_at, EventType.DELETED: after.deleted_at}
     # A version that did not know events wrote no `accepted_at`.
-    time = times.get(kind, after.completed_at) or after.created_at
+    time = times.get(kind, after.ended_at) or after.created_at
     # guard: quotas-redo-difference
     return _event(after, kind, version=after.version, time=time, stored=stored_by(after) - stored_by(before))
 
@@ -97,12 +103,20 @@ def event_of_image(before: Image | None, after: Image) -> PublishedEvent | None:
 def _type_of(before: Image | None, after: Image) -> EventType | None:
     was = None if before is None else before.status
     if after.is_deleted:
-        return EventType.DELETED if was is not None and was.is_terminal else EventType.CANCELLED
+        return EventType.DELETED if before is not None and before.outcome.is_terminal else EventType.CANCELLED
     if after.status.is_terminal:
         is_new = before is None or (was, before.run) != (after.status, after.run)
+        if is_new and before is not None and before.work is not None and after.works:
+            return _of_work(after.works[-1])  # guard: works-events-of-their-own
         return _OF_ENDS[after.status] if is_new else None
     is_accepted = after.status in (Status.SCHEDULED, Status.PENDING)
     return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD, Status.FETCHING) else None
+
+
+def _of_work(work: Work) -> EventType:
+    if work.failed:
+        return EventType.WORK_FAILED
+    return EventType.VARIANTS_ADDED if work.kind is WorkKind.VARIANTS else EventType.DONE
 
 
 def events_of_image(image: Image) -> Iterator[PublishedEvent]:
@@ -116,14 +130,24 @@ def events_of_image(image: Image) -> Iterator[PublishedEvent]:
         yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at, stored=stored)
     for end in image.earlier_ends:
         yield _event(image, _OF_ENDS[end.status], version=end.version, time=end.ended_at, end=end)
-    if image.status.is_terminal and image.completed_version is not None and image.completed_at is not None:
-        kind = _OF_ENDS[image.status]
+    if image.outcome.is_terminal and image.completed_version is not None and image.completed_at is not None:
+        kind = _OF_ENDS[image.outcome]
         yield _event(
             image, kind, version=image.completed_version, time=image.completed_at, stored=_stored_by_its_end(image)
         )
+    yield from _events_of_works(image)
     # guard: events-withdrawal-told-once
     if image.deleted_version is not None and image.deleted_version != image.completed_version and image.deleted_at:
         yield _event(image, EventType.DELETED, version=image.deleted_version, time=image.deleted_at)
+
+
+def _events_of_works(image: Image) -> Iterator[PublishedEvent]:
+    for work in image.works:
+        version = work.version or image.work_version
+        kind = _of_work(work)
+        # A redo's end is the image's own.
+        if work.ended_at is not None and version is not None and kind is not EventType.DONE:
+            yield _event(image, kind, version=version, time=work.ended_at, work=work)
 
 
 def _stored_by_its_end(image: Image) -> Stored:
@@ -142,8 +166,13 @@ def _event(
     version: int,
     time: Milliseconds,
     end: RunEnd | None = None,
+    work: Work | None = None,
     stored: Stored = NOTHING,
 ) -> PublishedEvent:
+    run = image.outcome_run
+    if kind in (EventType.VARIANTS_ADDED, EventType.WORK_FAILED):
+        work = work or image.works[-1]
+        run = work.run
     details: dict[str, Any] = {}
     if kind is EventType.ACCEPTED and not image.is_deleted:
         details = {
@@ -151,22 +180,14 @@ def _event(
             "media_type": image.source.media_type,
             "process_at": rfc3339(image.process_at),
         }
-    elif kind is EventType.DONE and end is None and not image.is_deleted:
-        details = {
-            "variants": [
-                {
-                    "name": variant.name,
-                    "width": variant.width,
-                    "height": variant.height,
-                    "format": variant.format,
-                    "bytes": variant.size_bytes,
-                    "url": variant_path(image.image_id, variant.name),
-                }
-                for variant in image.variants
-            ]
-        }
+    elif kind in (EventType.DONE, EventType.VARIANTS_ADDED) and end is None and not image.is_deleted:
+        # guard: works-event-names-own-variants
+        made = [variant for variant in image.variants if not image.works or run_of_key(variant.key) == run]
+        details = {"variants": [_variant(image, variant) for variant in made]}
     elif kind in (EventType.FAILED, EventType.EXPIRED) and end is None and image.error is not None:
         details = {"error": {"code": image.error.code, "message": image.error.message}}
+    elif work is not None and work.error is not None:
+        details = {"work": work.kind.value, "error": {"code": work.error.code, "message": work.error.message}}
     return PublishedEvent(
         type=kind,
         subject=image.image_id,
@@ -181,12 +202,23 @@ def _event(
             "tenant_id": image.tenant_id,
             "lane": image.lane,
             "preset": image.preset,
-            "run": 1 if kind is EventType.ACCEPTED else (end or image).run,
+            "run": 1 if kind is EventType.ACCEPTED else run if end is None else end.run,
             **details,
             **({} if stored == NOTHING else {"stored": stored.written}),
             "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
         },
     )
+
+
+def _variant(image: Image, variant: Variant) -> dict[str, Any]:
+    return {
+        "name": variant.name,
+        "width": variant.width,
+        "height": variant.height,
+        "format": variant.format,
+        "bytes": variant.size_bytes,
+        "url": variant_path(image.image_id, variant.name),
+    }
 
 
 def body_of(event: PublishedEvent, *, source: str) -> str:

@@ -25,7 +25,7 @@ class Backlog:
 
 def waits_for_a_worker(image: Image) -> bool:
     """Whether there is anything to estimate: a scheduled image states its time, and one in work is done in seconds."""
-    return image.status is Status.PENDING and not image.is_deleted  # guard: estimate-waiting-images-only
+    return image.outcome is Status.PENDING and not image.is_deleted  # guard: estimate-waiting-images-only
 
 
 def estimated_seconds(image: Image, backlog: Backlog, now: Milliseconds) -> int:

@@ -130,6 +130,36 @@ class Attempt:
     cause: Cause | None = None
 
 
+class WorkKind(StrEnum):
+    """What work beside a finished image makes: all of its variants again, or some more."""
+
+    REDO = "redo"
+    VARIANTS = "variants"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Work beside an image that is `done`: what one run is for, whose end leaves the image `done`.
+
+    `beside` is the run that made the image what it is meanwhile. `recipe` has the variants to make, None for a redo and
+    once they are made; `key` and `fingerprint` tell a repetition of the request. `ended_at` is None while the work is
+    under way; `error` says why it `failed`. `version` is the row's after the write that ended it, as soon as other work
+    follows; until then the row has it as `work_version`.
+    """
+
+    run: int
+    kind: WorkKind
+    beside: int
+    requested_at: Milliseconds
+    recipe: Recipe | None = None
+    key: str | None = None
+    fingerprint: str | None = None
+    ended_at: Milliseconds | None = None
+    failed: bool = False
+    error: Failure | None = None
+    version: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunEnd:
     """How a run ended that another run followed, and the row's version after the write that ended it."""
@@ -214,6 +244,9 @@ class Image:
     attempts: tuple[Attempt, ...] = ()
     dead_letter: DeadLetterState | None = None
     earlier_ends: tuple[RunEnd, ...] = ()
+    works: tuple[Work, ...] = ()
+    work_version: int | None = None
+    added: tuple[Recipe, ...] = ()
     deleted_at: Milliseconds | None = None
     deleted_version: int | None = None
     leftovers: Leftovers | None = None
@@ -223,6 +256,42 @@ class Image:
     def is_deleted(self) -> bool:
         """Whether its client has deleted it: it is no longer shown or developed."""
         return self.deleted_at is not None
+
+    @property
+    def work(self) -> Work | None:
+        """The work beside it that is under way. An earlier version, that knows of none, may have ended it."""
+        last = self.works[-1] if self.works else None
+        return last if last and last.ended_at is None and last.run == self.run and not self.status.is_terminal else None
+
+    @property
+    def outcome(self) -> Status:
+        """The state of the image itself: work beside it leaves it as it is."""
+        return self.status if self.work is None else Status.DONE
+
+    @property
+    def outcome_run(self) -> int:
+        """The run that made the image what it is, but for variants that were added."""
+        last = self.works[-1] if self.works else None
+        if last is None or last.run != self.run or (last.kind is WorkKind.REDO and last.ended_at and not last.failed):
+            return self.run
+        return last.beside
+
+    @property
+    def failed_work(self) -> Work | None:
+        """The work beside it that has failed, if that was its latest run."""
+        last = self.works[-1] if self.works else None
+        return last if last is not None and last.failed and last.run == self.run else None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why its latest run failed, if it did."""
+        return self.error if self.failed_work is None else self.failed_work.error
+
+    @property
+    def ended_at(self) -> Milliseconds | None:
+        """When its latest run ended."""
+        last = self.works[-1] if self.works else None
+        return self.completed_at if last is None or last.run != self.run else last.ended_at or self.completed_at
 
     @property
     def has_original(self) -> bool:
@@ -251,7 +320,7 @@ class Image:
         return None if self.is_deleted else list_shard_of(self.tenant_id, self.image_id)
 
 
-VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "deleted_version"})
+VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "work_version", "deleted_version"})
 """The fields that hold the row's version after the write that made an event. The decision to write cannot know it:
 whoever writes a row puts the true one there."""
 
@@ -259,7 +328,7 @@ TOMBSTONE_FIELDS = frozenset(
     {
         *("image_id", "tenant_id", "lane", "preset", "notify", "status", "run", "attempt", "schedule", "version"),
         *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
-        *("earlier_ends", *VERSION_FIELDS),  # for events
+        *("earlier_ends", "works", *VERSION_FIELDS),  # for events
         *("due_at", "rescues", "leftovers"),  # for the removal of its objects
     }
 )
@@ -328,7 +397,7 @@ def has_expired(image: Image, now: Milliseconds) -> bool:
 
 
 def run_key(image_id: str, run: int) -> str:
-    """The key under which the work of one run is remembered. An image's recipe never changes."""
+    """The key under which the work of one run is remembered. What a run makes never changes."""
     # guard: objects-run-in-idempotency-key
     return f"{image_id}#{run}"
 
@@ -336,7 +405,12 @@ def run_key(image_id: str, run: int) -> str:
 def message_for(image: Image) -> Message:
     """The message that asks for `image` to be processed in its current state."""
     return Message(
-        image_id=image.image_id, tenant_id=image.tenant_id, lane=image.lane, run=image.run, schedule=image.schedule
+        image_id=image.image_id,
+        tenant_id=image.tenant_id,
+        lane=image.lane,
+        run=image.run,
+        schedule=image.schedule,
+        beside=True if image.works else None,  # guard: works-unknown-to-earlier-version
     )
 
 

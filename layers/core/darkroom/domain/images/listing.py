@@ -59,7 +59,7 @@ class ListQuery:
     def fits(self, image: Image) -> bool:
         """Whether the image is one of them, wherever it is in the list."""
         # guard: list-deleted-left-out
-        return not image.is_deleted and (self.statuses is None or image.status in self.statuses)
+        return not image.is_deleted and (self.statuses is None or image.outcome in self.statuses)
 
 
 def thumb_of(image: Image) -> Variant | None:

@@ -17,7 +17,9 @@ from darkroom.domain.images.image import (
     Source,
     Status,
     Variant,
+    WorkKind,
 )
+from darkroom.domain.images.works import end_of_work, works_with
 from darkroom.domain.kernel.errors import EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
@@ -61,8 +63,9 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}),
     # Finished, refused, put back for another attempt, or claimed again after its worker died.
     Status.PROCESSING: frozenset({Status.PROCESSING, Status.PENDING, Status.DONE, Status.FAILED, Status.CANCELLED}),
-    # Only an operator leaves a terminal state, with a replay or a redo: run + 1, attempts from 0.
+    # An operator replays it: run + 1, attempts from 0.
     Status.FAILED: frozenset({Status.PENDING}),
+    # Work beside it begins, likewise: whatever comes of that, it is `done` again.
     Status.DONE: frozenset({Status.PENDING}),
     Status.CANCELLED: frozenset(),
     Status.EXPIRED: frozenset(),
@@ -74,27 +77,67 @@ class TransitionRefused(RuntimeError):
 
 
 def transition(image: Image, status: Status, **changes: Any) -> Image:
-    """The row with its next status, and without the fields that end with a run if one does. Raises
-    TransitionRefused."""
+    """The row with its next status, and without the fields that end with a run if one does. A run that is work beside
+    an image leaves that `done`, however it ends. Raises TransitionRefused."""
     is_next_run = changes.get("run") == image.run + 1
     # guard: terminal-state-next-run-only
     if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
-        changes["completed_version"] = image.version + 1
-        ended: dict[str, Any] = {
-            "due_at": None,
-            "waiting_since": None,
-            "lease_until": None,
-            "not_before": None,  # guard: claim-end-clears-backoff
-            "claimed_by": None,
-            "url": None,  # guard: fetch-url-forgotten-at-end
-        }
+        ended = dict(_ENDED)
+        if image.work is None:
+            changes["completed_version"] = image.version + 1
+        else:
+            changes, status = end_of_work(image, image.work, status, changes), Status.DONE
         if image.status is Status.FETCHING and image.attempt:
             # A worker that died or lost its race may have stored an original, or do so yet.
             ended["due_at"] = changes["completed_at"] + LEFTOVERS_SECONDS * 1000
         changes = ended | changes
     return replace(image, status=status, **changes)
+
+
+_ENDED: dict[str, Any] = {
+    "due_at": None,
+    "waiting_since": None,
+    "lease_until": None,
+    "not_before": None,  # guard: claim-end-clears-backoff
+    "claimed_by": None,
+    "url": None,  # guard: fetch-url-forgotten-at-end
+}
+"""What a row no longer has when a run of it has ended."""
+
+
+def begin_work(
+    image: Image,
+    kind: WorkKind,
+    *,
+    now: Milliseconds,
+    recipe: Recipe | None = None,
+    overlays: dict[str, Source] | None = None,
+    key: str | None = None,
+    fingerprint: str | None = None,
+) -> Image:
+    """The `done` image with work beside it: its next run, with the first attempt ahead. Whoever begins it sends its
+    message; if that fails, the sweeper does. `expires_at` is cleared: the image was developed in time.
+
+    Raises TransitionRefused for an image that is not `done`.
+    """
+    if image.status is not Status.DONE:  # guard: works-beside-done-only
+        raise TransitionRefused(f"work begins beside an image that is done, not {image.status}")
+    return transition(
+        image,
+        Status.PENDING,
+        run=image.run + 1,
+        attempt=0,
+        works=works_with(image, kind, now=now, recipe=recipe, key=key, fingerprint=fingerprint),
+        overlays={**(image.overlays or {}), **(overlays or {})} or None,  # guard: works-overlays-pinned
+        dead_letter=None,
+        expires_at=None,  # guard: redo-clears-expiry
+        waiting_since=now,
+        enqueued_at=now,
+        rescues=0,
+        due_at=LANES[image.lane].first_look_at(now),
+    )
 
 
 def accept(
@@ -386,9 +429,12 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "attempts": (),  # guard: erasure-tombstone-no-attempts
         "dead_letter": None,
         "leftovers": _leftovers_of(image),
+        "added": (),
+        # guard: erasure-tombstone-no-works
+        "works": tuple(replace(work, recipe=None, key=None, fingerprint=None, error=None) for work in image.works),
     }
-    if image.status.is_terminal:
-        return replace(image, **changes)
+    if image.outcome.is_terminal:  # guard: works-deleted-image-was-done
+        return replace(image, **{**_ENDED, **changes, "status": image.outcome})
     return transition(image, Status.CANCELLED, completed_at=now, **changes)
 
 

@@ -21,7 +21,8 @@ class Message(BaseModel):
     """What a lane's queue carries: far under 4 KB, and meaningless unless it matches its image row.
 
     `run` and `schedule` are the run and schedule of the image that it was sent for: a message with an older one is
-    stale. `process_at` is when the image is due, if it must be held until then: messages in a lane have none.
+    stale. `process_at` is when the image is due, if it must be held until then: messages in a lane have none. `beside`
+    is set for an image with work beside it: a version that knows of none cannot read the message, and leaves it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -34,10 +35,11 @@ class Message(BaseModel):
     run: Annotated[int, Field(ge=1)]
     schedule: Annotated[int, Field(ge=0)]
     process_at: Annotated[int, Field(ge=0)] | None = None
+    beside: Literal[True] | None = None
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Versions that do not know process_at read the lanes' messages too.
+        # Versions that do not know process_at or beside read the lanes' messages too.
         return {name: value for name, value in dump(self).items() if value is not None}
 
 

@@ -63,9 +63,9 @@ class QuotaExceeded(Rejected):
         self.used, self.quota = used, quota
 
 
-def has_room(quota: Quota, used: Stored, size_bytes: int) -> bool:
-    """Whether one more image whose original has so many bytes fits."""
-    return used.size_bytes + size_bytes <= quota.stored_bytes and used.images < quota.images
+def has_room(quota: Quota, used: Stored, size_bytes: int, images: int = 1) -> bool:
+    """Whether so many more images, whose originals have so many bytes, fit."""
+    return used.size_bytes + size_bytes <= quota.stored_bytes and used.images + images <= quota.images
 
 
 def is_near(quota: Quota, used: Stored) -> bool:

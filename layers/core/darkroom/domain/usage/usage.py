@@ -72,7 +72,7 @@ def count_of(event: ReceivedEvent, now: Milliseconds) -> Count | None:
     match event.type:
         case EventType.ACCEPTED:
             usage = Usage(images=1, image_bytes=_whole(event.data.get("bytes", 0)))
-        case EventType.DONE:
+        case EventType.DONE | EventType.VARIANTS_ADDED:
             variants = event.data.get("variants", [])
             usage = Usage(
                 runs=1,

@@ -7,8 +7,9 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from darkroom.domain.images.image import UNKNOWN_SOURCE, Image, Status, Variant
+from darkroom.domain.images.image import UNKNOWN_SOURCE, Failure, Image, Status, Variant, WorkKind
 from darkroom.domain.images.listing import LISTED_STATUSES, thumb_of
+from darkroom.domain.images.works import names_of_work
 from darkroom.domain.kernel.endpoint_ids import ENDPOINT_ID_PATTERN
 from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
@@ -93,6 +94,20 @@ class LinksDocument(TypedDict):
     status: Path
 
 
+class WorkDocument(TypedDict):
+    """The latest work beside an image that is done: whatever comes of it, the image stays done."""
+
+    kind: Annotated[str, Field(json_schema_extra={"enum": list(WorkKind)})]
+    status: Annotated[str, Field(json_schema_extra={"enum": ["pending", "processing", "done", "failed"]})]
+    run: Annotated[int, Field(ge=2)]
+    attempt: Annotated[int, Field(ge=0)]
+    retry_at: Instant | None
+    requested_at: Instant
+    ended_at: Instant | None
+    variants: Annotated[list[str], Field(description="The names of those that it makes.")]
+    error: Annotated[ErrorDocument | None, Field(description="Why it failed.")]
+
+
 class _ImageFacts(TypedDict):
     """An image in its current state, without its variants."""
 
@@ -100,7 +115,7 @@ class _ImageFacts(TypedDict):
     status: Annotated[str, Field(json_schema_extra={"enum": list(LISTED_STATUSES)})]
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
-    run: Annotated[int, Field(ge=1, description="An operator's replay or redo starts the next one.")]
+    run: Annotated[int, Field(ge=1, description="A replay, or work beside the image, starts the next one.")]
     attempt: Annotated[
         int, Field(ge=0, description="Out of five in this run; while it is fetched, out of ten of fetching.")
     ]
@@ -128,12 +143,12 @@ class _ImageFacts(TypedDict):
     ]
     notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
     error: ErrorDocument | None
+    work: Annotated[WorkDocument | None, Field(description="null if there was none.")]
     links: LinksDocument
 
 
 _VARIANTS = Field(
-    description="Empty until the image is done. If an operator has the image developed again, the present ones stay "
-    "until the new run finishes."
+    description="Empty until the image is done. While work beside it makes others, the present ones stay."
 )
 
 
@@ -217,21 +232,21 @@ def status_document(
     image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
 ) -> StatusDocument:
     """Returns the document of `image`; `url_of` gives the address of a finished variant."""
-    total = 0 if image.recipe is None else len(image.recipe.variants)
+    total = len(image.variants) if image.works else 0 if image.recipe is None else len(image.recipe.variants)
     return {
         "id": image.image_id,
-        "status": image.status.value,
+        "status": image.outcome.value,
         "lane": image.lane,
         "preset": image.preset,
         "run": image.run,
         "attempt": image.attempt,
-        "retry_at": rfc3339(image.retry_at),
+        "retry_at": rfc3339(image.retry_at if image.work is None else None),
         "created_at": rfc3339(image.created_at),
         "process_at": rfc3339(image.process_at),
         "expires_at": rfc3339(image.expires_at),
         "completed_at": rfc3339(image.completed_at),
         "estimated_seconds": estimated_seconds,
-        "progress": {"done": total if image.status is Status.DONE else 0, "total": total},
+        "progress": {"done": total if image.outcome is Status.DONE else 0, "total": total},
         "variants": [
             {
                 "name": variant.name,
@@ -251,10 +266,31 @@ def status_document(
         if image.attention is None
         else {"x": image.attention["x"] / POINT_STEPS, "y": image.attention["y"] / POINT_STEPS},
         "notices": list(image.notices),
-        "error": None
-        if image.error is None
-        else {"code": image.error.code, "message": image.error.message, "retryable": image.error.retryable},
+        "error": _error_document(image.error),
+        "work": _work_document(image),
         "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
+    }
+
+
+def _error_document(error: Failure | None) -> ErrorDocument | None:
+    return None if error is None else {"code": error.code, "message": error.message, "retryable": error.retryable}
+
+
+def _work_document(image: Image) -> WorkDocument | None:
+    if not image.works:
+        return None
+    work, is_latest = image.works[-1], image.works[-1].run == image.run
+    ended = "failed" if work.failed else "done"
+    return {
+        "kind": work.kind.value,
+        "status": image.status.value if image.work is not None else ended,
+        "run": work.run,
+        "attempt": image.attempt if is_latest else 0,
+        "retry_at": rfc3339(image.retry_at if image.work is not None else None),
+        "requested_at": rfc3339(work.requested_at),
+        "ended_at": rfc3339(work.ended_at),
+        "variants": names_of_work(image, work),
+        "error": _error_document(work.error),
     }
 
 

@@ -81,15 +81,16 @@ class RequestReader[Request]:
         """The request. Raises InvalidFields."""
         if len(body) > MAX_ORDER_BYTES:
             message = f"has {excess_in_words(len(body), MAX_ORDER_BYTES)} are allowed"
-            raise self._refusal(FieldProblem(field="body", message=message))
+            raise self.refusal(FieldProblem(field="body", message=message))
         try:
             return self._adapter.validate_json(body)
         except ValidationError as error:
-            raise self._refusal(
+            raise self.refusal(
                 *problems_of(error, known=tuple(self._kind.__annotations__), patterns=self._patterns)
             ) from error
 
-    def _refusal(self, *problems: FieldProblem) -> InvalidFields:
+    def refusal(self, *problems: FieldProblem) -> InvalidFields:
+        """The refusal of a request for these problems."""
         return InvalidFields(self._code, self._sentence, problems)
 
 

@@ -108,6 +108,21 @@ _TABLE = (
         example_errors=({"field": "variants.0.width", "message": "must be at most 8192"},),
     ),
     ProblemType(
+        code="invalid_variants",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid request for variants",
+        example="The request for variants is invalid. sizes: is not a known field. Known fields: preset, variants, "
+        "recipe.",
+        example_errors=({"field": "sizes", "message": "is not a known field. Known fields: preset, variants, recipe"},),
+    ),
+    ProblemType(
+        code="too_many_variants",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Too many variants",
+        example="The image would have 52 variants; at most 48 are possible. Give new variants the names of those that "
+        "they may replace, or upload the photo again for them.",
+    ),
+    ProblemType(
         code="unknown_notify",
         status=HTTPStatus.BAD_REQUEST,
         title="Unknown webhook to notify",
@@ -292,6 +307,21 @@ _TABLE = (
         status=HTTPStatus.CONFLICT,
         title="The image is not scheduled",
         example="Only a scheduled image can be rescheduled. This one is done.",
+    ),
+    ProblemType(
+        code="not_done",
+        status=HTTPStatus.CONFLICT,
+        title="The image is not done",
+        example="Variants can be added to an image that is done. This one is pending: ask again when it is.",
+        headers=(RETRY_AFTER_WHILE_UNFINISHED,),
+    ),
+    ProblemType(
+        code="work_under_way",
+        status=HTTPStatus.CONFLICT,
+        title="Other work is under way",
+        example="Other work on this image is under way. Send the same request again when it has ended: "
+        "/images/{id}/status tells.",
+        headers=(RETRY_AFTER,),
     ),
     ProblemType(
         code="variant_not_ready",

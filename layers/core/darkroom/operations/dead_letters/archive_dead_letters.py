@@ -107,9 +107,9 @@ def document_of(dead_letter: DeadLetter, case: Case) -> dict[str, Any]:
         "image": None
         if image is None
         else {
-            "status": image.status.value,
+            "status": image.outcome.value,
             "run": image.run,
             "created_at": rfc3339(image.created_at),
-            "completed_at": rfc3339(image.completed_at),
+            "completed_at": rfc3339(image.ended_at),
         },
     }

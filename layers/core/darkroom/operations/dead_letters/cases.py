@@ -42,7 +42,7 @@ class Case:
     def sent_at(self) -> Milliseconds:
         """When the first of its messages was sent, from which its 14 days count; until there is one, when its image was
         given up."""
-        given_up_at = None if self.image is None else self.image.completed_at
+        given_up_at = None if self.image is None else self.image.ended_at
         return min((dead_letter.sent_at for dead_letter in self.dead_letters), default=given_up_at or 0)
 
     @property

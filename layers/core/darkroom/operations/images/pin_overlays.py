@@ -33,8 +33,8 @@ def pin_overlays(images: Images, recipe: Recipe, tenant_id: str) -> dict[str, So
         # guard: overlays-deleted-image, overlays-foreign-image
         if row is None or row.tenant_id != tenant_id or row.is_deleted:
             wrong[image_id] = "no image of yours has this id"
-        elif row.status is not Status.DONE:  # guard: overlays-done-images-only
-            wrong[image_id] = f"this image is {row.status}: only one that is done can be an overlay"
+        elif row.outcome is not Status.DONE:  # guard: overlays-done-images-only
+            wrong[image_id] = f"this image is {row.outcome}: only one that is done can be an overlay"
         else:
             source_by_id[image_id] = row.source
     if wrong:

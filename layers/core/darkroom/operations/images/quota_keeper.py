@@ -29,14 +29,15 @@ class QuotaKeeper:
     clock: Clock
     _known: dict[str, tuple[Milliseconds, Stored]] = field(default_factory=dict)
 
-    def require_room(self, tenant_id: str, quota: Quota, *, size_bytes: int) -> None:
-        """Lets one more image in whose original has so many bytes. Raises QuotaExceeded."""
+    def require_room(self, tenant_id: str, quota: Quota, *, size_bytes: int, images: int = 1) -> None:
+        """Lets one more image in whose original has so many bytes, or none but more of its variants. Raises
+        QuotaExceeded."""
         if quota == NO_QUOTA:
             return
         if self.sums is None:
             return
         used = self._used(self.sums, tenant_id, quota)
-        if used is not None and not has_room(quota, used, size_bytes):
+        if used is not None and not has_room(quota, used, size_bytes, images):
             raise QuotaExceeded(used, quota)
 
     def _used(self, sums: StoredSums, tenant_id: str, quota: Quota) -> Stored | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Variant
+from darkroom.domain.images.works import recipes_to_make
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.operations.images.estimate import Estimator
@@ -14,8 +15,8 @@ from darkroom.ports.kernel import Clock
 
 
 class VariantNotReady(LookupError):
-    """The image is not done yet, or is being developed again because this variant is missing; `image` has its
-    status."""
+    """The variant is yet to be made, with the others of its image or beside them, or is made again because it is
+    missing; `image` has its status."""
 
     def __init__(self, image: Image) -> None:
         super().__init__(f"the image is {image.status}")
@@ -65,6 +66,8 @@ def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: s
         raise VariantNotReady(image)
     variant = next((variant for variant in image.variants if variant.name == name), None)
     if variant is None:
+        if any(spec.name == name for recipe in recipes_to_make(image) for spec in recipe.variants):
+            raise VariantNotReady(image)  # guard: works-awaited-variant-not-ready
         raise UnknownVariant(tuple(variant.name for variant in image.variants))
     if _is_known_to_be_missing(ports, variant):  # guard: variant-missing-object-no-address
         # guard: redo-variant-not-ready

@@ -15,6 +15,7 @@ from darkroom.domain.images.image import Cause, Image, Source, Status, Variant, 
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import complete, escalate, give_up, put_back, reject
+from darkroom.domain.images.works import output_key, recipes_to_make
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
     OVERLAY_MISSING,
@@ -35,7 +36,7 @@ from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, Imag
 from darkroom.ports.kernel import AtOnce, Clock, Fenced, Jitter
 
 if TYPE_CHECKING:
-    from darkroom.domain.recipes.recipes import FocalPoint, Recipe
+    from darkroom.domain.recipes.recipes import FocalPoint
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, because clocks may differ a little."""
@@ -318,25 +319,29 @@ def _develop_and_put(ports: TranscodeImagePorts, image: Image, marks: AttemptTim
             "Its original is no longer stored, so it cannot be developed. The operator has been alerted. "
             "Send the photo again, with a new Idempotency-Key.",
         ) from error
-    # A variant is put while others are still encoded.
-    recipe = cast("Recipe", image.recipe)  # only a tombstone has none, and none is claimed
-    with developing(
-        original,
-        recipe,
-        limits=ports.limits,
-        effort=ports.service[image.lane].effort,
-        overlay_of=partial(_overlay, ports, image),
-    ) as picture:
-        marks.reach("decoded", ports.clock())
-        # guard: worker-put-while-encoding
-        variants = ports.at_once([partial(_put, ports, image, encoded, marks) for encoded in picture.variants])
-        marks.reach("stored", ports.clock())
-        return {
-            "variants": [asdict(variant) for variant in variants],
-            "notices": list(picture.notices()),
-            "placeholder": asdict(picture.placeholder),
-            "attention": None if picture.attention is None else _in_steps(picture.attention),
-        }
+    variants: list[Variant] = []
+    notices, placeholder, attention = dict[str, None](), None, None
+    for recipe in recipes_to_make(image):
+        # A variant is put while others are still encoded.
+        with developing(
+            original,
+            recipe,
+            limits=ports.limits,
+            effort=ports.service[image.lane].effort,
+            overlay_of=partial(_overlay, ports, image),
+        ) as picture:
+            marks.reach("decoded", ports.clock())
+            # guard: worker-put-while-encoding
+            variants += ports.at_once([partial(_put, ports, image, encoded, marks) for encoded in picture.variants])
+            marks.reach("stored", ports.clock())
+            notices |= dict.fromkeys(picture.notices())
+            placeholder, attention = placeholder or picture.placeholder, attention or picture.attention
+    return {
+        "variants": [asdict(variant) for variant in variants],
+        "notices": list(notices),
+        "placeholder": None if placeholder is None else asdict(placeholder),
+        "attention": None if attention is None else _in_steps(attention),
+    }
 
 
 def _overlay(ports: TranscodeImagePorts, image: Image, image_id: str) -> bytes:
@@ -372,8 +377,7 @@ def _in_steps(point: FocalPoint) -> dict[str, int]:
 def _put(ports: TranscodeImagePorts, image: Image, encoded: Callable[[], Rendered], marks: AttemptTimeline) -> Variant:
     rendered = encoded()
     marks.reach("developed", ports.clock())
-    # guard: objects-run-in-output-key
-    key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
+    key = output_key(image, rendered.name, rendered.extension)
     sha256 = hashlib.sha256(rendered.body).hexdigest()
     # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
     stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
@@ -402,7 +406,8 @@ def _finish(ports: TranscodeImagePorts, before: Image, after: Image, developed: 
             with bookkeeping("finished work not kept"):  # guard: memory-keep-failure-tolerated
                 ports.once.keep(run_key(before.image_id, before.run), developed)
         raise
-    return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
+    reason = "failed" if after.failed_work is not None else after.status.value
+    return Finished(image=written, reason=reason, waiting_since=before.waiting_since)
 
 
 def _failed_attempt(

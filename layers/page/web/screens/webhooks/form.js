@@ -12,6 +12,8 @@ export const EVENTS = [
     ["image.cancelled", "it was deleted before it had ended"],
     ["image.expired", "its time or its upload did not come in time"],
     ["image.deleted", "it was deleted after it had ended"],
+    ["image.variants_added", "variants that were asked for later are made"],
+    ["image.work_failed", "a redo, or such variants, failed; the image stays as it is"],
     ["webhook.*", "every event of webhooks"],
     ["webhook.failing", "for a day, everything sent to a webhook has failed"],
     ["webhook.disabled", "a webhook is sent nothing any more"],

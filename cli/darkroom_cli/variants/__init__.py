@@ -1,0 +1,1 @@
+"""`darkroom variants`: more variants of images that are done."""

@@ -1,0 +1,168 @@
+"""Work beside an image that is `done`: how it begins, what it makes, and how it ends. The image keeps its outcome."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from darkroom.domain.images.image import Image, RunEnd, Status, Work, WorkKind
+from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.recipes.recipes import MAX_WORK_PIXELS, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from darkroom.domain.images.image import Variant
+
+REMEMBERED_ENDS = 20
+"""How many earlier runs, and works, a row describes: their events can be published again, and the request of a work is
+answered as a repetition."""
+
+MAX_IMAGE_VARIANTS = 48
+"""The most variants of an image, three times a recipe's: its events stay far under 20 KB, its row under a tenth of
+DynamoDB's 400 KB."""
+
+MAX_IMAGE_RECIPES = 4
+"""The most recipes whose edits differ that an image's variants come from: a redo decodes the picture for each."""
+
+
+def output_key(image: Image, name: str, extension: str) -> str:
+    """Where a variant that the image's present run makes is stored: no other run writes there."""
+    # guard: objects-run-in-output-key
+    return f"outputs/{image.image_id}/{image.run}/{name}.{extension}"
+
+
+def run_of_key(key: str) -> int:
+    """The run that made the variant of that key."""
+    return int(key.split("/")[2])
+
+
+def recipes_to_make(image: Image) -> tuple[Recipe, ...]:
+    """What the image's present run makes: what was asked for first, or is to be added, or everything again."""
+    if image.recipe is None:  # a tombstone
+        return ()
+    if image.work is not None and image.work.recipe is not None:
+        return (image.work.recipe,)
+    return together((image.recipe, *image.added))
+
+
+def together(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    """What recipes make together if a variant of a later one replaces that of the same name: those with the same edits
+    as one, none without a variant."""
+    names: set[str] = set()
+    kept: list[Recipe] = []
+    for recipe in reversed(recipes):
+        own = tuple(variant for variant in recipe.variants if variant.name not in names)
+        names |= {variant.name for variant in own}
+        kept.insert(0, recipe.model_copy(update={"variants": own}))
+    by_edits: dict[str, Recipe] = {}
+    for recipe in kept:
+        edits = recipe.model_copy(update={"variants": ()}).model_dump_json()
+        same = by_edits.get(edits)
+        by_edits[edits] = (
+            recipe if same is None else same.model_copy(update={"variants": same.variants + recipe.variants})
+        )
+    return tuple(recipe for recipe in by_edits.values() if recipe.variants)
+
+
+def names_of_work(image: Image, work: Work) -> list[str]:
+    """The names of the variants that the image's work makes, or of those that it has made and nothing has replaced."""
+    if work.recipe is not None:
+        return [variant.name for variant in work.recipe.variants]
+    if work.ended_at is None or work.failed:
+        return [variant.name for variant in image.variants]
+    return [variant.name for variant in image.variants if run_of_key(variant.key) == work.run]
+
+
+def require_few(image: Image, recipe: Recipe) -> None:
+    """Raises Rejected (`too_many_variants`) if the image would have more, with those of `recipe`, than one redo can
+    make again."""
+    after = together((*recipes_to_make(image), recipe))
+    variants = sum(len(part.variants) for part in after)
+    work_pixels = sum(part.work_pixels for part in after)
+    problem = None
+    if variants > MAX_IMAGE_VARIANTS:
+        problem = f"{variants} variants; at most {MAX_IMAGE_VARIANTS} are possible"
+    elif len(after) > MAX_IMAGE_RECIPES:
+        problem = f"variants of {len(after)} different edits; at most {MAX_IMAGE_RECIPES} are possible"
+    elif work_pixels > MAX_WORK_PIXELS:
+        most = f"at most {MAX_WORK_PIXELS / 1e6:.1f} are possible"
+        problem = f"variants with {work_pixels / 1e6:.1f} megapixels of work; {most}"
+    if problem is not None:
+        raise Rejected(
+            "too_many_variants",
+            f"The image would have {problem}. Give new variants the names of those that they may replace, or upload "
+            "the photo again for them.",
+        )
+
+
+def works_with(
+    image: Image,
+    kind: WorkKind,
+    *,
+    now: Milliseconds,
+    recipe: Recipe | None = None,
+    key: str | None = None,
+    fingerprint: str | None = None,
+) -> tuple[Work, ...]:
+    """The latest works with the one that the image's next run is for."""
+    work = Work(
+        run=image.run + 1,
+        kind=kind,
+        beside=image.outcome_run,
+        requested_at=now,
+        recipe=recipe,
+        key=key,
+        fingerprint=fingerprint,
+    )
+    earlier = image.works
+    if earlier and earlier[-1].version is None and earlier[-1].ended_at is not None:
+        earlier = (*earlier[:-1], replace(earlier[-1], recipe=None, version=image.work_version))
+    return (*earlier, work)[-REMEMBERED_ENDS:]
+
+
+def requested_before(image: Image, key: str) -> Work | None:
+    """The latest work that a request with this key has asked for, if the row still has it."""
+    return next((work for work in reversed(image.works) if work.key == key), None)
+
+
+def end_of_work(image: Image, work: Work, status: Status, changes: dict[str, Any]) -> dict[str, Any]:
+    """What of the `changes` that end a run belongs to the image beside which this work was; `status` is how it ends."""
+    failed = status is not Status.DONE
+    now, version = changes["completed_at"], image.version + 1
+    ended = replace(work, ended_at=now, failed=failed, error=changes.get("error"))
+    kept: dict[str, Any]
+    if failed:  # guard: works-failure-keeps-outcome
+        kept = {name: changes[name] for name in ("attempts", "dead_letter", "due_at", "rescues") if name in changes}
+    elif work.kind is WorkKind.VARIANTS:
+        recipe, ended = work.recipe, replace(ended, recipe=None)
+        kept = {
+            "attempts": changes["attempts"],
+            "variants": _replaced(image.variants, changes["variants"]),
+            "attention": image.attention or changes["attention"],  # guard: works-attention-of-added
+            "notices": tuple(dict.fromkeys((*image.notices, *changes["notices"]))),
+            "added": _added(image, recipe),
+        }
+    else:
+        kept = {**changes, "completed_version": version, "earlier_ends": with_its_end(image)}
+    return kept | {"works": (*image.works[:-1], ended), "work_version": version}
+
+
+def _added(image: Image, recipe: Recipe | None) -> tuple[Recipe, ...]:
+    return image.added if recipe is None else together((*image.added, recipe))
+
+
+def _replaced(before: tuple[Variant, ...], made: tuple[Variant, ...]) -> tuple[Variant, ...]:
+    """Those of before, with new ones in the places of their names, and the others behind them."""
+    by_name = {variant.name: variant for variant in before} | {variant.name: variant for variant in made}
+    return tuple(by_name.values())
+
+
+def with_its_end(image: Image) -> tuple[RunEnd, ...]:
+    """The ends of earlier runs, with that of the run that another follows."""
+    if image.completed_at is None or image.completed_version is None:  # written before there were events
+        return image.earlier_ends
+    run, status = image.outcome_run, image.outcome
+    end = RunEnd(run=run, status=status, ended_at=image.completed_at, version=image.completed_version)
+    return (*image.earlier_ends, end)[-REMEMBERED_ENDS:]
