@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,10 +23,14 @@ from darkroom.domain.images.transitions import delete, escalate, give_up
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.operations.dead_letters.cases import Case
+from darkroom.operations.dead_letters.cases import Case, CasePorts
 from darkroom.ports.dead_letters import DeadLetter, Taken
 from darkroom_cli.operator.domain.redrives import RedriveStatus
-from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterListing, DeadLetterSelection
+from darkroom_cli.operator.operations.dead_letters.list_dead_letters import (
+    DeadLetterListing,
+    DeadLetterSelection,
+    list_dead_letters,
+)
 from darkroom_cli.operator.operations.dead_letters.replay_dead_letters import (
     Counts,
     NotReplayable,
@@ -133,6 +138,20 @@ def test_filters_choose_by_what_is_known_of_a_case(selection: DeadLetterSelectio
     world.place(given_up(2, bug="KeyError"))
     world.place(replace(given_up(3, tenant_id="acme"), status=Status.DONE))
     assert [int(case.explanation["image_id"]) for case in world.ls(selection).cases] == numbers
+
+
+def test_the_queues_are_read_at_once_and_told_of_in_their_order(world: DeadLetterWorld) -> None:
+    world.place(FAILED)
+    asked: list[int] = []
+
+    def last_first(works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+        asked.append(len(works))
+        return [work() for work in reversed(works)][::-1]
+
+    queues = world.dead_letters.queues
+    listing = list_dead_letters(world.ports(CasePorts), queues, limit=10, at_once=last_first)
+    assert (asked, tuple(listing.depths)) == ([len(queues)], queues)
+    assert listing == world.ls()
 
 
 def test_a_queue_that_holds_more_than_was_read_is_named(world: DeadLetterWorld) -> None:

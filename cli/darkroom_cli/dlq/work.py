@@ -495,6 +495,7 @@ def _listed(stack: Stack, lane: str | None, selection: DeadLetterSelection, *, l
             stack.chosen(lane),
             selection,
             limit=limit,
+            at_once=at_once,
             on_case=lambda done, total: report.show(
                 "looking up", completed=done, total=total, detail=f"{done:,} of {total:,} images"
             ),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from darkroom.domain.dead_letters.dead_letter import Verdict
 from darkroom.domain.kernel.fingerprint import is_defect
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.operations.dead_letters.cases import Case, CasePorts, grouped, look_up
+from darkroom.ports.dead_letters import Taken
+from darkroom.ports.kernel import AtOnce
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +73,17 @@ class DeadLetterListing:
     incomplete: tuple[str, ...]
 
 
+def _one_after_another(works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+    return [work() for work in works]
+
+
 def list_dead_letters(
     ports: CasePorts,
     queues: Iterable[str],
     selection: DeadLetterSelection = EVERYTHING,
     *,
     limit: int,
+    at_once: AtOnce = _one_after_another,
     on_case: Callable[[int, int], None] = lambda done, total: None,
 ) -> DeadLetterListing:
     """Reads up to `limit` dead letters of each queue and gives them back; oldest first within a queue.
@@ -83,15 +91,13 @@ def list_dead_letters(
     `on_case` is called with how many cases have been looked up, of how many. Raises Retryable if a queue or the table
     cannot answer.
     """
-    depths, incomplete, groups, dead_letters = {}, [], [], 0
-    for queue in queues:
-        depths[queue] = ports.dead_letters.depth(queue)
-        taken = ports.dead_letters.take(queue, limit)
-        ports.dead_letters.give_back(taken.dead_letters)
-        dead_letters += len(taken.dead_letters)
-        if not taken.complete:
-            incomplete.append(queue)
-        groups += grouped(taken.dead_letters)
+    queues = tuple(queues)
+    # Each empty queue takes a second to say so: the end of a long poll.
+    read = dict(zip(queues, at_once([partial(_read, ports, queue, limit) for queue in queues]), strict=True))
+    depths = {queue: depth for queue, (depth, _) in read.items()}
+    incomplete = [queue for queue, (_, taken) in read.items() if not taken.complete]
+    groups = [group for _, taken in read.values() for group in grouped(taken.dead_letters)]
+    dead_letters = sum(len(taken.dead_letters) for _, taken in read.values())
     cases = []
     for number, group in enumerate(groups):
         on_case(number, len(groups))
@@ -101,3 +107,11 @@ def list_dead_letters(
     order = {queue: number for number, queue in enumerate(depths)}
     cases.sort(key=lambda case: (order[case.queue], case.sent_at))
     return DeadLetterListing(cases=tuple(cases), depths=depths, dead_letters=dead_letters, incomplete=tuple(incomplete))
+
+
+def _read(ports: CasePorts, queue: str, limit: int) -> tuple[int, Taken]:
+    """A queue's depth, and what was read of it, which is visible again."""
+    depth = ports.dead_letters.depth(queue)
+    taken = ports.dead_letters.take(queue, limit)
+    ports.dead_letters.give_back(taken.dead_letters)
+    return depth, taken
