@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.local.elsewhere import Elsewhere, settings_that_lead_elsewhere
 from tests.local.local_stack import LocalStack, have_build
 
 
@@ -28,3 +29,10 @@ def another_stack(tmp_path: Path) -> LocalStack:
     stack = LocalStack(state=tmp_path / "state")
     stack.borrow_build()
     return stack
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
+    """Where the machine's AWS settings lead, which must not be asked anything."""
+    with settings_that_lead_elsewhere(tmp_path / "home") as elsewhere:
+        yield elsewhere

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.local.elsewhere import Elsewhere
 from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.support.fakes.pictures import jpeg
@@ -71,22 +72,6 @@ def test_without_a_key_that_opens_nobody_is_heard(keyed: LocalStack, acme: str) 
             assert refusal(api.delete(f"/images/{UNKNOWN}")) == expected, key
 
 
-def test_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed: LocalStack) -> None:
-    preflight = {
-        "Origin": "https://app.example",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,content-type",
-    }
-    redeployed = keyed.darkroom("local", "deploy")
-    assert redeployed.returncode == 0, redeployed.stdout
-    with client(keyed, None) as api:
-        answer = api.options("/images", headers=preflight)
-        unnamed = api.options("/images", headers={**preflight, "Origin": "https://evil.example"})
-    assert answer.status_code == 204
-    assert "authorization" in answer.headers["access-control-allow-headers"].lower()
-    assert unnamed.status_code == 403
-
-
 @pytest.mark.promise("no-secret-kept")
 def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:
     with client(keyed, acme) as api, client(keyed, acme[:-1]) as denied:
@@ -114,11 +99,33 @@ def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:
         assert secret not in file.read_text(errors="replace"), file.name
 
 
-def test_a_redeployment_asks_for_keys_still_and_knows_those_that_are_out(keyed: LocalStack, acme: str) -> None:
+@pytest.mark.promise("ambient-settings")
+def test_a_redeployment_heeds_no_ambient_setting_asks_for_keys_still_and_knows_those_that_are_out(
+    keyed: LocalStack, acme: str, elsewhere: Elsewhere
+) -> None:
     before = keyed.record.api_key
-    deployed = keyed.darkroom("local", "deploy")
+    led_astray = LocalStack(state=keyed.state, variables=elsewhere.variables)
+    deployed = led_astray.darkroom("local", "deploy")
     assert deployed.returncode == 0, deployed.stdout
     assert keyed.record.api_key == before
     for key, status in ((before, 404), (acme, 404), (None, 401)):
         with client(keyed, key) as api:
             assert api.get(f"/images/{UNKNOWN}").status_code == status
+    logs = led_astray.darkroom("logs", "read_image", "--since", "1h")
+    assert logs.returncode == 0, logs.stdout
+    assert "START RequestId" in logs.stdout
+    assert elsewhere.requests == []
+
+
+def test_after_it_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed: LocalStack) -> None:
+    preflight = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    with client(keyed, None) as api:
+        answer = api.options("/images", headers=preflight)
+        unnamed = api.options("/images", headers={**preflight, "Origin": "https://evil.example"})
+    assert answer.status_code == 204
+    assert "authorization" in answer.headers["access-control-allow-headers"].lower()
+    assert unnamed.status_code == 403

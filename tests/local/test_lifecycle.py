@@ -30,7 +30,7 @@ class Serving:
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A second stack, started as the tests start theirs; the last test stops it."""
+    """A stack that the last test stops."""
     started = LocalStack(state=tmp_path_factory.mktemp("serving"))
     started.borrow_build()
     began = time.monotonic()
@@ -108,11 +108,11 @@ def test_a_killed_supervisor_takes_everything_with_it_and_its_stack_file_counts_
     assert interrupt(process) == 128 + signal.SIGINT
 
 
-def test_a_second_stack_in_the_same_state_folder_is_refused_and_the_first_serves_on(stack: LocalStack) -> None:
-    second = stack.darkroom("local", "up", "--then-exit")
+def test_a_second_stack_in_the_same_state_folder_is_refused_and_the_first_serves_on(serving: Serving) -> None:
+    second = serving.stack.darkroom("local", "up", "--then-exit")
     assert second.returncode == 1
     assert "runs already" in second.stdout
-    assert is_open(int(stack.api_url.rpartition(":")[2]))
+    assert is_open(int(serving.stack.api_url.rpartition(":")[2]))
 
 
 @pytest.mark.parametrize(
