@@ -41,7 +41,3 @@ def test_an_attempt_is_made_and_recorded(stack: DeployedStack, tmp_path: Path) -
     assert (tried.attempts[0].error or "").startswith("dns:")
     stack.endpoints.remove(endpoint.tenant_id, endpoint.endpoint_id)
     stack.deliveries.remove_all(endpoint.endpoint_id)
-
-
-def test_a_message_of_an_endpoint_that_is_gone_is_done(stack: DeployedStack, tmp_path: Path) -> None:
-    assert stack.invoke("deliver_event", sample_event("deliver_event"), tmp_path) == {"batchItemFailures": []}
