@@ -19,6 +19,7 @@ from moto import mock_aws
 from moto.backends import get_backend
 from moto.core.base_backend import BaseBackend
 from moto.core.models import DEFAULT_ACCOUNT_ID, RESPONSES_METHODS
+from moto.core.serialize import BaseJSONSerializer
 from moto.sqs.models import Message, SQSBackend
 
 from darkroom import telemetry
@@ -29,6 +30,7 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from repository.expand_template import is_optional, raw_template
 from tests.contract.drilled import stack
 from tests.contract.functions import Functions
+from tests.support.attribute_values import serialize_structure
 from tests.support.fakes.audit import trail_of
 
 __all__ = ["stack"]  # a fixture
@@ -42,6 +44,7 @@ def _receive_at_once(backend: SQSBackend, queue: str, count: int, _: int, *other
 
 
 SQSBackend.receive_message = _receive_at_once  # type: ignore[assignment, method-assign]
+BaseJSONSerializer._serialize_type_structure = serialize_structure  # type: ignore[assignment, method-assign]
 
 # What is the same for each test is made once per process: the models of services, which each session would read, how
 # they tell a service's address, which each client would parse, and moto's own addresses, which each call would put

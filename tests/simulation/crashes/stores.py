@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
-from moto.core.serialize import AttributePicker, AttributePickerContext
 from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
@@ -23,14 +22,8 @@ from tests.simulation.crashes.scale import AS_DEPLOYED, Scale
 
 REGION = "us-east-1"
 
-_ATTRIBUTE_TYPES = frozenset({"S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL"})
-"""DynamoDB's names of value types:
-https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
-
 EVERYTHING_HEARD = "EverythingHeard"
 """A queue that gets all events, and that nobody drains."""
-
-_pick = AttributePicker.__call__
 
 _TOLD_TO_PEOPLE = frozenset({"claimed_by", "correlation_id", "version", *VERSION_FIELDS}) | {
     *("created_at", "accepted_at", "completed_at", "earlier_ends")
@@ -219,15 +212,6 @@ def change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str,
             message.change_visibility(visibility_timeout)
             return
     raise ReceiptHandleIsInvalid
-
-
-def pick_attribute(picker: AttributePicker, context: AttributePickerContext) -> Any:
-    """Does faster what moto's pickers do: for a value with one type, moto looks up each other type under every name it
-    might have, which takes a quarter of a history's time."""
-    value = context.obj
-    if type(value) is dict and len(value) == 1 and not _ATTRIBUTE_TYPES.isdisjoint(value):
-        return value.get(context.key)
-    return _pick(picker, context)
 
 
 def _state_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -24,7 +24,7 @@ from moto import mock_aws
 from moto.core import responses
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
-from moto.core.serialize import AttributePicker
+from moto.core.serialize import BaseJSONSerializer
 from moto.core.utils import camelcase_to_underscores, method_names_from_class
 from moto.moto_api._internal import mock_random
 from moto.sqs import models as moto_queues
@@ -40,8 +40,9 @@ from tests.simulation.crashes.engine import Develop, develop_once
 from tests.simulation.crashes.processes import Context, Process
 from tests.simulation.crashes.promises import Broken, ViolationKind, check
 from tests.simulation.crashes.scale import AS_DEPLOYED, Scale
-from tests.simulation.crashes.stores import REGION, Stores, change_visibility, pick_attribute
+from tests.simulation.crashes.stores import REGION, Stores, change_visibility
 from tests.simulation.crashes.wire import Faults, Invocation, Planned, Wire
+from tests.support.attribute_values import serialize_structure
 from tests.support.faults import ProcessDied
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
@@ -140,7 +141,7 @@ class World:
             stack.enter_context(patch("time.monotonic", lambda: self.now / 1000))
             stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
             stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
-            stack.enter_context(patch.object(AttributePicker, "__call__", pick_attribute))
+            stack.enter_context(patch.object(BaseJSONSerializer, "_serialize_type_structure", serialize_structure))
             # Always the same few names, which each call would look for again: a tenth of a history's time.
             stack.enter_context(patch.object(moto_queues, "camelcase_to_underscores", _with_underscores))
             stack.enter_context(patch.object(responses, "camelcase_to_underscores", _with_underscores))
