@@ -138,7 +138,7 @@ def test_an_image_that_is_done_gets_more_variants(functions: Functions) -> None:
     answer = functions.get(f"/images/{image_id}/status")
     assert [variant["name"] for variant in document(answer)["variants"]] == ["thumb", "medium", "large", "webp", "hero"]
     assert "Retry-After" not in answer["headers"]
-    assert functions.row(image_id).variants[-1].key == f"outputs/{image_id}/2/hero.webp"
+    assert functions.row(image_id).variants[-1].key.startswith(f"outputs/{image_id}/2-")
 
 
 @pytest.mark.guards("works-no-preset-by-default")

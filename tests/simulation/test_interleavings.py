@@ -140,7 +140,7 @@ def test_a_live_lease_outlasts_its_function(model: Model) -> None:
     model.settle()
 
 
-@pytest.mark.guards("objects-run-in-idempotency-key", "objects-run-in-output-key")
+@pytest.mark.guards("objects-run-in-output-key")
 def test_what_a_run_before_remembered_is_not_this_runs_output(model: Model) -> None:
     image_id = submitted(model)
 

@@ -430,9 +430,9 @@ def test_the_row_gets_the_point_that_crops_by_attention_keep(world: World) -> No
 def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_as_it_is() -> None:
     world = World()
     message = submitted(world)
-    variant = {"name": "a", "width": 1, "height": 1, "format": "jpeg", "size_bytes": 1, "key": "k"}
-    variant["sha256"] = hashlib.sha256(b"b").hexdigest()
-    world.outputs.objects["k"] = b"b"
+    variant = {"name": "a", "width": 1, "height": 1, "format": "jpeg", "size_bytes": 1}
+    variant |= {"sha256": hashlib.sha256(b"b").hexdigest(), "key": f"outputs/{message.image_id}/1/a.jpg"}
+    world.outputs.objects[str(variant["key"])] = b"b"
     world.once = lambda key, work, is_first: {"variants": [variant], "notices": []}
     assert isinstance(world.deliver(message), Finished)
     image = world.row(message.image_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKind, message_for
 from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import TransitionRefused, begin_work, delete
-from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, recipes_to_make, together
+from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, recipes_to_make, run_of_key, together
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.stored import QuotaExceeded, Stored
@@ -29,6 +29,7 @@ from darkroom_cli.operator.domain.dead_letters import why_not_replayable
 from darkroom_cli.operator.domain.next_run import redo, replay
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from tests.support.fakes import World
+from tests.support.fakes.pictures import opened
 from tests.support.fakes.rows import told_by
 from tests.support.faults import meanwhile, raising
 from tests.support.images import NOW, developed, pending
@@ -85,7 +86,7 @@ def test_added_variants_join_those_that_are_served_meanwhile(world: World, image
     assert retry_after_seconds(begun, world.now) == 1, "whoever waits for them asks again"
     after = work_off(world)
     assert names(after) == [*(variant["name"] for variant in before["variants"]), "hero"]
-    assert after.variants[-1].key == f"outputs/{image_id}/2/hero.webp"
+    assert after.variants[-1].key == f"outputs/{image_id}/2-{_hero().digest()[:8]}/hero.webp"
     shown = document(world, image_id)
     assert (shown["status"], shown["completed_at"]) == ("done", before["completed_at"])
     assert (shown["work"]["status"], shown["work"]["variants"], shown["work"]["error"]) == ("done", ["hero"], None)
@@ -97,7 +98,7 @@ def test_a_variant_of_the_same_name_is_replaced_in_its_place(world: World, image
     add(world, image_id, '{"variants": [{"name": "thumb", "width": 16}]}')
     after = work_off(world)
     assert names(after)[0] == thumb.name
-    assert (after.variants[0].width, after.variants[0].key) == (16, f"outputs/{image_id}/2/thumb.jpg")
+    assert (after.variants[0].width, run_of_key(after.variants[0].key)) == (16, 2)
     assert world.outputs.objects[thumb.key], "an address that was given out still works"
 
 
@@ -373,7 +374,7 @@ def test_a_variant_that_is_being_added_is_not_ready_and_not_unknown(world: World
         fetch("hero")
     assert "/1/thumb" in fetch("thumb")
     work_off(world)
-    assert "/2/hero" in fetch("hero")
+    assert "/2-" in fetch("hero")
 
 
 @pytest.mark.guards("works-unknown-to-earlier-version")
@@ -382,6 +383,39 @@ def test_a_version_without_such_work_leaves_its_messages(world: World, image_id:
     add(world, image_id)
     message = message_for(world.row(image_id))
     assert (message.beside, "beside" in message.model_dump_json()) == (True, True)
+
+
+@pytest.mark.guards("works-recipe-in-output-key")
+def test_what_a_restore_has_undone_is_not_taken_for_what_is_asked_for_now(world: World, image_id: str) -> None:
+    restored = world.row(image_id)
+    add(world, image_id)
+    work_off(world)
+    world.images.rows[image_id] = restored
+    add(world, image_id, '{"variants": [{"name": "hero", "width": 8, "format": "webp"}]}')
+    made = work_off(world).variants[-1]
+    assert (made.name, made.width, opened(world.outputs.objects[made.key]).width) == ("hero", 8, 8)
+
+
+@pytest.mark.guards("works-remembered-for-others-redone")
+def test_what_was_remembered_of_a_run_that_was_undone_is_made_again(world: World, image_id: str) -> None:
+    restored = world.row(image_id)
+    add(world, image_id)
+    remembered = {"variants": [asdict(work_off(world).variants[-1])], "notices": []}
+    world.images.rows[image_id] = restored
+    add(world, image_id, '{"variants": [{"name": "hero", "width": 8, "format": "webp"}]}')
+    world.once = lambda key, work, is_first: remembered
+    assert work_off(world).variants[-1].width == 8
+
+
+def test_a_run_that_an_earlier_version_has_ended_is_the_images_own(world: World, image_id: str) -> None:
+    add(world, image_id)
+    before = world.row(image_id)
+    ended = replace(before, status=Status.DONE, completed_at=NOW + 9, completed_version=before.version + 1)
+    event = event_of(before, replace(ended, version=before.version + 1))
+    assert event is not None
+    assert (event.type, ended.outcome_run, ended.work) == (EventType.DONE, 2, None)
+    assert [told.type for told in events_of(ended)] == [EventType.ACCEPTED, EventType.DONE]
+    assert status_document(ended, world.outputs.url_of)["work"] is not None
 
 
 def _hero() -> Recipe:

@@ -106,7 +106,7 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
         return EventType.DELETED if before is not None and before.outcome.is_terminal else EventType.CANCELLED
     if after.status.is_terminal:
         is_new = before is None or (was, before.run) != (after.status, after.run)
-        if is_new and before is not None and before.work is not None and after.works:
+        if is_new and before is not None and before.work is not None and after.works[-1].ended_at is not None:
             return _of_work(after.works[-1])  # guard: works-events-of-their-own
         return _OF_ENDS[after.status] if is_new else None
     is_accepted = after.status in (Status.SCHEDULED, Status.PENDING)

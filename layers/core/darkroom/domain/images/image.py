@@ -274,6 +274,8 @@ class Image:
         last = self.works[-1] if self.works else None
         if last is None or last.run != self.run or (last.kind is WorkKind.REDO and last.ended_at and not last.failed):
             return self.run
+        if last.ended_at is None and self.status.is_terminal:  # an earlier version has made all of it
+            return self.run
         return last.beside
 
     @property
@@ -398,7 +400,6 @@ def has_expired(image: Image, now: Milliseconds) -> bool:
 
 def run_key(image_id: str, run: int) -> str:
     """The key under which the work of one run is remembered. What a run makes never changes."""
-    # guard: objects-run-in-idempotency-key
     return f"{image_id}#{run}"
 
 

@@ -28,14 +28,25 @@ MAX_IMAGE_RECIPES = 4
 
 
 def output_key(image: Image, name: str, extension: str) -> str:
-    """Where a variant that the image's present run makes is stored: no other run writes there."""
-    # guard: objects-run-in-output-key
-    return f"outputs/{image.image_id}/{image.run}/{name}.{extension}"
+    """Where a variant that the image's present run makes is stored: no other run writes there, and none of the same
+    number that was for other variants, in a time that a restore has undone."""
+    return f"{_folder(image)}{name}.{extension}"
+
+
+def are_of_this_run(image: Image, variants: Sequence[Variant]) -> bool:
+    """Whether the variants were made for the image's present run and what it is for."""
+    return all(variant.key.startswith(_folder(image)) for variant in variants)
+
+
+def _folder(image: Image) -> str:
+    wanted = "" if image.work is None or image.work.recipe is None else f"-{image.work.recipe.digest()[:8]}"
+    # guard: objects-run-in-output-key, works-recipe-in-output-key
+    return f"outputs/{image.image_id}/{image.run}{wanted}/"
 
 
 def run_of_key(key: str) -> int:
     """The run that made the variant of that key."""
-    return int(key.split("/")[2])
+    return int(key.split("/")[2].partition("-")[0])
 
 
 def recipes_to_make(image: Image) -> tuple[Recipe, ...]:

@@ -288,7 +288,7 @@ def _work_document(image: Image) -> WorkDocument | None:
         "attempt": image.attempt if is_latest else 0,
         "retry_at": rfc3339(image.retry_at if image.work is not None else None),
         "requested_at": rfc3339(work.requested_at),
-        "ended_at": rfc3339(work.ended_at),
+        "ended_at": rfc3339(work.ended_at if image.work is not None else work.ended_at or image.completed_at),
         "variants": names_of_work(image, work),
         "error": _error_document(work.error),
     }

@@ -15,7 +15,7 @@ from darkroom.domain.images.image import Cause, Image, Source, Status, Variant, 
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import complete, escalate, give_up, put_back, reject
-from darkroom.domain.images.works import output_key, recipes_to_make
+from darkroom.domain.images.works import are_of_this_run, output_key, recipes_to_make
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
     OVERLAY_MISSING,
@@ -293,14 +293,16 @@ def _developed_once(ports: TranscodeImagePorts, image: Image, marks: AttemptTime
         return work()  # guard: memory-outage-costs-no-attempt
     # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
     # objects.
-    return developed if is_new or _is_there(ports, developed) else work()
+    return developed if is_new or _is_there(ports, image, developed) else work()
 
 
-def _is_there(ports: TranscodeImagePorts, remembered: dict[str, Any]) -> bool:
+def _is_there(ports: TranscodeImagePorts, image: Image, remembered: dict[str, Any]) -> bool:
     try:
         variants = _variants(remembered)
     # guard: memory-newer-version-redone
     except (KeyError, TypeError):  # a newer version, since rolled back, has another format
+        return False
+    if not are_of_this_run(image, variants):  # guard: works-remembered-for-others-redone
         return False
     # guard: objects-remembered-outputs-held
     return "notices" in remembered and all(ports.outputs.holds(variant) for variant in variants)
