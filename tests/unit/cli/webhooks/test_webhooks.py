@@ -12,13 +12,9 @@ import pytest
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
-from darkroom.egress import EgressPolicy, read_url
-from darkroom.operations.tenants.take_token import TakeTokenPorts
-from darkroom.wiring.webhooks import manage_webhooks
-from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import ProcessDied
-from tests.support.webhooks import Api
+from tests.support.webhooks import webhooks_api
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, Seen
 
@@ -31,14 +27,7 @@ HOUR = 3600
 def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
     """The webhooks behind the API: the real function over the fakes."""
 
-    def check_url(url: str) -> None:
-        read_url(url, EgressPolicy())
-
-    world = WebhooksWorld(check_url=check_url)
-    limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
-    monkeypatch.setenv("ACCESS", "keys")
-    monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), limit))
-    function = Api(world)
+    function = webhooks_api(monkeypatch)
 
     def answer(seen: Seen) -> Reply:
         path = f"{seen.path}?{urlencode(seen.query, doseq=True)}" if seen.query else seen.path
@@ -47,7 +36,7 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
         return Reply(status=response.status, body=response.body, headers=response.headers)
 
     api.webhooks = answer
-    return world
+    return function.world
 
 
 @pytest.mark.guards("cli-absent-part-named")
