@@ -41,9 +41,16 @@ class WebhooksClient:
         listed: WebhooksDocument = self._checked(WebhooksDocument, self._api.ask("GET", "/webhooks"))
         return listed
 
-    def create(self, url: str, *, events: Sequence[str] | None, description: str | None) -> NewWebhookDocument:
+    def create(
+        self,
+        url: str,
+        *,
+        events: Sequence[str] | None,
+        description: str | None,
+        headers: Sequence[Mapping[str, Any]] | None = None,
+    ) -> NewWebhookDocument:
         """A new webhook, with its secret. Without `events` it gets all."""
-        stated = {"url": url, "events": events, "description": description}
+        stated = {"url": url, "events": events, "description": description, "headers": headers or None}
         body = {name: value for name, value in stated.items() if value is not None}
         answer = self._api.ask("POST", "/webhooks", body=body, answered_by=httpx.codes.CREATED)
         made: NewWebhookDocument = self._checked(NewWebhookDocument, answer)
@@ -56,6 +63,10 @@ class WebhooksClient:
     def set_enabled(self, webhook_id: str, enabled: bool) -> WebhookDocument:
         """The webhook, enabled or disabled."""
         return self._webhook(webhook_id, "PATCH", webhook_path(webhook_id), body={"enabled": enabled})
+
+    def change(self, webhook_id: str, changed: Mapping[str, Any]) -> WebhookDocument:
+        """The webhook, of which these fields are changed."""
+        return self._webhook(webhook_id, "PATCH", webhook_path(webhook_id), body=changed)
 
     def delete(self, webhook_id: str) -> None:
         """Deletes the webhook."""

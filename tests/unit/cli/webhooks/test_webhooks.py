@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -455,3 +456,51 @@ def test_what_a_server_says_cannot_move_the_cursor(
         result = run("webhooks", *command)
         assert result.exit_code == 0
         assert "\x1b" not in result.stdout and "c\nd" not in result.stdout
+
+
+# ── Headers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TOKEN = "Bearer s3cret-t0ken"
+
+
+def headers_sent(world: WebhooksWorld) -> dict[str, str]:
+    """The last delivery's own headers."""
+    world.send(event(len(world.receiver.requests)))
+    sent = world.receiver.requests[-1].headers
+    return {name: value for name, value in sent.items() if name in ("Authorization", "X-Shop", "X-Other")}
+
+
+@pytest.mark.guards("cli-authorization-header-secret")
+def test_headers_come_from_the_command_line_a_file_or_standard_input(
+    world: WebhooksWorld, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "headers"
+    file.write_text("X-Other: one\n\n")
+    options = ["--header", f"Authorization: {TOKEN}", "--header", "X-Shop: 42", "--secret-header", f"@{file}"]
+    assert run("webhooks", "add", URL, *options).exit_code == 0
+    assert headers_sent(world) == {"Authorization": TOKEN, "X-Shop": "42", "X-Other": "one"}
+    (row,) = world.endpoints.rows.values()
+    shown = run("webhooks", "show", row.endpoint_id).stdout
+    assert "Authorization: (secret), X-Shop: 42, X-Other: (secret)" in " ".join(shown.split())
+    changed = run(
+        "webhooks", "change", row.endpoint_id, "--secret-header", "-", "--no-header", "x-shop", stdin="X-Other: 2"
+    )
+    assert changed.exit_code == 0, changed.stderr
+    assert headers_sent(world) == {"Authorization": TOKEN, "X-Other": "2"}
+
+
+def test_a_change_names_what_changes_alone(added: Endpoint, world: WebhooksWorld, run: Run) -> None:
+    webhook_id = added.endpoint_id
+    assert run("webhooks", "change", webhook_id).exit_code == 2
+    options = ["--address", f"{URL}/2", "--type", "image.done", "--description", "the shop"]
+    assert run("webhooks", "change", webhook_id, *options).exit_code == 0
+    row = world.endpoint(added)
+    assert (row.url, row.events, row.description) == (f"{URL}/2", ("image.done",), "the shop")
+
+
+@pytest.mark.parametrize("header", [TOKEN, "@/no/such/file"])
+def test_a_header_that_is_none_is_not_repeated(world: WebhooksWorld, run: Run, header: str) -> None:
+    refused = run("webhooks", "add", URL, "--secret-header", header)
+    assert refused.exit_code == 2
+    assert "s3cret" not in refused.stdout + refused.stderr
+    assert not world.endpoints.rows
