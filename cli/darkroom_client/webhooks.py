@@ -114,9 +114,13 @@ class WebhooksClient:
         document: WebhookDocument = self._checked(WebhookDocument, self._api.ask(method, path, **request), webhook_id)
         return document
 
-    def _checked(self, kind: Any, document: Mapping[str, Any], asked_for: str | None = None) -> Any:
+    def _checked(self, kind: Any, document: dict[str, Any], asked_for: str | None = None) -> Any:
         """The document, if it is of that kind and about the webhook that was asked for: people paste what is shown of
         it into a shell, so a server may not say just anything. It keeps the keys that this version does not know."""
+        listed = document.get("webhooks")
+        for webhook in listed if isinstance(listed, list) else [document]:
+            if isinstance(webhook, dict) and "events" in webhook:
+                webhook.setdefault("headers", [])  # a stack of an earlier version has no such key
         try:
             _adapter(kind).validate_python(document, strict=True)  # guard: cli-webhook-answer-checked
         except ValidationError as error:
