@@ -39,7 +39,8 @@ def are_of_this_run(image: Image, variants: Sequence[Variant]) -> bool:
 
 
 def _folder(image: Image) -> str:
-    wanted = "" if image.work is None or image.work.recipe is None else f"-{image.work.recipe.digest()[:8]}"
+    recipes = recipes_to_make(image)
+    wanted = "" if recipes == (image.recipe,) else "-".join(["", *(recipe.digest()[:8] for recipe in recipes)])
     # guard: objects-run-in-output-key, works-recipe-in-output-key
     return f"outputs/{image.image_id}/{image.run}{wanted}/"
 
@@ -156,7 +157,8 @@ def end_of_work(image: Image, work: Work, status: Status, changes: dict[str, Any
             "added": _added(image, recipe),
         }
     else:
-        kept = {**changes, "completed_version": version, "earlier_ends": with_its_end(image)}
+        remade = _replaced(image.variants, changes["variants"])
+        kept = {**changes, "variants": remade, "completed_version": version, "earlier_ends": with_its_end(image)}
     return kept | {"works": (*image.works[:-1], ended), "work_version": version}
 
 
