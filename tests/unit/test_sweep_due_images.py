@@ -13,7 +13,7 @@ import pytest
 
 from darkroom.domain.events.event import body_of
 from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
-from darkroom.domain.images.transitions import delete
+from darkroom.domain.images.transitions import delete, give_up
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, SLOW
 from darkroom.domain.kernel.message import read_message
@@ -108,6 +108,19 @@ def test_of_two_sweeps_at_once_only_one_sends(world: World, image_id: str) -> No
     world.images.get_all = lambda _: {image_id: stale}
     assert world.sweep().outcomes == Counter(fenced=5), "every kind listed it, and the row refused each"
     assert len(world.lanes.sent) == 1
+
+
+@pytest.mark.guards("fence-on-deleted")
+def test_an_image_that_is_deleted_in_the_millisecond_of_its_look_is_removed_all_the_same(
+    world: World, image_id: str
+) -> None:
+    claimed = replace(world.row(image_id), status=Status.PROCESSING, attempt=5)
+    world.images.rows[image_id] = give_up(claimed, now=world.now)
+    meanwhile(world.images, "change", lambda *_, **__: world.delete(image_id), times=1)
+    world.sweep()
+    assert (world.row(image_id).is_deleted, world.row(image_id).dead_letter) == (True, None)
+    world.sweep()
+    assert not world.originals.versions_of(image_id)
 
 
 @pytest.mark.guards("sweeper-bad-row-isolated")

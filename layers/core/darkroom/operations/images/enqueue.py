@@ -14,8 +14,9 @@ from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS
 from darkroom.ports.images import HoldQueue, Images, Lanes
 from darkroom.ports.kernel import Clock, Fenced
 
-DUE_FENCE = ("status", "run", "attempt", "due_at")  # guard: fence-on-sweep
-"""The fence of a write that moves `due_at`: of two writers that read the same row only one moves it."""
+DUE_FENCE = ("status", "run", "attempt", "due_at", "deleted_at")  # guard: fence-on-sweep, fence-on-deleted
+"""The fence of a write that moves `due_at`: of two writers that read the same row only one moves it, and none moves
+that of an image that was deleted meanwhile, in the very millisecond in which it was due."""
 
 
 @dataclass(frozen=True, kw_only=True)
