@@ -47,7 +47,6 @@ ADAPTERS = {
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
     "tenants": ("tenants_table", "TenantsTable"),
     "topic": ("events_topic", "SnsTopic"),
-    "notices": ("events_topic", "SnsTopic"),
     "unpublished": ("events_topic", "SqsUnpublished"),
     "usage": ("usage_table", "UsageTable"),
     "sums": ("usage_table", "UsageTable"),
@@ -89,7 +88,6 @@ RESOURCES = {
     "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload", "fetch")},
     "tenants": {"${TenantsTable.Arn}"},
     "topic": {"${EventsTopic}"},
-    "notices": {str({"Fn::If": ["HasNoticesTopic", {"Ref": "NoticesTopic"}, {"Ref": "AWS::NoValue"}]})},
     "unpublished": {"${UnpublishedEvents.Arn}"},
     "usage": {"${CountedEventsTable.Arn}"},
     "sums": {"${UsageTable.Arn}"},
@@ -297,7 +295,7 @@ def needed(folder: str) -> set[Grant]:
         for action in client_calls(path, method, members_of(path, class_name), set()):
             if action.startswith("s3:List"):
                 on = {resource.split("/")[0] for resource in RESOURCES[port]}
-            elif action.startswith("sns:") and port == "followers":
+            elif action.startswith("sns:"):
                 on = RESOURCES["topic"]
             elif action == "states:DescribeExecution":
                 on = {EXECUTIONS}
