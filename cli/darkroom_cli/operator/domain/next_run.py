@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from darkroom.domain.images.image import Image, Status, WorkKind
-from darkroom.domain.images.transitions import TransitionRefused, begin_work, transition
+from darkroom.domain.images.transitions import TransitionRefused, begin_work, next_run
 from darkroom.domain.images.works import with_its_end
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
@@ -21,20 +21,13 @@ def replay(image: Image, *, now: Milliseconds) -> Image:
         return begin_work(image, work.kind, now=now, recipe=work.recipe, key=work.key, fingerprint=work.fingerprint)
     if image.status is not Status.FAILED:  # guard: replay-and-redo-source-status
         raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from failed")
-    return transition(
+    return next_run(
         image,
-        Status.PENDING,
-        run=image.run + 1,
-        attempt=0,
+        now=now,
         error=None,
         completed_at=None,
         completed_version=None,
         earlier_ends=with_its_end(image),
-        dead_letter=None,
-        waiting_since=now,
-        enqueued_at=now,
-        rescues=0,
-        due_at=LANES[image.lane].first_look_at(now),
     )
 
 

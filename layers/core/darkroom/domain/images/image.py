@@ -258,10 +258,16 @@ class Image:
         return self.deleted_at is not None
 
     @property
+    def latest_work(self) -> Work | None:
+        """The work that its latest run is for, if that is work beside it."""
+        last = self.works[-1] if self.works else None
+        return last if last is not None and last.run == self.run else None
+
+    @property
     def work(self) -> Work | None:
         """The work beside it that is under way. An earlier version, that knows of none, may have ended it."""
-        last = self.works[-1] if self.works else None
-        return last if last and last.ended_at is None and last.run == self.run and not self.status.is_terminal else None
+        latest = self.latest_work
+        return latest if latest is not None and latest.ended_at is None and not self.status.is_terminal else None
 
     @property
     def outcome(self) -> Status:
@@ -271,18 +277,18 @@ class Image:
     @property
     def outcome_run(self) -> int:
         """The run that made the image what it is, but for variants that were added."""
-        last = self.works[-1] if self.works else None
-        if last is None or last.run != self.run or (last.kind is WorkKind.REDO and last.ended_at and not last.failed):
+        latest = self.latest_work
+        if latest is None or (latest.kind is WorkKind.REDO and latest.ended_at and not latest.failed):
             return self.run
-        if last.ended_at is None and self.status.is_terminal:  # an earlier version has made all of it
+        if latest.ended_at is None and self.status.is_terminal:  # an earlier version has made all of it
             return self.run
-        return last.beside
+        return latest.beside
 
     @property
     def failed_work(self) -> Work | None:
         """The work beside it that has failed, if that was its latest run."""
-        last = self.works[-1] if self.works else None
-        return last if last is not None and last.failed and last.run == self.run else None
+        latest = self.latest_work
+        return latest if latest is not None and latest.failed else None
 
     @property
     def failure(self) -> Failure | None:
@@ -292,8 +298,7 @@ class Image:
     @property
     def ended_at(self) -> Milliseconds | None:
         """When its latest run ended."""
-        last = self.works[-1] if self.works else None
-        return self.completed_at if last is None or last.run != self.run else last.ended_at or self.completed_at
+        return self.completed_at if self.latest_work is None else self.latest_work.ended_at or self.completed_at
 
     @property
     def has_original(self) -> bool:

@@ -124,19 +124,29 @@ def begin_work(
     """
     if image.status is not Status.DONE:  # guard: works-beside-done-only
         raise TransitionRefused(f"work begins beside an image that is done, not {image.status}")
+    return next_run(
+        image,
+        now=now,
+        works=works_with(image, kind, now=now, recipe=recipe, key=key, fingerprint=fingerprint),
+        overlays={**(image.overlays or {}), **(overlays or {})} or None,  # guard: works-overlays-pinned
+        expires_at=None,  # guard: redo-clears-expiry
+    )
+
+
+def next_run(image: Image, *, now: Milliseconds, **changes: Any) -> Image:
+    """The image that has ended with its next run begun at `now`, the first attempt ahead, and these changes besides.
+    Raises TransitionRefused for one that has no next run."""
     return transition(
         image,
         Status.PENDING,
         run=image.run + 1,
         attempt=0,
-        works=works_with(image, kind, now=now, recipe=recipe, key=key, fingerprint=fingerprint),
-        overlays={**(image.overlays or {}), **(overlays or {})} or None,  # guard: works-overlays-pinned
         dead_letter=None,
-        expires_at=None,  # guard: redo-clears-expiry
         waiting_since=now,
         enqueued_at=now,
         rescues=0,
         due_at=LANES[image.lane].first_look_at(now),
+        **changes,
     )
 
 

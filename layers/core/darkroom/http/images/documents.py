@@ -279,13 +279,13 @@ def _error_document(error: Failure | None) -> ErrorDocument | None:
 def _work_document(image: Image) -> WorkDocument | None:
     if not image.works:
         return None
-    work, is_latest = image.works[-1], image.works[-1].run == image.run
+    work = image.works[-1]
     ended = "failed" if work.failed else "done"
     return {
         "kind": work.kind.value,
         "status": image.status.value if image.work is not None else ended,
         "run": work.run,
-        "attempt": image.attempt if is_latest else 0,
+        "attempt": 0 if image.latest_work is None else image.attempt,
         "retry_at": rfc3339(image.retry_at if image.work is not None else None),
         "requested_at": rfc3339(work.requested_at),
         "ended_at": rfc3339(work.ended_at if image.work is not None else work.ended_at or image.completed_at),
