@@ -750,15 +750,15 @@ def test_too_much_work_is_refused_before_a_frame_is_decoded(body: bytes, variant
     assert code_of(body, *variants) == "animation_too_large"
 
 
-@pytest.mark.guards("animation-poster-work-bound")
+@pytest.mark.guards("animation-poster-work-bound", "animation-poster-search-bound", "animation-poster-work-left")
 def test_a_poster_is_sought_in_as_many_frames_as_the_work_allows_and_is_not_refused_for_the_others() -> None:
     huge_picture = webp.chunk(b"VP8L", webp.solid(64, 48)[8:] + bytes(8_000_000))
     huge = webp.animation_frame(huge_picture, width=64, height=48)
     spec = VariantSpec(name="a", width=1000, height=800, animation="poster", format="jpeg")
     recipe = Recipe(variants=(spec,))
     for body, sought in (
-        (planted(340, (1200, 1000)), 340),
-        (planted(400, (1200, 1000)), 345),  # (16.8 megapixels - a quarter of 0.8) / (1.2 / 25)
+        (planted(40, (1200, 1000)), 40),
+        (planted(400, (1200, 1000)), 43),  # an eighth of 16.8 megapixels / (1.2 / 25)
         (planted(3, (40, 30), frame=(9000, 9000)), 1),
         (webp.animation(64, 48, huge, huge), 1),
     ):
@@ -769,9 +769,9 @@ def test_a_poster_is_sought_in_as_many_frames_as_the_work_allows_and_is_not_refu
     assert broken == "undecodable", "that of its first frame: it was begun"
     moving = spec.model_copy(update={"name": "b", "animation": "keep", "width": 40, "height": 30})
     jobs = [(spec, place(spec, 1000, 800)), (moving, place(moving, 40, 30))]
-    timeline = timeline_of(planted(300, (1000, 800)), most=1000)
+    timeline = timeline_of(planted(420, (1000, 800)), most=1000)
     assert timeline is not None
-    assert 0 < require_little_work(timeline, Recipe(variants=(spec,)), jobs) < 300, "keeping it took most of it"
+    assert 0 < require_little_work(timeline, Recipe(variants=(spec,)), jobs) < 40, "keeping it took most of it"
 
 
 @pytest.mark.guards("animation-lossless-work-by-bytes")

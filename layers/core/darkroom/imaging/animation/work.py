@@ -37,6 +37,9 @@ _SHARE_OF_LOSSLESS_BYTE = 1.2
 """The work of a byte of lossless WebP, if that is more: two and a half may be a group of Huffman codes, which libwebp
 builds before the first pixel. Measured, it takes up to 1.9 µs per byte; the limit allows 1.8."""
 
+_MAX_SEARCH_PIXELS = MAX_WORK_PIXELS // 8
+"""The most work of looking for a poster: 100 frames of 800×600, four seconds of what is slowest. Intros are shorter."""
+
 _SHARE_OF_FILTER, _SHARE_OF_PASS, _SHARE_OF_REGION = 1 / 8, 1 / 25, 1 / 100
 """The work of blurring or sharpening a frame's pixel, and of edits for each pixel of the file's frame: what
 `Recipe.work_pixels` counts for them, for as many pixels as a still may have."""
@@ -47,7 +50,8 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
 
     The work of all variants, in the measure of `VariantSpec.work_pixels`, is limited as that of a recipe is. A frame
     counts by the pixels that it has in the variant, and by those of the canvas, or its own if it has more. Returns how
-    many frames, the first ones, the work that is left suffices to look at for a poster: one at least.
+    many frames, the first ones, are looked at for a poster: as many as the work that is left, and an eighth of what is
+    allowed, suffice for; one at least.
     """
     frames, canvas = len(timeline.frames), timeline.width * timeline.height
     areas = [max(canvas, frame.width * frame.height) for frame in timeline.frames]
@@ -86,10 +90,11 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
             f"{work / 1e6:.1f} megapixels of work; at most {MAX_WORK_PIXELS / 1e6:.1f} are allowed. Ask for fewer or "
             "smaller variants that keep the animation, or send a shorter one"
         )
-    affordable = 0
+    # guard: animation-poster-search-bound, animation-poster-work-left
+    affordable, left = 0, min(MAX_WORK_PIXELS - work, _MAX_SEARCH_PIXELS)
     for area, share in zip(areas, reading, strict=True):
-        work += share
-        if affordable and (work > MAX_WORK_PIXELS or area > MAX_CANVAS_PIXELS):  # guard: animation-poster-work-bound
+        left -= share
+        if affordable and (left < 0 or area > MAX_CANVAS_PIXELS):  # guard: animation-poster-work-bound
             break
         affordable += 1
     return affordable
