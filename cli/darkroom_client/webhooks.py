@@ -41,9 +41,16 @@ class WebhooksClient:
         listed: WebhooksDocument = self._checked(WebhooksDocument, self._api.ask("GET", "/webhooks"))
         return listed
 
-    def create(self, url: str, *, events: Sequence[str] | None, description: str | None) -> NewWebhookDocument:
+    def create(
+        self,
+        url: str,
+        *,
+        events: Sequence[str] | None,
+        description: str | None,
+        headers: Sequence[Mapping[str, Any]] | None = None,
+    ) -> NewWebhookDocument:
         """A new webhook, with its secret. Without `events` it gets all."""
-        stated = {"url": url, "events": events, "description": description}
+        stated = {"url": url, "events": events, "description": description, "headers": headers or None}
         body = {name: value for name, value in stated.items() if value is not None}
         answer = self._api.ask("POST", "/webhooks", body=body, answered_by=httpx.codes.CREATED)
         made: NewWebhookDocument = self._checked(NewWebhookDocument, answer)
@@ -56,6 +63,10 @@ class WebhooksClient:
     def set_enabled(self, webhook_id: str, enabled: bool) -> WebhookDocument:
         """The webhook, enabled or disabled."""
         return self._webhook(webhook_id, "PATCH", webhook_path(webhook_id), body={"enabled": enabled})
+
+    def change(self, webhook_id: str, changed: Mapping[str, Any]) -> WebhookDocument:
+        """The webhook, of which these fields are changed."""
+        return self._webhook(webhook_id, "PATCH", webhook_path(webhook_id), body=changed)
 
     def delete(self, webhook_id: str) -> None:
         """Deletes the webhook."""
@@ -103,9 +114,13 @@ class WebhooksClient:
         document: WebhookDocument = self._checked(WebhookDocument, self._api.ask(method, path, **request), webhook_id)
         return document
 
-    def _checked(self, kind: Any, document: Mapping[str, Any], asked_for: str | None = None) -> Any:
+    def _checked(self, kind: Any, document: dict[str, Any], asked_for: str | None = None) -> Any:
         """The document, if it is of that kind and about the webhook that was asked for: people paste what is shown of
         it into a shell, so a server may not say just anything. It keeps the keys that this version does not know."""
+        listed = document.get("webhooks")
+        for webhook in listed if isinstance(listed, list) else [document]:
+            if isinstance(webhook, dict) and "events" in webhook:
+                webhook.setdefault("headers", [])  # a stack of an earlier version has no such key
         try:
             _adapter(kind).validate_python(document, strict=True)  # guard: cli-webhook-answer-checked
         except ValidationError as error:

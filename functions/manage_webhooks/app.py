@@ -31,6 +31,7 @@ from darkroom.http.webhooks.routes import (
 )
 from darkroom.http.webhooks.webhooks import (
     EVERYTHING,
+    asked_headers,
     delivery_document,
     new_webhook_document,
     read_delivery_query,
@@ -71,6 +72,7 @@ def post_webhook() -> Response:
         url=asked["url"],
         events=asked.get("events", EVERYTHING),
         description=asked.get("description"),
+        headers=asked_headers(asked.get("headers", ())),
     )
     logger.info("webhook created", extra={"webhook_id": endpoint.endpoint_id})
     headers = {"Location": webhook_path(endpoint.endpoint_id), **NOT_STORED}
@@ -97,6 +99,7 @@ def patch_webhook(webhook_id: str) -> Response:
         url=asked.get("url"),
         events=asked.get("events"),
         description=asked["description"] or "" if "description" in asked else None,
+        headers=asked_headers(asked["headers"]) if "headers" in asked else None,
         is_enabled=asked.get("enabled"),
     )
     endpoint = change_webhook(ports, caller_of(app).tenant_id, webhook_id, change)

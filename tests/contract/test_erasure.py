@@ -30,6 +30,7 @@ from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryAttempt, DeliveryStatus
+from darkroom.domain.webhooks.endpoint import CustomHeader
 from darkroom_cli.operator.domain.next_run import redo
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.tenants import erase as erasing
@@ -202,7 +203,13 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
             ExpressionAttributeValues={":tenant": {"S": tenant}, ":shard": {"S": list_shard_of(tenant, image_id)}},
         )
     webhooks = [
-        endpoint(place, tenant_id=tenant, number=number, url=f"https://{tenant}.example.com/{place}")
+        endpoint(
+            place,
+            tenant_id=tenant,
+            number=number,
+            url=f"https://{tenant}.example.com/{place}",
+            headers=(CustomHeader(name="X-Shop", value=f"the shop of {tenant}"),),
+        )
         for number, tenant in enumerate(("acme-73f1", "other"))
         for place in (0, 1)
     ]
@@ -227,6 +234,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     marks = _marks(functions, ours) | {
         "its key's label": b"of acme-73f1",
         "a webhook's URL": b"https://acme-73f1.example.com",
+        "a webhook's header": b"the shop of acme-73f1",
         "a delivery": b"an event of acme-73f1",
         "its name, as a key or in it": b'"tenant_id": {"S": "acme-73f1',
     }

@@ -38,6 +38,7 @@ from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.messages import KEYS, SIGNER, keys_of
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.images import NOW, pending, processing
+from tests.support.webhooks import endpoint
 
 # ── Versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -503,3 +504,22 @@ def test_a_transaction_that_was_cancelled_for_another_reason_is_never_taken_for_
     client: Any = Cancelled(reasons)
     with pytest.raises(ClientError):
         UsageTable(client, aws.usage_table, aws.counted_events_table).add([count(1, images=1)])
+
+
+def test_a_disabled_webhook_reaches_the_topic_of_the_operator_as_its_event(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sns, sqs = boto3.client("sns"), boto3.client("sqs")
+    notices = sns.create_topic(Name="notices")["TopicArn"]
+    url = sqs.create_queue(QueueName="notices")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=notices, Protocol="sqs", Endpoint=arn, Attributes={"RawMessageDelivery": "true"})
+    monkeypatch.setenv("NOTICES_TOPIC", notices)
+    endpoints = EndpointsTable(boto3.client("dynamodb"), aws.endpoints_table)
+    for place, by in ((3, DisabledBy.GONE), (4, DisabledBy.CLIENT)):
+        row = endpoint(place)
+        endpoints.create(row)
+        endpoints.change(row, disable(row, by, now=NOW))
+    call(load("publish_events", aws, monkeypatch), {"Records": written(aws.endpoints_table)})
+    (message,) = received(url)
+    assert json.loads(message["Body"])["data"]["disabled_by"] == "gone"

@@ -24,7 +24,14 @@ from darkroom.domain.webhooks.delivery import (
     read_delivery_message,
     record,
 )
-from darkroom.domain.webhooks.endpoint import Endpoint, InFlight, RecoveryProgress, SigningSecret, runway_of
+from darkroom.domain.webhooks.endpoint import (
+    CustomHeader,
+    Endpoint,
+    InFlight,
+    RecoveryProgress,
+    SigningSecret,
+    runway_of,
+)
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
 from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
@@ -66,6 +73,7 @@ def stores(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries]:
 
 FULL = endpoint(
     description="é",
+    headers=(CustomHeader(name="Authorization", sealed="c2VhbGVk"), CustomHeader(name="X-Shop", value="42")),
     secrets=(SigningSecret(generation=2), SigningSecret(generation=1, until=NOW + 5)),
     failures=2,
     unreached=1,

@@ -29,12 +29,11 @@ from darkroom.ports.images import OriginalMissing
 from darkroom_cli.doctor.collect import ONE_OBJECT
 from local_aws.stacks.clients import isolated_clients, of_account, of_role
 from local_aws.tests.emulator_server import in_plain_http
-from repository.expand_template import resources
 from tests.erasure import marks_of, traces, unlike_any_other
 from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg
-from tests.support.template import DELETERS, FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, granted, name_of
+from tests.support.template import DELETERS, FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, granted, name_of, statements
 
 pytestmark = pytest.mark.promise("permissions")
 
@@ -534,8 +533,7 @@ def copy(guarded: Guarded) -> Iterator[Callable[[str, str | None], Callable[[str
 def test_every_statement_is_missed(
     guarded: Guarded, copy: Callable[[str, str | None], Callable[[str], Any]], role: str
 ) -> None:
-    (policy,) = resources("AWS::IAM::Role")[role]["Policies"]
-    for statement in policy["PolicyDocument"]["Statement"]:
+    for statement in statements(role):
         lost = evaluated(granted(role) - granted(role, without=statement["Sid"]))
         client = copy(role, statement["Sid"])
         assert {grant for grant in lost if not is_refused(guarded, client, grant)} == set(), statement["Sid"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from repository.expand_template import raw_template, resources
+from repository.expand_template import is_optional, raw_template, resources
 from repository.report import ROOT
 
 PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
@@ -42,12 +42,21 @@ def name_of(folder: str) -> str:
     return "".join(word.capitalize() for word in folder.split("_"))
 
 
-def granted(role: str, without: str | None = None) -> set[Grant]:
+def statements(role: str, *, optional: bool = False) -> list[dict[str, Any]]:
+    """The statements of a role; with `optional`, also those that it has only if a parameter asks for them."""
+    return [
+        statement["Fn::If"][1] if is_optional(statement) else statement
+        for policy in resources("AWS::IAM::Role")[role].get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+        if optional or not is_optional(statement)
+    ]
+
+
+def granted(role: str, without: str | None = None, *, optional: bool = False) -> set[Grant]:
     """What a role allows without one statement."""
     return {
         (action, _text(resource))
-        for policy in resources("AWS::IAM::Role")[role]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
+        for statement in statements(role, optional=optional)
         if without is None or statement["Sid"] != without
         for action in _listed(statement["Action"])
         for resource in _listed(statement["Resource"])

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
+import pytest
+
 from darkroom.domain.kernel.tenants import Allowance, Caller, Tier, context_of
 from darkroom.domain.webhooks.delivery import (
     Delivery,
@@ -16,8 +18,12 @@ from darkroom.domain.webhooks.delivery import (
 )
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
+from darkroom.egress import EgressPolicy, read_url
+from darkroom.operations.tenants.take_token import TakeTokenPorts
+from darkroom.wiring.webhooks import manage_webhooks
 from repository.report import ROOT
 from tests.conformity import assert_described
+from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.world import TENANT, WebhooksWorld
 from tests.support.images import NOW
 
@@ -111,3 +117,16 @@ class Api:
     def refusal(self, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, str]:
         response = self(method, path, body, **more)
         return response.status, response.body["code"]
+
+
+def webhooks_api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    """The function behind the API, over a world of its own."""
+
+    def check_url(url: str) -> None:
+        read_url(url, EgressPolicy())
+
+    world = WebhooksWorld(check_url=check_url)
+    rate_limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
+    monkeypatch.setenv("ACCESS", "keys")
+    monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), rate_limit))
+    return Api(world)

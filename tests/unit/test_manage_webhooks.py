@@ -27,16 +27,12 @@ from darkroom.domain.webhooks.delivery import (
 )
 from darkroom.domain.webhooks.endpoint import MAX_SECRETS, QUIET_SECONDS, ROTATION_SECONDS, DisabledBy, disable
 from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS, place_of
-from darkroom.egress import EgressPolicy, read_url
 from darkroom.http.webhooks.webhooks import MAX_WEBHOOK_BYTES
-from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import DeliveryPage
-from darkroom.wiring.webhooks import manage_webhooks
-from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.webhooks import Request
 from tests.support.fakes.world import TENANT, WebhooksWorld, event
-from tests.support.webhooks import URL, Api
+from tests.support.webhooks import URL, Api, webhooks_api
 
 UNKNOWN = "we_0000000000000000"
 DAY = 24 * 3600
@@ -44,16 +40,7 @@ DAY = 24 * 3600
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
-    policy = EgressPolicy()
-
-    def check_url(url: str) -> None:
-        read_url(url, policy)
-
-    world = WebhooksWorld(check_url=check_url)
-    rate_limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
-    monkeypatch.setenv("ACCESS", "keys")
-    monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), rate_limit))
-    return Api(world)
+    return webhooks_api(monkeypatch)
 
 
 # ── Making and reading ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -72,6 +59,7 @@ def test_a_webhook_is_made_and_its_secret_is_shown_once(api: Api) -> None:
         "url": URL,
         "events": ["image.done", "image.*"],
         "description": "the shop",
+        "headers": [],
         "enabled": True,
         "disabled_by": None,
         "disabled_at": None,

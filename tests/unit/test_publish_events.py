@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Image
+from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom.operations.events.publish_events import PublishEventsPorts, publish_events
 from darkroom.ports.events import RowChange
 from darkroom.ports.kernel import UnreadableRow
 from tests.support.fakes.events import FakeTopic, FakeUnpublished
 from tests.support.fakes.rows import accepted_image
+from tests.support.faults import raising
+from tests.support.webhooks import endpoint
 
 NOW = 1_795_251_600_000
 
@@ -23,9 +26,11 @@ class Outlets:
 
     topic: FakeTopic = field(default_factory=FakeTopic)
     unpublished: FakeUnpublished = field(default_factory=FakeUnpublished)
+    notices: Any = None
 
     def publish(self, *changes: RowChange) -> Any:
-        return publish_events(PublishEventsPorts(topic=self.topic, unpublished=self.unpublished), changes)
+        ports = PublishEventsPorts(topic=self.topic, unpublished=self.unpublished, notices=self.notices)
+        return publish_events(ports, changes)
 
     @property
     def published(self) -> list[str]:
@@ -38,8 +43,8 @@ def image(number: int) -> Image:
 
 def change(number: int, **stated: Any) -> RowChange:
     row = image(number)
-    usual: dict[str, Any] = {"before": None, "after": row}
-    return RowChange(place=f"at {number}", subject=row.image_id, version=1, **usual | stated)
+    usual: dict[str, Any] = {"subject": row.image_id, "version": 1, "before": None, "after": row}
+    return RowChange(place=f"at {number}", **usual | stated)
 
 
 def test_every_write_that_tells_something_is_published() -> None:
@@ -115,3 +120,42 @@ def test_an_outage_of_hours_makes_no_note_after_note_of_what_comes_behind_it() -
 
 def test_nothing_to_tell_is_nothing_to_do() -> None:
     assert Outlets(topic=FakeTopic(is_down=True)).publish(change(1, after=None, before=image(1))).begin_again_at is None
+
+
+# ── Notices ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def disabling(number: int, by: DisabledBy) -> RowChange:
+    row = endpoint(number)
+    return change(number, before=row, after=disable(row, by, now=NOW), subject=row.endpoint_id)
+
+
+EACH = [change(1), disabling(2, DisabledBy.CLIENT), disabling(3, DisabledBy.GONE), disabling(4, DisabledBy.FAILING)]
+
+
+@pytest.mark.guards("webhook-notice-not-for-owner")
+def test_the_operator_is_told_of_a_disabled_webhook_unless_its_owner_did_it() -> None:
+    outlets = Outlets(notices=FakeTopic())
+    assert outlets.publish(*EACH).begin_again_at is None
+    assert outlets.notices.published == outlets.topic.published[2:]
+    assert [event.data["disabled_by"] for event in outlets.notices.published] == ["gone", "failing"]
+    assert len(Outlets().publish(*EACH).events) == 4, "without such a topic"
+
+
+def test_a_notice_in_an_outage_comes_again_and_what_precedes_it_does_not() -> None:
+    outlets = Outlets(notices=FakeTopic(throttled={endpoint(4).endpoint_id}))
+    assert outlets.publish(*EACH).begin_again_at == "at 4"
+    outlets = Outlets(topic=FakeTopic(throttled={endpoint(3).endpoint_id}), notices=FakeTopic())
+    assert outlets.publish(*EACH).begin_again_at == "at 3"
+    assert not outlets.notices.published, "they are handed over again"
+
+
+@pytest.mark.guards("webhook-notice-holds-up-nothing")
+def test_a_topic_of_notices_that_is_gone_or_refuses_holds_up_no_event_and_is_noted() -> None:
+    outlets = Outlets(notices=FakeTopic(refused={endpoint(3).endpoint_id}))
+    publishing = outlets.publish(*EACH)
+    assert (publishing.begin_again_at, len(publishing.events), len(publishing.set_aside)) == (None, 4, 1)
+    outlets.notices.publish_all = raising(PermissionError("not yours"))
+    publishing = outlets.publish(*EACH)
+    assert (publishing.begin_again_at, len(publishing.events), len(publishing.set_aside)) == (None, 4, 2)
+    assert "the topic of notices: PermissionError: not yours" in outlets.unpublished.notes[-1][2]

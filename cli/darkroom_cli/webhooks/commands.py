@@ -16,6 +16,7 @@ from darkroom_cli.terminal import display
 from darkroom_cli.terminal.durations import seconds_of
 from darkroom_cli.terminal.instants import milliseconds
 from darkroom_cli.webhooks.forward import problem_with
+from darkroom_cli.webhooks.headers import headers_of
 
 _HELP = """Webhooks: events that are sent to a program, signed by Standard Webhooks.
 
@@ -91,6 +92,20 @@ IdArgument = Annotated[
 ]
 
 
+HeadersOption = Annotated[
+    list[str] | None,
+    option(
+        "--header",
+        "HEADER",
+        "'Name: value', sent with each delivery; @FILE or - has one per line. Several are possible.",
+    ),
+]
+SecretHeadersOption = Annotated[
+    list[str] | None,
+    option("--secret-header", "HEADER", "The same, never shown again. Authorization always is secret."),
+]
+
+
 @app.command("ls")
 def list_(
     *, as_json: JsonOption = False, url: UrlOption = None, api_key: ApiKeyOption = None, iam: IamOption = False
@@ -112,6 +127,8 @@ def add(
         option("--type", "TYPE", "Only these, as image.done or 'image.*'; may be given several times."),
     ] = None,
     description: Annotated[str | None, option("--description", "TEXT", "Your note about it.")] = None,
+    header: HeadersOption = None,
+    secret_header: SecretHeadersOption = None,
     as_json: JsonOption = False,
     url: UrlOption = None,
     api_key: ApiKeyOption = None,
@@ -124,7 +141,38 @@ def add(
     from darkroom_cli.webhooks import work  # noqa: PLC0415
 
     target = resolve(url, api_key, iam)
-    work.add(target, address, events=events, description=description, as_json=as_json)
+    headers = headers_of(header or (), secret_header or ())
+    work.add(target, address, events=events, description=description, headers=headers, as_json=as_json)
+
+
+@app.command()
+def change(
+    *,
+    webhook_id: IdArgument,
+    address: Annotated[str | None, option("--address", "ADDRESS", "Where your program listens from now on.")] = None,
+    events: Annotated[list[str] | None, option("--type", "TYPE", "Only these from now on.")] = None,
+    description: Annotated[str | None, option("--description", "TEXT", "Your note about it; '' for none.")] = None,
+    header: HeadersOption = None,
+    secret_header: SecretHeadersOption = None,
+    no_header: Annotated[list[str] | None, option("--no-header", "NAME", "Remove this header.")] = None,
+    as_json: JsonOption = False,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
+    iam: IamOption = False,
+) -> None:
+    """Change a webhook: its address, its events, your note, its headers.
+
+    What is not named stays. Its secret does, too.
+    """
+    from darkroom_cli.webhooks import work  # noqa: PLC0415
+
+    stated = {"url": address, "events": events or None, "description": description}
+    changed = {name: value for name, value in stated.items() if value is not None}
+    headers = headers_of(header or (), secret_header or ())
+    if not (changed or headers or no_header):
+        raise typer.BadParameter("Name what is to change: --help lists the options.")
+    target = resolve(url, api_key, iam)
+    work.change(target, webhook_id, changed, headers=headers, removed=no_header or (), as_json=as_json)
 
 
 @app.command()

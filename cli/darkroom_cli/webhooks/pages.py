@@ -58,6 +58,11 @@ def _facts(webhook: WebhookDocument) -> list[tuple[str, str]]:
     facts = [("url", webhook["url"]), ("events", ", ".join(webhook["events"])), ("created", webhook["created_at"])]
     if webhook["description"] is not None:
         facts.insert(2, ("description", webhook["description"]))
+    if webhook["headers"]:
+        of_each = (
+            (header["name"], "(secret)" if header["secret"] else header["value"]) for header in webhook["headers"]
+        )
+        facts.append(("headers", ", ".join(f"{name}: {value}" for name, value in of_each)))
     if not webhook["enabled"]:
         why = webhook["disabled_by"] or ""
         facts.append(("disabled", f"since {webhook['disabled_at']}: {_DISABLED_BY.get(why, why)}"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from darkroom.http.webhooks.webhooks import DeliveryDocument, NewWebhookDocument
 from darkroom_cli.stack.target import ApiTarget
@@ -21,13 +22,45 @@ def list_(target: ApiTarget, *, as_json: bool) -> None:
         pages.show_list(display.output(), listed["webhooks"], options=target.options)
 
 
-def add(target: ApiTarget, url: str, *, events: Sequence[str] | None, description: str | None, as_json: bool) -> None:
+def add(
+    target: ApiTarget,
+    url: str,
+    *,
+    events: Sequence[str] | None,
+    description: str | None,
+    headers: Sequence[Mapping[str, Any]],
+    as_json: bool,
+) -> None:
     """`webhooks add`: the secret, or the document with it, is all that goes to standard output."""
     with target.open() as api:
-        webhook = WebhooksClient(api).create(url, events=events, description=description)
+        webhook = WebhooksClient(api).create(url, events=events, description=description, headers=headers)
     display.line(display.errors(), display.printable(f"The webhook {webhook['id']} sends to {webhook['url']}."))
     _show_secret(webhook, as_json=as_json)
     display.line(display.errors(), f"Try it:  ./darkroom webhooks ping {webhook['id']}{target.options}")
+
+
+def change(
+    target: ApiTarget,
+    webhook_id: str,
+    changed: Mapping[str, Any],
+    *,
+    headers: Sequence[Mapping[str, Any]],
+    removed: Sequence[str],
+    as_json: bool,
+) -> None:
+    """`webhooks change`: headers that are not named stay."""
+    with target.open() as api:
+        webhooks = WebhooksClient(api)
+        if headers or removed:
+            named = {name.lower() for name in (*removed, *(header["name"] for header in headers))}
+            existing = webhooks.get(webhook_id)["headers"]
+            kept = [{"name": header["name"]} for header in existing if header["name"].lower() not in named]
+            changed = {**changed, "headers": [*kept, *headers]}
+        webhook = webhooks.change(webhook_id, changed)
+    if as_json:
+        display.print_json(webhook)
+    else:
+        pages.show(display.output(), webhook, options=target.options)
 
 
 def rotate(target: ApiTarget, webhook_id: str, *, yes: bool, as_json: bool) -> None:

@@ -31,7 +31,15 @@ from darkroom.domain.webhooks.delivery import (
     new_delivery,
     record,
 )
-from darkroom.domain.webhooks.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, SigningSecret, disable, fail
+from darkroom.domain.webhooks.endpoint import (
+    ROTATION_SECONDS,
+    CustomHeader,
+    DisabledBy,
+    Endpoint,
+    SigningSecret,
+    disable,
+    fail,
+)
 from darkroom.domain.webhooks.row_events import events_of
 from darkroom.domain.webhooks.webhook_signature import secret_text
 from darkroom.http.images.documents import (
@@ -156,6 +164,7 @@ def webhook() -> Endpoint:
         url=EXAMPLE_URL,
         events=(EventType.DONE, EventType.FAILED),
         description="the shop",
+        headers=(CustomHeader(name="Authorization", sealed=""), CustomHeader(name="X-Shop", value="42")),
         created_at=ACCEPTED_AT,
     )
 

@@ -21,6 +21,7 @@ from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_json
+from darkroom.domain.webhooks.custom_headers import MAX_ALL_VALUES_BYTES, MAX_HEADERS, MAX_NAME_CHARACTERS
 from tests.support.fakes.pictures import encoded, picture
 
 _LONGEST = timedelta(days=364)
@@ -144,6 +145,14 @@ def _make_webhook_good(case: Case[Any]) -> None:
         case.body["url"] = _of_nobody(MAX_ENDPOINT_URL_LENGTH)
     if isinstance(case.body, dict) and "since" in case.body:
         case.body["since"] = _text(datetime.now(UTC) - timedelta(days=next(_keys) % 40))
+    if isinstance(case.body, dict) and "headers" in case.body:
+        # Names are equal in any case, some are reserved, values have a bound together, and what is new needs one.
+        case.body["headers"] = [
+            {"value": "x", **header, "name": f"{number}{header['name']}"[:MAX_NAME_CHARACTERS]}
+            for number, header in enumerate(case.body["headers"])
+        ]
+        for header in case.body["headers"]:
+            header["value"] = header["value"][: MAX_ALL_VALUES_BYTES // MAX_HEADERS].strip()
 
 
 def _instant(text: str) -> datetime:

@@ -35,6 +35,18 @@ def test_a_request_is_posted_with_its_headers_and_its_response_told() -> None:
     assert b"webhook-id: 1" in head.split(b"\r\n")
 
 
+def test_a_redirect_is_an_answer_and_whoever_it_names_gets_nothing() -> None:
+    with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as elsewhere:
+        location = f"http://127.0.0.1:{elsewhere.port}/in"
+        response = f"HTTP/1.1 307 Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
+        with serving(answering(response)) as server:
+            receiver = HttpReceiver(LOCAL, clock=lambda: NOW)
+            headers = {"Authorization": "Bearer s3cret"}
+            answer = receiver.post(f"http://127.0.0.1:{server.port}/in", headers=headers, body=b"{}")
+    assert b"\r\nAuthorization: Bearer s3cret\r\n" in server.received
+    assert (answer.status, answer.is_success, elsewhere.connections) == (307, False, 0)
+
+
 @pytest.mark.parametrize(
     ("written", "seconds"),
     [

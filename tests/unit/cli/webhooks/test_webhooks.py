@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,13 +13,9 @@ import pytest
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
-from darkroom.egress import EgressPolicy, read_url
-from darkroom.operations.tenants.take_token import TakeTokenPorts
-from darkroom.wiring.webhooks import manage_webhooks
-from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import ProcessDied
-from tests.support.webhooks import Api
+from tests.support.webhooks import webhooks_api
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.fake_api import FakeApi, Reply, Seen
 
@@ -31,14 +28,7 @@ HOUR = 3600
 def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
     """The webhooks behind the API: the real function over the fakes."""
 
-    def check_url(url: str) -> None:
-        read_url(url, EgressPolicy())
-
-    world = WebhooksWorld(check_url=check_url)
-    limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
-    monkeypatch.setenv("ACCESS", "keys")
-    monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), limit))
-    function = Api(world)
+    function = webhooks_api(monkeypatch)
 
     def answer(seen: Seen) -> Reply:
         path = f"{seen.path}?{urlencode(seen.query, doseq=True)}" if seen.query else seen.path
@@ -47,7 +37,7 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> WebhooksWorld:
         return Reply(status=response.status, body=response.body, headers=response.headers)
 
     api.webhooks = answer
-    return world
+    return function.world
 
 
 @pytest.mark.guards("cli-absent-part-named")
@@ -466,3 +456,51 @@ def test_what_a_server_says_cannot_move_the_cursor(
         result = run("webhooks", *command)
         assert result.exit_code == 0
         assert "\x1b" not in result.stdout and "c\nd" not in result.stdout
+
+
+# ── Headers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TOKEN = "Bearer s3cret-t0ken"
+
+
+def headers_sent(world: WebhooksWorld) -> dict[str, str]:
+    """The last delivery's own headers."""
+    world.send(event(len(world.receiver.requests)))
+    sent = world.receiver.requests[-1].headers
+    return {name: value for name, value in sent.items() if name in ("Authorization", "X-Shop", "X-Other")}
+
+
+@pytest.mark.guards("cli-authorization-header-secret")
+def test_headers_come_from_the_command_line_a_file_or_standard_input(
+    world: WebhooksWorld, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "headers"
+    file.write_text("X-Other: one\n\n")
+    options = ["--header", f"Authorization: {TOKEN}", "--header", "X-Shop: 42", "--secret-header", f"@{file}"]
+    assert run("webhooks", "add", URL, *options).exit_code == 0
+    assert headers_sent(world) == {"Authorization": TOKEN, "X-Shop": "42", "X-Other": "one"}
+    (row,) = world.endpoints.rows.values()
+    shown = run("webhooks", "show", row.endpoint_id).stdout
+    assert "Authorization: (secret), X-Shop: 42, X-Other: (secret)" in " ".join(shown.split())
+    changed = run(
+        "webhooks", "change", row.endpoint_id, "--secret-header", "-", "--no-header", "x-shop", stdin="X-Other: 2"
+    )
+    assert changed.exit_code == 0, changed.stderr
+    assert headers_sent(world) == {"Authorization": TOKEN, "X-Other": "2"}
+
+
+def test_a_change_names_what_changes_alone(added: Endpoint, world: WebhooksWorld, run: Run) -> None:
+    webhook_id = added.endpoint_id
+    assert run("webhooks", "change", webhook_id).exit_code == 2
+    options = ["--address", f"{URL}/2", "--type", "image.done", "--description", "the shop"]
+    assert run("webhooks", "change", webhook_id, *options).exit_code == 0
+    row = world.endpoint(added)
+    assert (row.url, row.events, row.description) == (f"{URL}/2", ("image.done",), "the shop")
+
+
+@pytest.mark.parametrize("header", [TOKEN, "@/no/such/file"])
+def test_a_header_that_is_none_is_not_repeated(world: WebhooksWorld, run: Run, header: str) -> None:
+    refused = run("webhooks", "add", URL, "--secret-header", header)
+    assert refused.exit_code == 2
+    assert "s3cret" not in refused.stdout + refused.stderr
+    assert not world.endpoints.rows

@@ -112,6 +112,15 @@ class SigningSecret:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CustomHeader:
+    """A header that its owner adds to what is sent: its `value`, or `sealed` for one that nobody is shown."""
+
+    name: str
+    value: str | None = None
+    sealed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class InFlight:
     """A delivery on its way by the receipt `claimed_by`, or one that was called and has its place kept if that is None;
     after `until` nothing was heard of it."""
@@ -153,6 +162,7 @@ class Endpoint:
     created_at: Milliseconds
     version: int = 1
     description: str | None = None
+    headers: tuple[CustomHeader, ...] = ()
     state: EndpointState = EndpointState.ENABLED
     disabled_by: DisabledBy | None = None
     disabled_at: Milliseconds | None = None

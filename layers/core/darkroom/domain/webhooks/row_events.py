@@ -9,7 +9,7 @@ from darkroom.domain.events.event import EventType, PublishedEvent, event_of_ima
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.paths import deliveries_path, webhook_path
-from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 
 
 def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> PublishedEvent | None:
@@ -31,6 +31,12 @@ def events_of(row: Image | Endpoint) -> Iterator[PublishedEvent]:
         yield from events_of_image(row)
     else:
         yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
+
+
+def is_notice(event: PublishedEvent) -> bool:
+    """Whether an operator is told: an endpoint is sent nothing any more, and its owner has not asked for that."""
+    by = event.data.get("disabled_by")
+    return event.type is EventType.WEBHOOK_DISABLED and by != DisabledBy.CLIENT  # guard: webhook-notice-not-for-owner
 
 
 def _event_of_endpoint(before: Endpoint, after: Endpoint) -> PublishedEvent | None:

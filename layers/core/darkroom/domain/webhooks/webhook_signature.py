@@ -28,12 +28,18 @@ def secret_of(master: bytes, *, tenant_id: str, endpoint_id: str, generation: in
 
     Raises ValueError for a master secret under `MIN_MASTER_BYTES`.
     """
+    # Clients have these secrets: another label is a rotation of all of them at once.
+    return derived(master, "darkroom webhook secret v1", tenant_id, endpoint_id, generation)
+
+
+def derived(master: bytes, *names: str | int) -> bytes:
+    """The 32 bytes that a master secret has for these names, the first of which says what for. Raises ValueError for a
+    master secret under `MIN_MASTER_BYTES`."""
     if len(master) < MIN_MASTER_BYTES:  # guard: webhook-secret-minimum-length
         raise ValueError(f"the master secret has {len(master)} bytes, fewer than {MIN_MASTER_BYTES}")
-    # A JSON list keeps the names apart, whatever is in them. Clients have these secrets: another label is a rotation of
-    # all of them at once.
+    # A JSON list keeps the names apart, whatever is in them.
     # guard: webhook-secret-name-separation
-    label = json.dumps(["darkroom webhook secret v1", tenant_id, endpoint_id, generation])
+    label = json.dumps(names)
     return hmac.digest(master, label.encode(), hashlib.sha256)
 
 

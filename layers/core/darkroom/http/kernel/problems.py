@@ -195,6 +195,12 @@ _TABLE = (
         example="The URL must begin with https://.",
     ),
     ProblemType(
+        code="invalid_headers",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid headers",
+        example="The header X-Shop is new: give it a value.",
+    ),
+    ProblemType(
         code="invalid_since",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid since",

@@ -59,7 +59,10 @@ POST_WEBHOOK = Route(
         description=f"The webhook, in at most {limit_in_words(MAX_WEBHOOK_BYTES)}.",
         media_types=JSON_TYPE,
         kind=NewWebhook,
-        examples={"some": {"url": EXAMPLE_URL, "events": ["image.done", "image.failed"], "description": "the shop"}},
+        examples={
+            "some": {"url": EXAMPLE_URL, "events": ["image.done", "image.failed"], "description": "the shop"},
+            "headers": {"url": EXAMPLE_URL, "headers": [{"name": "Authorization", "value": "Bearer 0b6jkzmw1xb0eztz"}]},
+        },
     ),
     answers=(
         RouteAnswer(
@@ -73,6 +76,7 @@ POST_WEBHOOK = Route(
         *IN_JSON,
         "invalid_webhook",
         "invalid_url",
+        "invalid_headers",
         "webhook_exists",
         "too_many_webhooks",
         "too_many_requests",
@@ -109,7 +113,7 @@ PATCH_WEBHOOK = Route(
     path="/webhooks/{id}",
     name="changeWebhook",
     summary="Change a webhook",
-    description="Changes its URL, its events or its description, or disables or enables it. Its secret stays.",
+    description="Changes its URL, events, description or headers, or disables or enables it. Its secret stays.",
     parameters=(_WEBHOOK_ID,),
     body=Body(
         description=f"The change, in at most {limit_in_words(MAX_WEBHOOK_BYTES)}.",
@@ -118,7 +122,7 @@ PATCH_WEBHOOK = Route(
         examples={"events": {"events": ["image.*"]}, "enable": {"enabled": True}},
     ),
     answers=(RouteAnswer(status=HTTPStatus.OK, description="The webhook after the change.", kind=WebhookDocument),),
-    problems=(*IN_JSON, "invalid_webhook", "invalid_url", "webhook_exists", *_OF_A_WEBHOOK),
+    problems=(*IN_JSON, "invalid_webhook", "invalid_url", "invalid_headers", "webhook_exists", *_OF_A_WEBHOOK),
     is_rate_limited=True,
 )
 

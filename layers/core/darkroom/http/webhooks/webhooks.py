@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -16,6 +17,18 @@ from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields, p
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.paths import deliveries_path, webhook_path
 from darkroom.domain.kernel.sizes import excess_in_words, limit_in_words
+from darkroom.domain.webhooks.custom_headers import (
+    MAX_ALL_VALUES_BYTES,
+    MAX_HEADERS,
+    MAX_NAME_CHARACTERS,
+    MAX_VALUE_BYTES,
+    NAME_PATTERN,
+    VALUE_PATTERN,
+    AskedHeader,
+    has_twice,
+    problem_with_name,
+    problem_with_value,
+)
 from darkroom.domain.webhooks.delivery import (
     DELIVERY_ID_PATTERN,
     KEPT_SECONDS,
@@ -30,9 +43,9 @@ from darkroom.http.images.documents import Count, Instant, Path, WebhookId
 from darkroom.http.images.list_queries import invalid_cursor, read_limit
 from darkroom.http.kernel.timetables import DURATION_PATTERN, INSTANT_PATTERN, read_duration, read_instant
 
-MAX_WEBHOOK_BYTES = 8192
-"""The largest body of a request to make or change a webhook. Its longest URL and description, with every character of
-the latter escaped, take half of it."""
+MAX_WEBHOOK_BYTES = 12_288
+"""The largest body of a request to make or change a webhook. Its longest URL, description and headers, with every
+character escaped that has to be, take three quarters of it."""
 
 MAX_RECOVERY_BYTES = 1024
 
@@ -78,6 +91,63 @@ _Events = Annotated[
 _Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARACTERS, description="Its owner's note about it.")]
 
 
+def _checked(problem_with: Callable[[str], str | None]) -> AfterValidator:
+    def check(text: str) -> str:
+        if problem := problem_with(text):  # a clause without the text: what is sent may be a secret in the wrong place
+            raise PydanticCustomError("invalid_header", "{problem}", {"problem": problem})
+        return text
+
+    return AfterValidator(check)
+
+
+_Name = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{NAME_PATTERN}$", "maxLength": MAX_NAME_CHARACTERS}),
+    _checked(problem_with_name),
+]
+_Value = Annotated[
+    str,
+    Field(
+        json_schema_extra={"pattern": f"^{VALUE_PATTERN}$", "maxLength": MAX_VALUE_BYTES},
+        description=f"All values together have at most {MAX_ALL_VALUES_BYTES:,} bytes.",
+    ),
+    _checked(problem_with_value),
+]
+_IsSecret = Annotated[bool, Field(description="Whether its value is never shown again; true unless you say false.")]
+
+
+class NewHeader(TypedDict):
+    """A header that is added to what is sent."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    name: _Name
+    value: _Value
+    secret: NotRequired[_IsSecret]
+
+
+class ChangedHeader(TypedDict):
+    """The same; without a `value`, a header that there is keeps its own."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    name: _Name
+    value: NotRequired[_Value]
+    secret: NotRequired[_IsSecret]
+
+
+def _distinct[Asked: NewHeader | ChangedHeader](headers: tuple[Asked, ...]) -> tuple[Asked, ...]:
+    if has_twice(header["name"] for header in headers):  # guard: webhook-header-twice-refused
+        raise PydanticCustomError("repeated_header", "have a name twice: upper and lower case are the same")
+    return headers
+
+
+_NewHeaders = Annotated[tuple[NewHeader, ...], Field(max_length=MAX_HEADERS), AfterValidator(_distinct)]
+_ChangedHeaders = Annotated[
+    tuple[ChangedHeader, ...],
+    Field(max_length=MAX_HEADERS, description="All that it has from now on; those that are not named are removed."),
+    AfterValidator(_distinct),
+]
+
+
 class NewWebhook(TypedDict):
     """A webhook to be made."""
 
@@ -85,6 +155,7 @@ class NewWebhook(TypedDict):
     url: _Url
     events: NotRequired[Annotated[_Events, Field(json_schema_extra={"default": list(EVERYTHING)})]]
     description: NotRequired[_Description | None]
+    headers: NotRequired[_NewHeaders]
 
 
 class WebhookChange(TypedDict, total=False):
@@ -96,6 +167,7 @@ class WebhookChange(TypedDict, total=False):
     url: _Url
     events: _Events
     description: _Description | None
+    headers: _ChangedHeaders
     enabled: Annotated[
         bool,
         Field(
@@ -143,6 +215,14 @@ def read_webhook_change(body: bytes) -> WebhookChange:
         known = ", ".join(WebhookChange.__annotations__)
         raise InvalidWebhook((FieldProblem(field="body", message=f"changes nothing. Known fields: {known}"),))
     return change
+
+
+def asked_headers(headers: Sequence[NewHeader | ChangedHeader]) -> tuple[AskedHeader, ...]:
+    """Returns the headers that a request asks for."""
+    return tuple(
+        AskedHeader(name=header["name"], value=header.get("value"), is_secret=header.get("secret"))
+        for header in headers
+    )
 
 
 def _read(kind: Any, body: bytes) -> Any:
@@ -230,6 +310,14 @@ class WebhookLinksDocument(TypedDict):
     deliveries: Path
 
 
+class HeaderDocument(TypedDict):
+    """A header that is added to what is sent."""
+
+    name: str
+    value: Annotated[str | None, Field(description="null if it is secret.")]
+    secret: bool
+
+
 class WebhookDocument(TypedDict):
     """A webhook as it is now: always with all keys, perhaps with more in later versions."""
 
@@ -237,6 +325,7 @@ class WebhookDocument(TypedDict):
     url: Annotated[str, Field(json_schema_extra={"format": "uri"})]
     events: Annotated[list[str], Field(description="The types of events that it gets: `*`, `image.*`, `image.done`.")]
     description: str | None
+    headers: Annotated[list[HeaderDocument], Field(description="What is sent besides Darkroom's own headers.")]
     enabled: bool
     disabled_by: Annotated[
         str | None,
@@ -326,6 +415,10 @@ def webhook_document(endpoint: Endpoint, *, now: Milliseconds) -> WebhookDocumen
         "url": endpoint.url,
         "events": list(endpoint.events),
         "description": endpoint.description,
+        "headers": [
+            {"name": header.name, "value": header.value, "secret": header.sealed is not None}
+            for header in endpoint.headers
+        ],
         "enabled": endpoint.is_enabled,
         "disabled_by": None if endpoint.disabled_by is None else endpoint.disabled_by.value,
         "disabled_at": rfc3339(endpoint.disabled_at),

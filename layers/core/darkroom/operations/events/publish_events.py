@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.webhooks.row_events import event_of
+from darkroom.domain.webhooks.row_events import event_of, is_notice
 from darkroom.ports.events import RowChange, Topic, Unpublished
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishEventsPorts:
-    """What publishing needs."""
+    """What publishing needs; `notices` is the operator's topic, None if there is none."""
 
     topic: Topic
     unpublished: Unpublished
+    notices: Topic | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +63,14 @@ def publish_events(ports: PublishEventsPorts, changes: Sequence[RowChange]) -> P
             problems[places[number]] = error
         else:
             to_set_aside[places[number]] = str(error)
+    refused: dict[int, str] = {}
+    for place, error in _send_notices(ports, events, before=min(problems, default=len(changes))).items():
+        if isinstance(error, Retryable):
+            problems[place] = error
+        else:
+            refused[place] = f"the topic of notices: {type(error).__name__}: {error}"
     noted: dict[int, str] = {}
-    for place, reason in sorted(to_set_aside.items()):
+    for place, reason in sorted((refused | to_set_aside).items()):
         if place > min(problems, default=place):  # guard: events-single-outage-note
             break  # it is handed over again, too, and again until the outage is over: one note is enough
         try:
@@ -78,3 +85,19 @@ def publish_events(ports: PublishEventsPorts, changes: Sequence[RowChange]) -> P
         begin_again_at=None if first is None else changes[first].place,  # guard: events-stream-resume-place
         problem=None if first is None else problems[first],
     )
+
+
+def _send_notices(
+    ports: PublishEventsPorts, events: Mapping[int, PublishedEvent], *, before: int
+) -> Mapping[int, Exception]:
+    """Publishes to the operator's topic what of these events is a notice, of the writes before the first that is handed
+    over again; returns what went wrong, by the index of the writes. Somebody else's topic may be gone, or refuse us:
+    that is noted, and holds up no event."""
+    places = [place for place, event in events.items() if place < before and is_notice(event)]
+    if ports.notices is None or not places:
+        return {}
+    try:
+        problems = ports.notices.publish_all([events[place] for place in places])
+    except Exception as error:  # guard: webhook-notice-holds-up-nothing
+        return dict.fromkeys(places, error)
+    return {places[number]: error for number, error in problems.items()}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.webhooks.custom_headers import SealBroken, opened, repeats_secret
 from darkroom.domain.webhooks.delivery import (
     MESSAGE_SECONDS,
     Answer,
@@ -192,9 +193,7 @@ def _send(
         is_wide = landed is not None and landed.is_wide
         met = _call_next(ports, (landed, *others), message, held=delivery.delivery_id) if landed and is_wide else ()
         return Delivered(outcome="leased", unreadable=met)
-    answer = ports.receiver.post(
-        flying.url, headers=_headers(flying, sending, master, ports.clock()), body=_bytes(sending)
-    )
+    answer = _post(ports, flying, sending, master)
     return _hear(ports, (flying, *others), sending, answer)
 
 
@@ -245,9 +244,7 @@ def _deliver_from_runway(
     if not isinstance(delivery, Delivery) or not isinstance(claimed, Delivery) or claimed.claimed_by is None:
         _free(ports, endpoint, flight)
         return None
-    answer = ports.receiver.post(
-        endpoint.url, headers=_headers(endpoint, claimed, master, ports.clock()), body=_bytes(claimed)
-    )
+    answer = _post(ports, endpoint, claimed, master)
     after = _record(ports, delivery, claimed, answer)
     _free(ports, endpoint, flight)
     return _hear_from_runway(ports, endpoint, claimed, after, answer)
@@ -316,6 +313,19 @@ def _hear_from_runway(
 
 def _bytes(delivery: Delivery) -> bytes:
     return delivery.body.encode()
+
+
+def _post(ports: DeliverEventPorts, endpoint: Endpoint, delivery: Delivery, master: bytes) -> Answer:
+    """Makes the attempt, with the headers of the endpoint's owner; returns what is kept of the answer."""
+    try:
+        added = opened(endpoint, master)
+    except SealBroken as broken:  # guard: webhook-header-seal-broken-told
+        return Answer(milliseconds=0, error=str(broken))
+    signed = _headers(endpoint, delivery, master, ports.clock())
+    answer = ports.receiver.post(endpoint.url, headers={**added, **signed}, body=_bytes(delivery))
+    if repeats_secret(answer.body, endpoint, added):  # guard: webhook-header-echo-not-kept
+        return replace(answer, body="(not kept: the answer repeats a secret header)")
+    return answer
 
 
 def _headers(endpoint: Endpoint, delivery: Delivery, master: bytes, now: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.events.event import written_event
 from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.webhooks.custom_headers import AskedHeader
 from darkroom.domain.webhooks.delivery import (
     PING,
     Delivery,
@@ -41,6 +42,7 @@ from darkroom.domain.webhooks.errors import UnknownDelivery, UnknownWebhook
 from darkroom.domain.webhooks.webhook_signature import secret_of, secret_text
 from darkroom.operations.webhooks.change_endpoint import TRIES, change_endpoint, end_rest_of_host
 from darkroom.operations.webhooks.read_host import read_host
+from darkroom.operations.webhooks.set_headers import require_same_host, set_headers
 from darkroom.ports.kernel import Clock, Fenced, Randomness, Secret, UnreadableRow
 from darkroom.ports.webhooks import Deliveries, DeliveryPage, DeliveryQueue, Endpoints
 
@@ -67,15 +69,22 @@ class Change:
     url: str | None = None
     events: tuple[str, ...] | None = None
     description: str | None = None
+    headers: tuple[AskedHeader, ...] | None = None
     is_enabled: bool | None = None
 
 
 def create_webhook(
-    ports: ManageWebhooksPorts, tenant_id: str, *, url: str, events: tuple[str, ...], description: str | None
+    ports: ManageWebhooksPorts,
+    tenant_id: str,
+    *,
+    url: str,
+    events: tuple[str, ...],
+    description: str | None,
+    headers: tuple[AskedHeader, ...] = (),
 ) -> tuple[Endpoint, str]:
     """A new endpoint of the tenant, and its secret, which nothing tells again.
 
-    Raises UrlRefused, and Rejected with the code `too_many_webhooks` or `webhook_exists`.
+    Raises UrlRefused, and Rejected with the code `too_many_webhooks`, `webhook_exists` or `invalid_headers`.
     """
     ports.check_url(url)  # guard: webhook-url-checked-first
     master = ports.master_secret.current().text.encode()
@@ -100,6 +109,7 @@ def create_webhook(
             # guard: unreadable-endpoint-hourly-look
             due_at=ports.clock() + QUIET_SECONDS * SECOND,  # as every enabled one has it
         )
+        endpoint = set_headers(endpoint, headers, before=endpoint, master=master, randomness=ports.randomness)
         if ports.endpoints.create(endpoint):
             return endpoint, _secret(master, endpoint)
     raise Retryable("other webhooks are being made at the same time")
@@ -144,10 +154,12 @@ def _host(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str) -> tuple
 
 
 def change_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str, change: Change) -> Endpoint:
-    """The endpoint as changed. Raises UnknownWebhook, UrlRefused, and Rejected with the code `webhook_exists`."""
+    """The endpoint as changed. Raises UnknownWebhook, UrlRefused, and Rejected with the code `webhook_exists` or
+    `invalid_headers`."""
     if change.url is not None:
         ports.check_url(change.url)
         _require_new(ports.endpoints.of_tenant(tenant_id), change.url, but=endpoint_id)
+    master = b"" if change.headers is None else ports.master_secret.current().text.encode()
 
     def decide(endpoint: Endpoint) -> Endpoint:
         after = endpoint
@@ -158,6 +170,10 @@ def change_webhook(ports: ManageWebhooksPorts, tenant_id: str, endpoint_id: str,
             after = replace(after, events=change.events)
         if change.description is not None:
             after = replace(after, description=change.description or None)
+        if change.headers is not None:
+            after = set_headers(after, change.headers, before=endpoint, master=master, randomness=ports.randomness)
+        for header in after.headers if change.headers is None else ():
+            require_same_host(endpoint, after, header)
         if change.is_enabled is True:
             after = enable(after, now=ports.clock())
         elif change.is_enabled is False:

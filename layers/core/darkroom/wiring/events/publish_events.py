@@ -24,13 +24,14 @@ def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
 def wire() -> tuple[PublishEventsPorts, Callable[[Mapping[str, Any]], list[RowChange]]]:
     """The ports of `publish_events`, from the function's environment, and what reads the stream's writes."""
     settings = PublishEventsSettings.read()
+    signer = signer_of(message_keys_of(settings))
+
+    def topic_of(arn: str) -> SnsTopic:
+        return SnsTopic(clients.sns_client(), arn, signer, source=settings.event_source)
+
     ports = PublishEventsPorts(
-        topic=SnsTopic(
-            clients.sns_client(),
-            settings.events_topic,
-            signer_of(message_keys_of(settings)),
-            source=settings.event_source,
-        ),
+        topic=topic_of(settings.events_topic),
+        notices=topic_of(settings.notices_topic) if settings.notices_topic else None,
         unpublished=SqsUnpublished(clients.sqs_client(), settings.unpublished_events_url),
     )
     return ports, read_changes

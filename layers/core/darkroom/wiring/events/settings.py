@@ -6,8 +6,10 @@ from darkroom.settings import MessageKeySettings
 
 
 class PublishEventsSettings(MessageKeySettings):
-    """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack."""
+    """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack.
+    `notices_topic` is the ARN of the operator's, if there is one."""
 
     events_topic: str
     event_source: str
     unpublished_events_url: str
+    notices_topic: str = ""

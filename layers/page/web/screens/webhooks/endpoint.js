@@ -41,6 +41,8 @@ export function Condition({ webhook, isWhole = false }) {
         <dl class="facts">
             <dt>Events</dt><dd>${webhook.events.map((event) =>
                 event === "*" ? "all" : html`<code class="event-name">${event}</code> `)}</dd>
+            ${webhook.headers?.length > 0 && html`<dt>Headers</dt><dd>${webhook.headers.map((header) =>
+                html`<code>${header.name}: ${header.secret ? "(secret)" : header.value}</code> `)}</dd>`}
             <dt>Last success</dt><dd>${when(webhook.last_success_at)}</dd>
             <dt>Last failure</dt><dd>${when(webhook.last_failure_at)}</dd>
             ${isWhole && html`<dt>Made</dt><dd>${local(webhook.created_at)}</dd><dt>Id</dt><dd><${Copy}
