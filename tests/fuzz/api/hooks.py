@@ -146,13 +146,19 @@ def _make_webhook_good(case: Case[Any]) -> None:
     if isinstance(case.body, dict) and "since" in case.body:
         case.body["since"] = _text(datetime.now(UTC) - timedelta(days=next(_keys) % 40))
     if isinstance(case.body, dict) and "headers" in case.body:
-        # Names are equal in any case, some are reserved, values have a bound together, and what is new needs one.
-        case.body["headers"] = [
-            {"value": "x", **header, "name": f"{number}{header['name']}"[:MAX_NAME_CHARACTERS]}
-            for number, header in enumerate(case.body["headers"])
-        ]
-        for header in case.body["headers"]:
-            header["value"] = header["value"][: MAX_ALL_VALUES_BYTES // MAX_HEADERS].strip()
+        case.body["headers"] = _good_headers(case.body["headers"])
+
+
+def _good_headers(headers: Any) -> Any:
+    """Headers whose names differ in any case and are not reserved, each with a value, few bytes together."""
+    return [
+        {
+            **header,
+            "name": f"{number}{header['name']}"[:MAX_NAME_CHARACTERS],
+            "value": header.get("value", "x")[: MAX_ALL_VALUES_BYTES // MAX_HEADERS].strip(),
+        }
+        for number, header in enumerate(headers)
+    ]
 
 
 def _instant(text: str) -> datetime:
