@@ -46,7 +46,7 @@ def statements(role: str, *, optional: bool = False) -> list[dict[str, Any]]:
     """The statements of a role; with `optional`, also those that it has only if a parameter asks for them."""
     return [
         statement["Fn::If"][1] if is_optional(statement) else statement
-        for policy in resources("AWS::IAM::Role")[role].get("Policies", [])
+        for policy in resources("AWS::IAM::Role")[role]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
         if optional or not is_optional(statement)
     ]

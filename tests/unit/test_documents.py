@@ -23,7 +23,7 @@ from repository.report import ROOT
 from tests.guards import promises
 from tests.prove import PARTS
 from tests.support.documents import DOCS, code
-from tests.support.template import unless_polled
+from tests.support.template import statements, unless_polled
 
 README = ROOT / "README.md"
 DECISIONS = DOCS / "decisions"
@@ -248,10 +248,10 @@ def test_the_page_of_the_deployment_names_the_sam_cli_that_is_installed() -> Non
 def test_the_page_of_the_deployment_says_what_a_boundary_must_allow_and_a_deployer_may_pass() -> None:
     section = (DOCS / "deploy.md").read_text().partition("## Roles within bounds")[2].partition("\n## ")[0]
     roles = resources("AWS::IAM::Role").values()
-    documents = [policy["PolicyDocument"] for role in roles for policy in role["Policies"]]
-    documents += [policy["PolicyDocument"] for policy in resources("AWS::IAM::ManagedPolicy").values()]
-    statements = [statement for document in documents for statement in document["Statement"]]
-    actions = re.findall(r"\b([a-z0-9]+):[A-Z]\w+", " ".join(str(statement["Action"]) for statement in statements))
+    allowed = [statement for role in resources("AWS::IAM::Role") for statement in statements(role, optional=True)]
+    for policy in resources("AWS::IAM::ManagedPolicy").values():
+        allowed += policy["PolicyDocument"]["Statement"]
+    actions = re.findall(r"\b([a-z0-9]+):[A-Z]\w+", " ".join(str(statement["Action"]) for statement in allowed))
     sentence = section.partition("They call ")[2].partition(".\n")[0]
     assert set(re.findall(r"`([a-z0-9]+)`", sentence)) == set(actions)
     trusts = [trust for role in roles for trust in role["AssumeRolePolicyDocument"]["Statement"]]
