@@ -54,26 +54,20 @@ def test_the_chosen_photos_are_taken_from_the_first_mirror_that_has_them(archive
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("of_the_package", "of_the_photo", "message"),
     [
-        ({"sha256": "0" * 64}, "is another file now"),
-        ({"path": "gone.deb"}, "is not to be had"),
+        ({"sha256": "0" * 64}, {}, "is another file now"),
+        ({"path": "gone.deb"}, {}, "is not to be had"),
+        ({}, {"sha256": "0" * 64}, "is another file now"),
+        ({}, {"member": "usr/b.jpg"}, "does not contain usr/b.jpg"),
     ],
 )
-def test_another_package_is_refused(archive: Archive, tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+def test_another_package_or_photo_is_refused(
+    archive: Archive, tmp_path: Path, of_the_package: dict[str, Any], of_the_photo: dict[str, Any], message: str
+) -> None:
+    changed = replace(archive, photos=(replace(archive.photos[0], **of_the_photo),), **of_the_package)
     with pytest.raises(NoPhotos, match=message):
-        fetch([replace(archive, **changed)], tmp_path / "photos", mirrors(tmp_path))
-    assert list((tmp_path / "photos").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [({"sha256": "0" * 64}, "is another file now"), ({"member": "usr/b.jpg"}, "does not contain usr/b.jpg")],
-)
-def test_another_photo_is_refused(archive: Archive, tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    changed_photo = replace(archive.photos[0], **changed)
-    with pytest.raises(NoPhotos, match=message):
-        fetch([replace(archive, photos=(changed_photo,))], tmp_path / "photos", mirrors(tmp_path))
+        fetch([changed], tmp_path / "photos", mirrors(tmp_path))
     assert list((tmp_path / "photos").iterdir()) == []
 
 

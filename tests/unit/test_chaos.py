@@ -6,24 +6,18 @@ import json
 import signal
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from darkroom.aws.images.images_table import from_item, to_item
-from darkroom.aws.webhooks.deliveries_table import DELIVERIES
-from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
 from darkroom.domain.kernel.errors import INTERNAL
-from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.ports.kernel import UnreadableRow
 from tests.chaos.comparison import (
-    SWEEP_SECONDS,
     Life,
     compare,
-    longest_gap_seconds,
     misrouted,
     problems_of_dead_letters,
     written_twice,
@@ -39,7 +33,6 @@ from tests.chaos.poison import (
     UPLOAD_QUEUE,
     Poison,
     bad_row,
-    bad_webhooks,
     poisons,
 )
 from tests.support.fakes.rows import accepted_image
@@ -109,16 +102,6 @@ def test_a_bad_row_stands_before_the_real_one_in_every_index_and_cannot_be_read(
     assert readable.status is Status.PENDING, "its recipe alone is what nobody can read"
 
 
-def test_bad_webhooks_have_two_rows_that_cannot_be_read_and_three_that_can() -> None:
-    bad = bad_webhooks(1, tenant_id="acme", now=NOW)
-    for item, rows in ((bad.unreadable, ENDPOINTS), (bad.probe, DELIVERIES)):
-        assert isinstance(rows.readable(item), UnreadableRow)
-    resting, sibling = ENDPOINTS.row_of(bad.resting), ENDPOINTS.row_of(bad.sibling)
-    assert (resting.probe, sibling.is_enabled) == (bad.probe["delivery_id"]["S"], False)
-    assert DELIVERIES.row_of(bad.waiting).endpoint_id == resting.endpoint_id
-    assert {place_of(row) for row in (resting.endpoint_id, sibling.endpoint_id)} == {8, 9}
-
-
 # ── The comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -138,28 +121,6 @@ def of(*lives: Life) -> dict[int, Life]:
 def test_a_neighbour_may_be_a_minute_later_than_itself(before: float | None, after: float | None, late: bool) -> None:
     comparison = compare(of(life(1, before)), of(life(1, after)))
     assert (comparison.compared, bool(comparison.late)) == (1, late)
-
-
-@pytest.mark.parametrize("hit_before", [(), ("killed",)])
-@pytest.mark.parametrize("hit_after", [(), ("killed",)])
-def test_images_that_were_hit_themselves_are_excluded_and_counted(
-    hit_before: tuple[str, ...], hit_after: tuple[str, ...]
-) -> None:
-    comparison = compare(of(life(1, 1, hits=hit_before)), of(life(1, 400, hits=hit_after)))
-    if not hit_before and not hit_after:
-        assert (comparison.compared, len(comparison.late), comparison.excluded) == (1, 1, Counter())
-    else:
-        assert (comparison.compared, comparison.late, comparison.excluded) == (0, (), Counter({"killed": 1}))
-    assert comparison.alike_latest_seconds == (399 if hit_before and hit_after else 0)
-
-
-def test_whom_the_poison_was_meant_for_and_who_was_not_accepted_twice_are_left_out() -> None:
-    comparison = compare(
-        of(life(1, 1, is_neighbour=False), life(2, 1), life(3, 1)), of(life(1, 900, is_neighbour=False), life(3, 2))
-    )
-    assert comparison.compared == 1
-    assert comparison.excluded == Counter({"no neighbour": 1, "not accepted in both": 1})
-    assert comparison.latest_seconds == 1
 
 
 # ── Once, and one dead letter
@@ -230,21 +191,6 @@ def test_poison_that_is_not_where_it_should_be_is_astray(
 
 def seconds(*instants: float) -> list[int]:
     return [NOW + round(instant * 1000) for instant in instants]
-
-
-def test_a_sweep_a_minute_leaves_gaps_of_a_minute() -> None:
-    since, until, *sweeps = seconds(0, 300, 60, 120, 180, 240)
-    assert longest_gap_seconds(sweeps, [], since=since, until=until) == 60
-    assert longest_gap_seconds([], [], since=since, until=until) == 300
-
-
-def test_a_move_of_the_clock_counts_as_one_period_and_a_sweeper_that_has_stopped_is_seen_by_many() -> None:
-    since, until = seconds(0, 4000)
-    jumps = [(instant, 360) for instant in seconds(100, 600, 1100, 1600, 2100, 2600, 3100)]
-    lived = 4000 - 7 * 360
-    assert longest_gap_seconds([], jumps, since=since, until=until) == lived + 7 * SWEEP_SECONDS
-    sweeps = [instant + 361_000 for instant, _ in jumps]
-    assert longest_gap_seconds(sweeps, jumps, since=since, until=until) <= 600
 
 
 # ── How processes die ────────────────────────────────────────────────────────────────────────────────────────────────

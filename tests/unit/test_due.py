@@ -22,16 +22,10 @@ def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
     for _ in range(8):
         rescue = look(image, now=now)
         assert isinstance(rescue, Rescue)
-        assert rescue.image.due_at is not None
+        assert rescue.image.due_at is not None and rescue.image.attempt == 0
         pauses.append((rescue.image.due_at - now) // 1000)
         image, now = rescue.image, rescue.image.due_at
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-
-
-def test_a_rescue_is_no_attempt() -> None:
-    rescue = look(pending(due_at=NOW), now=NOW)
-    assert isinstance(rescue, Rescue)
-    assert rescue.image.attempt == 0
 
 
 @pytest.mark.parametrize(
@@ -49,10 +43,6 @@ def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
     # The due index is eventually consistent: it may list an image that is no longer due.
     image = replace(image, due_at=None) if image.status is Status.DONE and image.due_at != NOW else image
     assert look(image, now=NOW) == NothingToDo(reason=reason)  # type: ignore[arg-type]
-
-
-def test_a_due_image_whose_worker_died_is_rescued() -> None:
-    assert isinstance(look(processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW), now=NOW), Rescue)
 
 
 @pytest.mark.guards("due-no-message-in-backoff")
@@ -80,11 +70,6 @@ def test_a_scheduled_image_whose_message_could_not_be_sent_is_sent_and_then_look
     assert isinstance(rescue, Rescue)
     assert (rescue.image.due_at, rescue.image.rescues) == (process_at + 1_200_000, 0)
     assert rescue.image.enqueued_at == process_at
-
-
-def test_a_scheduled_image_whose_release_never_came_is_sent() -> None:
-    image = pending(status=Status.SCHEDULED, process_at=NOW - 1_200_000, enqueued_at=NOW - 1_200_000, due_at=NOW)
-    assert isinstance(look(image, now=NOW), Rescue)
 
 
 def test_releases_that_are_paced_are_not_overtaken() -> None:

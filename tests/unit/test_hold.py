@@ -62,9 +62,11 @@ def test_a_release_leaves_time_for_crashes_before_anything_is_late() -> None:
     assert batch.entries[0].process_at - batch.wake_at >= RELEASE.lead_seconds * 1000
 
 
-def test_many_at_one_time_wait_in_their_release_bucket_at_once_however_far_off() -> None:
+def test_few_at_one_time_wait_with_others_of_their_distance_and_many_in_their_release_bucket_at_once() -> None:
     (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_SLOT)], NOW)
     assert (batch.is_release, len(batch.entries)) == (True, FULL_SLOT)
+    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_SLOT - 1)], NOW)
+    assert batch.level == "weeks"
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(3600, 2), (3600, 600), (30 * DAY, 600)])
@@ -72,11 +74,6 @@ def test_what_is_released_together_is_of_one_lane_whose_pace_it_keeps(seconds: f
     batches = list(batches_of([entry(n, seconds, lane=("fast", "slow")[n % 2]) for n in range(count)], NOW))
     lanes = [{entry.message.lane for entry in batch.entries} for batch in batches if batch.is_release]
     assert sorted(map(sorted, lanes)) == [["fast"], ["slow"]]
-
-
-def test_few_at_one_time_wait_with_others_of_their_distance() -> None:
-    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_SLOT - 1)], NOW)
-    assert batch.level == "weeks"
 
 
 def test_a_year_of_scattered_images_is_few_objects() -> None:
@@ -100,9 +97,11 @@ def test_each_ring_brings_its_images_to_a_narrower_one() -> None:
             assert names.index(level.name) < names.index(batch.level)
 
 
-def test_the_wheel_reaches_as_far_as_clients_may_schedule() -> None:
+def test_the_wheel_reaches_as_far_as_clients_may_schedule_and_outlives_no_execution() -> None:
     assert WHEEL[-1].horizon_seconds >= MAX_DELAY_SECONDS
     assert level_of(NOW + MAX_DELAY_SECONDS * 1000, NOW).name == "weeks"
+    # A year in all (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
+    assert HELD_AT_MOST_SECONDS + LANE_DELAY_SECONDS < 365 * DAY
 
 
 @pytest.mark.parametrize(("seconds", "near"), [(-5, True), (0, True), (900, True), (900.001, False)])
@@ -116,14 +115,13 @@ def test_a_batch_is_read_as_it_was_written() -> None:
     assert read_batch(batch.dumped()) == batch
 
 
-def test_the_same_images_are_the_same_object_and_execution_in_whatever_order_they_came() -> None:
+def test_the_same_images_are_the_same_object_in_whatever_order_they_came_and_after_a_move_there_and_back_another() -> (
+    None
+):
     forwards, other = (list(batches_of(entries, NOW)) for entries in (spread(50, DAY), spread(50, DAY)[::-1]))
     assert {batch_key(batch, batch.dumped()) for batch in forwards} == {
         batch_key(batch, batch.dumped()) for batch in other
     }
-
-
-def test_a_move_there_and_back_is_another_object() -> None:
     keys = set()
     for schedule in (0, 2):
         (batch,) = batches_of([entry(1, DAY, schedule=schedule)], NOW)
@@ -137,11 +135,6 @@ def test_names_are_ones_that_s3_and_step_functions_take() -> None:
     assert key.startswith("holds/2026-11-2") and ":" not in key and key.endswith(".json.gz")
     assert len(execution_name(key)) <= 78, "a dash and a digit for another attempt must fit into 80 characters"
     assert execution_name(key).replace("-", "").isalnum()
-
-
-def test_an_object_is_compact() -> None:
-    (batch,) = batches_of([entry(number, 30 * DAY + number % 60) for number in range(5_000)], NOW)
-    assert len(batch.dumped()) / 5_000 < 30, "bytes an image"
 
 
 EMPTY = Batch(level="release", wake_at=0, entries=()).dumped()
@@ -291,8 +284,3 @@ def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
 def test_only_what_a_lane_of_this_version_can_be_brought_is_placed(seconds: float, lane: str, why: str | None) -> None:
     reason = unplaceable_because(entry(1, seconds, lane=lane), NOW, LANES)
     assert (reason is None) == (why is None) and (why or "") in (reason or "")
-
-
-def test_what_is_held_longest_outlives_no_execution() -> None:
-    # A year in all (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
-    assert HELD_AT_MOST_SECONDS + LANE_DELAY_SECONDS < 365 * DAY

@@ -59,15 +59,6 @@ def test_another_key_or_another_tenant_is_another_id() -> None:
     assert len(ids) == 9
 
 
-def test_no_two_pairs_of_tenant_and_key_run_together() -> None:
-    assert image_id_for_key("a", "b" + "c") != image_id_for_key("ab", "c")
-
-
-@pytest.mark.parametrize("key", ["a", " ", "~" * 255, 'a"b\\c'])
-def test_printable_ascii_is_a_key(key: str) -> None:
-    assert is_idempotency_key(key)
-
-
-@pytest.mark.parametrize("key", ["", "a" * 256, "a\n", "é", "\x7f", "\x00"])
-def test_anything_else_is_no_key(key: str) -> None:
-    assert not is_idempotency_key(key)
+def test_printable_ascii_is_a_key_and_nothing_else() -> None:
+    keys, others = ["a", " ", "~" * 255, 'a"b\\c'], ["", "a" * 256, "a\n", "é", "\x7f", "\x00"]
+    assert [key for key in [*keys, *others] if is_idempotency_key(key)] == keys

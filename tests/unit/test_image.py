@@ -57,8 +57,13 @@ def try_claim(
     return claim(image, message or message_for(image), lease)
 
 
-def test_every_status_has_its_row_in_the_table() -> None:
+def test_every_status_can_be_reached_and_every_unfinished_one_can_end() -> None:
     assert set(TRANSITIONS) == set(Status)
+    reached = set().union(*TRANSITIONS.values())
+    assert reached | {Status.AWAITING_UPLOAD} == set(Status)
+    for status in Status:
+        if not status.is_terminal:
+            assert any(target.is_terminal for target in TRANSITIONS[status]), status
 
 
 @pytest.mark.guards("terminal-state-next-run-only")
@@ -70,14 +75,6 @@ def test_only_a_replay_and_a_redo_leave_a_terminal_state() -> None:
             put_back(ended, now=NOW, delay_seconds=1, cause=CAUSE)
         with pytest.raises(TransitionRefused, match=f"{ended.status} to pending"):
             arrive(ended, CAME, now=NOW)
-
-
-def test_every_status_can_be_reached_and_every_unfinished_one_can_end() -> None:
-    reached = set().union(*TRANSITIONS.values())
-    assert reached | {Status.AWAITING_UPLOAD} == set(Status)
-    for status in Status:
-        if not status.is_terminal:
-            assert any(target.is_terminal for target in TRANSITIONS[status]), status
 
 
 def test_an_accepted_image_is_pending_and_due_after_twice_its_lanes_service_level() -> None:
@@ -99,10 +96,14 @@ def test_a_delivery_during_anothers_lease_has_nothing_to_do() -> None:
     assert try_claim(processing(), now=LEASE_UNTIL) == NothingToDo(reason="leased")
 
 
-def test_a_delivery_after_a_lapsed_lease_claims_the_next_attempt() -> None:
+def test_a_lost_workers_image_waits_for_the_lease_and_the_backoff() -> None:
     claimed = try_claim(processing(not_before=None), now=LEASE_UNTIL + 1)
     assert isinstance(claimed, Claim), "also of a row that an older version has written"
     assert claimed.image.attempt == 2
+    first = try_claim(pending())
+    assert isinstance(first, Claim) and first.image.not_before == NOT_BEFORE
+    assert try_claim(first.image, now=LEASE_UNTIL + 1) == NothingToDo(reason="backing_off")
+    assert isinstance(try_claim(first.image, now=NOT_BEFORE), Claim)
 
 
 @pytest.mark.guards("claim-backoff-respected", "claim-failed-attempt-backoff")
@@ -111,13 +112,6 @@ def test_no_message_begins_another_attempt_before_the_backoff_is_over() -> None:
     assert back.not_before == NOW + 20_000
     assert try_claim(back, now=NOW + 19_999) == NothingToDo(reason="backing_off")
     assert isinstance(try_claim(back, now=NOW + 20_000), Claim)
-
-
-def test_a_lost_workers_image_waits_for_the_lease_and_the_backoff() -> None:
-    first = try_claim(pending())
-    assert isinstance(first, Claim) and first.image.not_before == NOT_BEFORE
-    assert try_claim(first.image, now=LEASE_UNTIL + 1) == NothingToDo(reason="backing_off")
-    assert isinstance(try_claim(first.image, now=NOT_BEFORE), Claim)
 
 
 @pytest.mark.guards("claim-end-clears-backoff")
@@ -181,10 +175,12 @@ def test_the_sixth_delivery_gives_up() -> None:
     assert given_up.image.error is not None and given_up.image.error.code == "internal"
 
 
-def test_a_worker_that_died_on_the_last_attempt_is_called_lost() -> None:
+def test_a_worker_that_died_on_the_last_attempt_is_called_lost_and_its_attempt_never_ended() -> None:
     given_up = try_claim(processing(attempt=5), now=LEASE_UNTIL + 1)
     assert isinstance(given_up, GiveUp)
     assert given_up.image.error is not None and given_up.image.error.code == "worker_lost"
+    (attempt,) = give_up(processing(), now=NOW).attempts
+    assert (attempt.ended_at, attempt.cause) == (None, None)
 
 
 def test_a_finished_image_is_due_no_more_and_leased_to_nobody() -> None:
@@ -199,11 +195,15 @@ def test_a_finished_image_is_due_no_more_and_leased_to_nobody() -> None:
         assert finished.completed_at == NOW
 
 
-def test_a_refusal_is_final_and_an_exhausted_image_may_be_tried_again() -> None:
+def test_a_refusal_is_final_and_owes_no_dead_letter_and_what_was_given_up_owes_one_and_may_be_tried_again() -> None:
     refused = reject(processing(), code="undecodable", message="Broken.", now=NOW)
     assert refused.error is not None and not refused.error.retryable
     exhausted = give_up(processing(), now=NOW)
     assert exhausted.error is not None and exhausted.error.retryable
+    given_up = give_up(processing(), now=NOW, cause=CAUSE)
+    assert (given_up.dead_letter, given_up.due_at, given_up.waiting_since) == (DeadLetterState.OWED, NOW, None)
+    assert given_up.attempts[-1].cause == CAUSE
+    assert reject(processing(), code="undecodable", message="…", now=NOW).dead_letter is None
 
 
 def test_a_failed_attempt_is_due_a_minute_after_its_message_comes_back() -> None:
@@ -213,18 +213,6 @@ def test_a_failed_attempt_is_due_a_minute_after_its_message_comes_back() -> None
     assert (back.attempts[-1].ended_at, back.attempts[-1].cause) == (NOW, CAUSE)
     swept = put_back(processing(), now=NOW, delay_seconds=20, cause=CAUSE, message_returns=False)
     assert swept.due_at == NOW + 20_000, "no message comes back that the sweeper would wait for"
-
-
-def test_a_given_up_image_owes_a_dead_letter_at_once_and_a_refused_one_none() -> None:
-    given_up = give_up(processing(), now=NOW, cause=CAUSE)
-    assert (given_up.dead_letter, given_up.due_at, given_up.waiting_since) == (DeadLetterState.OWED, NOW, None)
-    assert given_up.attempts[-1].cause == CAUSE
-    assert reject(processing(), code="undecodable", message="…", now=NOW).dead_letter is None
-
-
-def test_an_attempt_whose_worker_died_never_ended() -> None:
-    (attempt,) = give_up(processing(), now=NOW).attempts
-    assert (attempt.ended_at, attempt.cause) == (None, None)
 
 
 def test_a_row_remembers_its_latest_ten_attempts() -> None:
@@ -284,6 +272,8 @@ def test_a_finished_image_that_is_withdrawn_keeps_its_status_and_shows_nothing()
 def test_a_transition_that_the_table_does_not_have_is_a_bug() -> None:
     with pytest.raises(TransitionRefused, match="done to done"):
         complete(in_status(Status.DONE), (), notices=(), now=NOW)
+    with pytest.raises(TransitionRefused):
+        arrive(arrive(awaiting(), CAME, now=NOW), CAME, now=NOW)
 
 
 def test_the_shards_are_used_evenly() -> None:
@@ -305,13 +295,10 @@ def test_an_image_that_waits_for_its_upload_keeps_no_lane_waiting_and_is_looked_
     assert image.due_at == NOW + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000
 
 
-def test_an_upload_is_waited_for_no_longer_than_it_is_wanted() -> None:
+def test_an_upload_is_waited_for_as_long_as_it_is_wanted_and_anew_if_somebody_asks_again() -> None:
     image = await_upload(pending(expires_at=NOW + 60_000), now=NOW)
     assert image.due_at == NOW + 60_000
     assert not has_expired(image, NOW + 59_999) and has_expired(image, NOW + 60_000)
-
-
-def test_who_asks_again_where_to_upload_has_as_long_as_at_first() -> None:
     later = NOW + 250_000
     assert renew_upload(awaiting(rescues=3), now=later) == awaiting(due_at=(awaiting().due_at or 0) + 250_000)
 
@@ -343,8 +330,3 @@ def test_what_never_comes_expires_and_says_so() -> None:
     image = expire_upload(awaiting(), now=NOW + 900_000)
     assert (image.status, image.due_at, image.completed_at) == (Status.EXPIRED, None, NOW + 900_000)
     assert image.error is not None and image.error.code == "never_uploaded"
-
-
-def test_what_comes_twice_is_taken_once() -> None:
-    with pytest.raises(TransitionRefused):
-        arrive(arrive(awaiting(), CAME, now=NOW), CAME, now=NOW)

@@ -27,18 +27,12 @@ def work(settled: int, seconds: float) -> Work:
     return Work(settled=settled, busy_milliseconds=round(seconds * 1000))
 
 
-def test_a_lane_drains_as_its_workers_by_the_time_that_each_takes() -> None:
+def test_a_lane_drains_as_its_workers_by_the_time_that_each_took_in_the_latest_minutes_that_hold_enough() -> None:
     assert drain_per_second(SLOW, [work(40, 20)]) == 10 * 40 / 20
     assert drain_per_second(FAST, [work(40, 20)]) == 20 * 40 / 20
-
-
-def test_the_latest_minutes_count_as_far_as_they_hold_enough() -> None:
     latest, before, long_ago = work(5, 5), work(15, 5), work(1000, 1)
     assert drain_per_second(SLOW, [latest, before, long_ago]) == 10 * 20 / 10
     assert drain_per_second(SLOW, [work(20, 40), before]) == 10 * 20 / 40, "one suffices"
-
-
-def test_time_that_came_to_nothing_counts_too() -> None:
     assert drain_per_second(SLOW, [work(0, 30), work(30, 30)]) == 10 * 30 / 60
 
 

@@ -120,11 +120,8 @@ def test_attempts_fail_if_those_of_at_least_three_images_did_lately(
     assert failing_percent(minutes, NOW) == pytest.approx(percent)
 
 
-def test_a_burn_of_one_uses_up_the_budget_in_exactly_its_time() -> None:
+def test_a_burn_of_one_uses_up_the_budget_in_its_time_and_late_and_given_up_images_burn_alike() -> None:
     assert burn({at(0): Outcomes(ended=10_000, late=10)}, FAST_MINUTES, NOW) == pytest.approx(1)
-
-
-def test_late_and_given_up_images_burn_alike() -> None:
     bad = Outcomes(ended=1000, late=4, given_up=6)
     assert burn({at(0): bad}, FAST_MINUTES, NOW) == pytest.approx(10)
 

@@ -215,7 +215,7 @@ def test_a_stream_has_time_to_be_read_again_until_it_forgets(name: str) -> None:
     assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_bucket_alone() -> None:
+def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_tells_of_uploads_of_this_stacks_bucket_alone() -> None:
     bucket = expanded_template()["Resources"]["UploadsBucket"]
     queues, statement = allowed_from_outside()["UploadQueuePolicy"]
     assert (queues, statement["Action"]) == ([{"Ref": "UploadQueue"}], "sqs:SendMessage")
@@ -226,9 +226,6 @@ def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_b
         "ArnEquals": {"aws:SourceArn": {"Fn::Sub": [f"arn:${{AWS::Partition}}:s3:::{name}", parts]}},
     }
     assert bucket["DependsOn"] == "UploadQueuePolicy", "S3 refuses a queue that it may not send to yet"
-
-
-def test_s3_tells_of_uploads_and_of_nothing_else() -> None:
     (configuration,) = resources("AWS::S3::Bucket")["UploadsBucket"]["NotificationConfiguration"]["QueueConfigurations"]
     assert (configuration["Event"], configuration["Queue"]) == (
         "s3:ObjectCreated:*",
@@ -310,32 +307,21 @@ def test_a_message_is_received_as_often_as_the_worker_believes(lane: str) -> Non
     assert QUEUES[f"{lane.capitalize()}Queue"]["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
 
 
-def test_an_outage_of_hours_leaves_what_is_to_be_held_in_its_queue() -> None:
+def test_an_outage_of_hours_leaves_what_is_to_be_held_in_its_queue_and_two_crashes_of_its_reader_make_none_late() -> (
+    None
+):
     queue = QUEUES["HoldQueue"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] * queue["VisibilityTimeout"] >= 4 * 3600
-
-
-def test_two_crashes_of_whoever_holds_images_make_none_late() -> None:
     # Anything for the hold queue is more than 15 minutes ahead; nearer images go to their lane at once.
     source = source_of("HoldQueue")
     wait_seconds = QUEUES["HoldQueue"]["VisibilityTimeout"]
     assert source["MaximumBatchingWindowInSeconds"] + 2 * wait_seconds <= LANE_DELAY_SECONDS
-
-
-def test_a_release_has_room_in_the_delay_that_a_lane_can_hold() -> None:
     assert RELEASE.width_seconds + RELEASE.lead_seconds <= LANE_DELAY_SECONDS
 
 
 def test_holds_outlive_the_longest_delay() -> None:
     rule = lifecycle("HoldsBucket")["ForgetOrphans"]
     assert rule["ExpirationInDays"] * 86_400 > MAX_DELAY_SECONDS + 14 * 86_400
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_every_lane_has_its_queue_dead_letters_and_source(lane: str) -> None:
-    name = lane.capitalize()
-    assert {f"{name}Queue", f"{name}DeadLetters"} <= QUEUES.keys()
-    assert f"{name}Queue" in {referred(source["EventSourceArn"]) for source in SOURCES.values()}
 
 
 def test_the_fetch_queue_has_the_workers_whose_rate_the_sweeper_calculates_with() -> None:
@@ -565,10 +551,15 @@ def test_a_function_has_a_role_that_nobody_else_has(name: str) -> None:
     assert trust == trusted("lambda")
 
 
-def test_the_state_machine_has_a_role_of_its_own_that_no_other_account_can_have_it_take() -> None:
+def test_the_state_machine_has_a_role_of_its_own_and_logs_nothing_of_what_it_carries() -> None:
     (machine,) = resources("AWS::StepFunctions::StateMachine").values()
     assert machine["RoleArn"] == {"Fn::GetAtt": ["HoldBatchStateMachineRole", "Arn"]}
     assert ROLES["HoldBatchStateMachineRole"]["AssumeRolePolicyDocument"]["Statement"] == [trusted("states")]
+    (machine,) = resources("AWS::StepFunctions::StateMachine").values()
+    logging = machine["LoggingConfiguration"]
+    assert (logging["Level"], logging["IncludeExecutionData"]) == ("ERROR", False)
+    (to,) = logging["Destinations"]
+    assert to == {"CloudWatchLogsLogGroup": {"LogGroupArn": {"Fn::GetAtt": ["HoldBatchLogs", "Arn"]}}}
 
 
 def trusted(service: str) -> dict[str, Any]:
@@ -580,14 +571,6 @@ def trusted(service: str) -> dict[str, Any]:
         "Action": "sts:AssumeRole",
         "Condition": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
     }
-
-
-def test_the_state_machine_logs_what_fails_and_nothing_of_what_it_carries() -> None:
-    (machine,) = resources("AWS::StepFunctions::StateMachine").values()
-    logging = machine["LoggingConfiguration"]
-    assert (logging["Level"], logging["IncludeExecutionData"]) == ("ERROR", False)
-    (to,) = logging["Destinations"]
-    assert to == {"CloudWatchLogsLogGroup": {"LogGroupArn": {"Fn::GetAtt": ["HoldBatchLogs", "Arn"]}}}
 
 
 def test_object_events_are_recorded_only_by_parameter_and_only_of_pictures() -> None:
@@ -748,10 +731,14 @@ def routes(access: str) -> dict[str, Any]:
 ASKING = pytest.mark.parametrize("access", ["keys", "jwt", "iam"])
 
 
-def test_these_are_all_ways_to_call_the_api_and_keys_are_the_usual_one() -> None:
+def test_keys_are_the_usual_way_to_call_the_api_and_staging_and_prod_ask_for_them() -> None:
     parameter = raw_template()["Parameters"]["Access"]
     assert parameter["AllowedValues"] == ["keys", "jwt", "iam", "anonymous"]
     assert parameter["Default"] == "keys"
+    config = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    for environment in ("staging", "prod"):
+        overrides = config[environment]["global"]["parameters"]["parameter_overrides"]
+        assert f"Environment={environment}" in overrides and "Access=keys" in overrides
 
 
 @pytest.mark.guards("api-credential-required", case="keys")
@@ -769,15 +756,12 @@ def test_head_goes_where_get_goes_and_asks_for_the_same_credential(access: str) 
             assert operations["head"] == operations["get"], path
 
 
-def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second() -> None:
+def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second_and_the_rest_by_parameter() -> None:
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
     limits = {route: stage["RouteSettings"][route]["ThrottlingRateLimit"] for route in OPEN_ROUTES}
     for method in ("GET", "HEAD"):
         assert 0 < limits.pop(f"{method} /app/{{path+}}") <= 50, "about ten for a first visit, one for each later one"
     assert all(0 < limit <= 10 for limit in limits.values())
-
-
-def test_every_other_route_is_throttled_by_parameter() -> None:
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
     uploads = {"ThrottlingRateLimit": {"Ref": "UploadsPerSecond"}, "ThrottlingBurstLimit": {"Ref": "UploadsAtOnce"}}
     others = {"ThrottlingRateLimit": {"Ref": "RequestsPerSecond"}, "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"}}
@@ -786,7 +770,7 @@ def test_every_other_route_is_throttled_by_parameter() -> None:
     assert named == dict.fromkeys(("POST /images", "POST /uploads", "POST /images/{id}/variants"), uploads)
 
 
-def test_the_credential_of_each_way_is_what_it_says() -> None:
+def test_the_credential_of_each_way_is_what_it_says_and_the_gateway_may_invoke_the_authorizer() -> None:
     assert AUTHORIZER_CACHE_SECONDS <= 60
     schemes = {access: http_api(access)["components"]["securitySchemes"]["caller"] for access in ("keys", "jwt", "iam")}
     assert schemes["iam"]["x-amazon-apigateway-authtype"] == "awsSigv4"
@@ -808,9 +792,6 @@ def test_the_credential_of_each_way_is_what_it_says() -> None:
             "audience": {"Fn::Split": [",", {"Ref": "JwtAudience"}]},
         },
     }
-
-
-def test_the_gateway_may_invoke_the_authorizer_and_waits_for_it() -> None:
     (permission,) = permissions_of("AuthorizeRequestFunction")
     assert permission["Principal"] == "apigateway.amazonaws.com"
     assert permission["SourceArn"]["Fn::Sub"].endswith(":${Api}/authorizers/*")
@@ -933,8 +914,11 @@ def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() ->
     assert set(cors["exposeHeaders"]) == headers
 
 
-def test_anonymous_access_is_what_it_says() -> None:
+def test_anonymous_access_is_what_it_says_and_refused_outside_the_local_environment() -> None:
     assert not any(routes("anonymous").values())
+    rule = raw_template()["Rules"]["AnonymousOnlyLocally"]
+    assert rule["RuleCondition"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Environment"}, "local"]}]}
+    assert rule["Assertions"][0]["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Access"}, "anonymous"]}]}
 
 
 def test_every_route_has_its_function() -> None:
@@ -943,12 +927,6 @@ def test_every_route_has_its_function() -> None:
         for method, operation in operations.items():
             integration = operation["x-amazon-apigateway-integration"]
             assert integration["payloadFormatVersion"] == "2.0", (path, method)
-
-
-def test_anonymous_access_is_refused_outside_the_local_environment() -> None:
-    rule = raw_template()["Rules"]["AnonymousOnlyLocally"]
-    assert rule["RuleCondition"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Environment"}, "local"]}]}
-    assert rule["Assertions"][0]["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Access"}, "anonymous"]}]}
 
 
 def test_tokens_of_anybody_are_refused() -> None:
@@ -1004,13 +982,6 @@ def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alo
         assert policy_of(settings) == EgressPolicy(ports=frozenset({443, 8443}), allows_loopback=allows_loopback)
     with pytest.raises(MissingSettings):
         ReachSettings.read({"WEBHOOK_HOSTS": "everything", "WEBHOOK_PORTS": "443"})
-
-
-def test_staging_and_prod_ask_for_keys() -> None:
-    config = tomllib.loads((ROOT / "samconfig.toml").read_text())
-    for environment in ("staging", "prod"):
-        overrides = config[environment]["global"]["parameters"]["parameter_overrides"]
-        assert f"Environment={environment}" in overrides and "Access=keys" in overrides
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -1167,7 +1138,7 @@ def test_no_bucket_is_public(name: str) -> None:
     }
 
 
-def test_the_indexes_are_those_that_the_code_reads() -> None:
+def test_the_indexes_are_those_that_the_code_reads_and_no_partition_is_a_tenant_alone() -> None:
     table = resources("AWS::DynamoDB::Table")["ImagesTable"]
     keys = {
         DUE_INDEX: ["due_shard", "due_at"],
@@ -1187,9 +1158,6 @@ def test_the_indexes_are_those_that_the_code_reads() -> None:
     used = {"image_id", *(name for index in usual for name in keys[index["IndexName"]])}
     assert {attribute["AttributeName"] for attribute in attributes} == used
     assert (DUE_SHARDS, LIST_SHARDS) == (16, 4)
-
-
-def test_no_partition_of_an_index_is_a_tenant_alone() -> None:
     for name, table in resources("AWS::DynamoDB::Table").items():
         for index in table.get("GlobalSecondaryIndexes", []):
             if not is_optional(index):
@@ -1366,15 +1334,12 @@ def test_a_version_is_replaced_when_its_function_or_a_layer_of_it_changes(tmp_pa
     assert not now & versions("Darkroom's own package", "Another package"), "all of them have this layer"
 
 
-def test_the_template_includes_nothing_but_the_stack_that_observes_it() -> None:
+def test_the_template_includes_one_stack_which_has_no_function_no_state_and_no_route() -> None:
     text = (ROOT / "template.yaml").read_text()
     for refused in ("AWS::Include", "AWS::Serverless::Application"):
         assert refused not in text
     nested = [each for each in raw_template()["Resources"].values() if each["Type"] == "AWS::CloudFormation::Stack"]
     assert [each["Properties"]["TemplateURL"] for each in nested] == [str(OBSERVABILITY.relative_to(ROOT))]
-
-
-def test_a_stack_in_the_stack_has_no_function_no_state_no_route_and_nothing_of_a_transform() -> None:
     template = yaml_parse(OBSERVABILITY.read_text())
     assert "Transform" not in template and "Fn::ForEach" not in OBSERVABILITY.read_text()
     assert {resource["Type"] for resource in template["Resources"].values()} == {

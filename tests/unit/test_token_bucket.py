@@ -24,10 +24,6 @@ def taken(allowance: Allowance, instants: list[int]) -> int:
     return count
 
 
-def test_a_full_bucket_has_a_burst_and_not_one_more() -> None:
-    assert taken(FREE, [NOW] * 60) == 50
-
-
 @pytest.mark.parametrize(
     "allowance", [FREE, Allowance(requests_per_second=3, burst=1), Allowance(requests_per_second=10_000, burst=7)]
 )
