@@ -23,7 +23,7 @@ from darkroom.domain.images.transitions import delete, escalate, give_up
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.uploads.upload_notification import upload_key
-from darkroom.operations.dead_letters.cases import Case, CasePorts
+from darkroom.operations.dead_letters.cases import CasePorts
 from darkroom.ports.dead_letters import DeadLetter, Taken
 from darkroom_cli.operator.domain.redrives import RedriveStatus
 from darkroom_cli.operator.operations.dead_letters.list_dead_letters import (
@@ -322,12 +322,6 @@ def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper(world: De
 # ── Replaying by id ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_image_without_a_dead_letter_is_replayed_by_its_row(world: DeadLetterWorld) -> None:
-    world.images.rows[FAILED.image_id] = FAILED
-    assert replay_image(world.queue_ports, FAILED.image_id).run == 2
-    assert [message.run for message in world.lanes.sent] == [2]
-
-
 @pytest.mark.guards("original-loss-not-refusal")
 def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> None:
     cause = Cause(error_type="OriginalMissing", message="gone", stack="")
@@ -447,13 +441,6 @@ def test_a_dead_letter_whose_image_was_opened_since_the_listing_is_judged_by_the
     assert world.drop() == Counter(failed=1)
 
 
-def test_a_case_can_be_described_without_an_explanation() -> None:
-    case = Case(
-        queue="fast", dead_letters=(), message=None, image=None, verdict=Verdict.UNKNOWN, explanation={}, problem=None
-    )
-    assert case.cause is None
-
-
 # ── Events of S3 ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -568,13 +555,6 @@ def test_a_rejected_message_replays_nothing(world: DeadLetterWorld) -> None:
     rejected(world)
     assert world.replay() == Counter(rejected=1)
     assert (world.row(FAILED.image_id), world.lanes.sent) == (FAILED, [])
-
-
-def test_a_rejected_message_is_dropped_by_force_alone(world: DeadLetterWorld) -> None:
-    rejected(world)
-    assert world.drop() == Counter(rejected=1)
-    assert world.drop(force=True, selection=DeadLetterSelection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
-    assert world.dead_letters.messages["slow"] == []
 
 
 @pytest.mark.guards("signatures-rejected-unmoved")

@@ -18,13 +18,10 @@ from darkroom.domain.imports.fetch import MAX_FETCHES, Unfetched
 from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.fingerprint import fingerprint
-from darkroom.domain.kernel.tenants import Tier
-from darkroom.domain.schedules.schedule import Timetable
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.http.images.request_models import MAX_ORDER_BYTES
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.operations.imports.fetch_original import Fetching
-from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts, reschedule_image
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.domain.dead_letters import why_not_replayable
 from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
@@ -443,19 +440,6 @@ def test_an_image_that_expires_while_it_is_fetched_is_not_stored(world: World) -
     assert fetch(world, image).outcome == "expired"
     assert world.row(image.image_id).status is Status.EXPIRED
     assert world.originals.objects == {}
-
-
-def test_an_image_that_is_fetched_cannot_be_rescheduled(world: World) -> None:
-    image = asked(world, delay="P1D")
-    with pytest.raises(Rejected) as refusal:
-        reschedule_image(
-            world.ports(RescheduleImagePorts),
-            image.image_id,
-            Timetable(delay_milliseconds=1),
-            tenant_id="default",
-            tier=Tier.FREE,
-        )
-    assert refusal.value.code == "not_scheduled"
 
 
 def test_a_redo_needs_no_fetch(world: World, image: Image) -> None:

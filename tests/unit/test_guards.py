@@ -33,61 +33,6 @@ def removed(code: str, way: Way | None = None, part: str = "", by: str = "") -> 
     return without_guard(CODE, code, line, Removal(way=way, part=part, by=by))
 
 
-@pytest.mark.parametrize(
-    ("code", "without"),
-    [
-        ("if late:  # guard: x\n    stop()", "if False:\n    stop()"),
-        ("if early:\n    go()\nelif late:  # guard: x\n    stop()", "if early:\n    go()\nelif False:\n    stop()"),
-        ("while more:  # guard: x\n    go()", "while False:\n    go()"),
-        ("# guard: x\ncheck()\ngo()", "pass\ngo()"),
-        ("with lock:  # guard: x\n    go()\n    stop()", "go()\nstop()"),
-        ("go(\n    one,  # guard: x\n    two=2,\n)", "go(two=2)"),
-        ("go(\n    one,\n    two=2,  # guard: x\n)", "go(one)"),
-        ("ok = (\n    one\n    # guard: x\n    and two\n    and three\n)", "ok = one and three"),
-        ("ok = (\n    one\n    or two  # guard: x\n)", "ok = one"),
-        ("its = {\n    1: 2,  # guard: x\n    3: 4,\n}", "its = {3: 4}"),
-        ("its = [\n    1,  # guard: x\n    3,\n]", "its = [3]"),
-        (
-            "its = [\n    one\n    for one in all_of_them\n    if one  # guard: x\n]",
-            "its = [one for one in all_of_them]",
-        ),
-        (
-            "try:\n    go()\nexcept A:  # guard: x\n    pass\nexcept B:\n    stop()",
-            "try:\n    go()\nexcept B:\n    stop()",
-        ),
-        ("@once  # guard: x\ndef go():\n    pass", "def go():\n    pass"),
-    ],
-)
-def test_by_default_the_line_or_its_condition_is_left_out(code: str, without: str) -> None:
-    assert removed(code) == without
-
-
-@pytest.mark.parametrize(
-    ("code", "way", "part", "without"),
-    [
-        ("if late:  # guard: x\n    stop()", Way.ALWAYS, "if", "if True:\n    stop()"),
-        ("if late and old:  # guard: x\n    stop()", Way.WITHOUT, "late", "if old:\n    stop()"),
-        ("return_ = late and old  # guard: x", Way.NEVER, "late and old", "return_ = False"),
-        ("go(one, two=2)  # guard: x", Way.WITHOUT, "two=2", "go(one)"),
-        ("go(min(one, 2))  # guard: x", Way.KEEP, "one", "go(one)"),
-        ("its = not late  # guard: x", Way.KEEP, "late", "its = late"),
-        ("its = one if late else two  # guard: x", Way.KEEP, "two", "its = two"),
-        ("if one < two:  # guard: x\n    stop()", Way.BOUND, "", "if one <= two:\n    stop()"),
-        ("if one >= two:  # guard: x\n    stop()", Way.BOUND, "", "if one > two:\n    stop()"),
-    ],
-)
-def test_the_data_say_which_part_of_a_line_is_meant(code: str, way: Way, part: str, without: str) -> None:
-    assert removed(code, way, part) == without
-
-
-def test_a_line_of_yaml_is_left_out_or_replaced() -> None:
-    code, path = "a: 1\nb: 2  # guard: x\n", Path("template.yaml")
-    assert without_guard(path, code, 2, Removal()) == "a: 1\n"
-    assert without_guard(path, code, 2, Removal(way=Way.REPLACE, part="2", by="3")) == "a: 1\nb: 3\n"
-    with pytest.raises(NoMutantError, match="yaml"):
-        without_guard(path, code, 2, Removal(way=Way.BOUND))
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "layers").mkdir()

@@ -76,11 +76,6 @@ def test_images_of_all_lanes_and_shards_are_counted_by_day_in_the_order_of_time(
     assert (listing.images, listing.due, listing.read_until, images.rows_read) == (60, 0, None, [])
 
 
-def test_what_is_not_scheduled_is_not_counted() -> None:
-    listing = listed(images_of(pending(), processing(image_id="1" * 26), scheduled(2, NOW + 1)))
-    assert (listing.images, listing.due) == (1, 2), "what waits since a moment that has passed is told beside"
-
-
 def test_what_was_moved_or_withdrawn_waits_for_its_time_no_longer() -> None:
     withdrawn = scheduled(1, NOW + DAY, deleted_at=NOW)
     images = images_of(replace(withdrawn, status=Status.CANCELLED, waiting_since=None), scheduled(2, NOW + DAY))

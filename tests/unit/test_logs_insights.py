@@ -330,10 +330,6 @@ def test_the_least_limit_counts() -> None:
     assert len(run("fields @message", limit=4)) == 4
 
 
-def test_comments_and_lines_are_blanks() -> None:
-    assert run("# all of them\nstats count(*) as n # by nothing\n| sort n\n") == [{"n": "6"}]
-
-
 @pytest.mark.guards("emulator-insights-nested-aggregate")
 @pytest.mark.parametrize(
     ("query", "complaint", "place"),

@@ -10,7 +10,6 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.tenants.api_keys import KeyState, key_id_of, matches_key
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
-from darkroom_cli.operator.operations.tenants.revoke_key import UnknownKey
 from darkroom_cli.operator.operations.tenants.rotate_key import KeyNotActive, rotate_key
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.tenants import FakeTenants
@@ -66,12 +65,6 @@ def test_a_key_that_opens_nothing_is_not_replaced(change: dict[str, int]) -> Non
     with pytest.raises(KeyNotActive):
         rotate_key(world.ports, old.key_id, overlap_seconds=DAY)
     assert len(world.tenants.keys) == 1
-
-
-@pytest.mark.parametrize("key_id", ["00000000", "no id"])
-def test_a_key_that_is_not_there_is_not_replaced(key_id: str) -> None:
-    with pytest.raises(UnknownKey):
-        rotate_key(RotationWorld().ports, key_id, overlap_seconds=DAY)
 
 
 def test_a_rotation_that_ends_half_way_leaves_the_old_key_as_it_was() -> None:

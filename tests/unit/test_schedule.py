@@ -28,11 +28,8 @@ def test_a_delay_of_over_364_days_is_refused_with_the_bound(text: str) -> None:
     assert code_of(refusal) == "invalid_delay"
 
 
-def test_nothing_said_is_at_once() -> None:
+def test_nothing_said_is_at_once_and_a_delay_counts_from_when_it_is_accepted() -> None:
     assert appoint(read_timetable(), now=NOW) == Appointment(process_at=None, expires_at=None)
-
-
-def test_a_delay_counts_from_when_it_is_accepted() -> None:
     assert appoint(read_timetable(delay="PT1H"), now=NOW).process_at == NOW + 3_600_000
 
 

@@ -296,18 +296,6 @@ def test_the_same_files_make_the_same_bytes_and_any_other_ones_another_hash(pack
     assert len({tree for tree, _ in [first, *others]}) == 5
 
 
-def test_a_file_of_an_unknown_kind_and_a_shell_without_a_place_for_the_hash_are_mistakes(
-    packer: ModuleType, tmp_path: Path
-) -> None:
-    (tmp_path / "index.html").write_text("<p>")
-    with pytest.raises(SystemExit, match="tree"):
-        packer.pack(tmp_path, tmp_path)
-    (tmp_path / "index.html").write_text("{tree}")
-    (tmp_path / "photo.tiff").write_text("")
-    with pytest.raises(SystemExit, match=r"photo\.tiff"):
-        packer.pack(tmp_path, tmp_path / "packed")
-
-
 def test_a_function_without_its_layer_says_so(tmp_path: Path) -> None:
     with pytest.raises(MissingSettings, match="PageLayer"):
         wiring.read_files([str(tmp_path)])

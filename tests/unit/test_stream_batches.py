@@ -59,9 +59,11 @@ def test_a_batch_whose_first_record_failed_is_retried_as_a_whole() -> None:
     assert after_report(batch(1, 2, 3), ["1"], SPLITTING) == retry(batch(1, 2, 3, retries=1, invocations=1))
 
 
-def test_a_batch_that_failed_is_retried_as_a_whole() -> None:
+def test_a_batch_that_failed_is_retried_as_a_whole_and_a_single_record_is_not_split() -> None:
     failed = batch(1, 2, 3, retries=1, invocations=1, is_function_error=True)
     assert after_error(batch(1, 2, 3), SETTINGS) == retry(failed)
+    failed = batch(1, retries=1, invocations=1, is_function_error=True)
+    assert after_error(batch(1), SPLITTING) == retry(failed)
 
 
 @pytest.mark.guards("streams-ordered-split")
@@ -73,11 +75,6 @@ def test_a_split_batch_is_passed_on_in_order_by_halves_which_are_no_retry(
 ) -> None:
     parts = tuple(batch(*half, retries=1, invocations=3, is_function_error=True) for half in halves)
     assert after_error(batch(*numbers, retries=1, invocations=2), SPLITTING) == Outcome(again=parts)
-
-
-def test_a_single_record_is_retried_and_not_split() -> None:
-    failed = batch(1, retries=1, invocations=1, is_function_error=True)
-    assert after_error(batch(1), SPLITTING) == retry(failed)
 
 
 @pytest.mark.guards("streams-retry-limit")

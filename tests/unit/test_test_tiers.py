@@ -56,20 +56,6 @@ def test_a_tier_that_failed_runs_again(here: Path) -> None:
     assert [run(COUNTED, TierForm.SHORT).failed for _ in range(2)] == [1, 1]
 
 
-def test_the_temporary_files_of_a_tier_are_its_own_and_go_with_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # most of pytest's start
-    tests = here / "tests" / "paths"
-    tests.mkdir(parents=True)
-    (tests / "test_paths.py").write_text(
-        "import pathlib\ndef test_it(tmp_path):\n    pathlib.Path('seen').open('a').write(f'{tmp_path}\\n')\n"
-    )
-    for _ in range(2):
-        assert run(SuiteTier(name="paths", budget_seconds=60, workers=0), TierForm.SHORT).passed == 1
-    first, second = (Path(line) for line in (here / "seen").read_text().splitlines())
-    assert first != second
-    assert not first.parents[1].exists() and not second.parents[1].exists()
-
-
 def test_what_failed_and_why_is_said_at_the_end(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,14 +75,6 @@ def test_every_input_of_a_tier_exists() -> None:
 def test_all_tests_are_in_a_tier() -> None:
     folders = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
     assert folders == {tier.name for tier in TIERS if not (tier.command or tier.folder)}
-
-
-def test_every_tier_runs_beside_others_that_there_are_in_their_order() -> None:
-    names = [tier.name for tier in TIERS]
-    for tier in TIERS:
-        others = [names.index(name) for name in tier.beside]
-        assert others == sorted(others), tier.name
-        assert not any(TIERS[other].beside for other in others), tier.name
 
 
 def test_no_example_of_a_property_has_a_deadline() -> None:

@@ -11,7 +11,7 @@ import pytest
 from darkroom.domain.images.image import Attempt, Cause, Image, Status
 from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import delete, put_back
-from darkroom.domain.kernel.errors import Retryable, UnknownImage
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer, Delivery, claim, delivery_id_of, new_delivery, record
 from darkroom.ports.kernel import UnreadableRow
@@ -250,11 +250,6 @@ def world(image: Image | None, *lines: LogLine) -> TraceImagePorts:
 
 def found_by(ports: TraceImagePorts) -> Trace:
     return trace_image(ports, "0" * 26)
-
-
-def test_an_unknown_image_is_an_error() -> None:
-    with pytest.raises(UnknownImage):
-        found_by(world(None))
 
 
 @pytest.mark.guards("trace-line-matched-by-fields")

@@ -84,14 +84,6 @@ def test_a_variant_is_put_while_others_are_still_encoded(monkeypatch: pytest.Mon
     assert world.row(message.image_id).status is Status.DONE
 
 
-def test_a_second_delivery_has_nothing_to_do(world: World, message: Any) -> None:
-    world.deliver(message)
-    before = world.row(message.image_id)
-    outcome = world.deliver(message, receipt="receipt-2")
-    assert isinstance(outcome, Finished) and outcome.reason == "terminal"
-    assert world.row(message.image_id) == before
-
-
 def test_a_delivery_of_an_unknown_image_is_settled(world: World, message: Any) -> None:
     world.images.rows.clear()
     outcome = world.deliver(message)

@@ -172,14 +172,6 @@ def test_a_redo_makes_all_variants_again_by_the_recipes_that_made_them(world: Wo
     }
 
 
-def test_a_redo_that_fails_leaves_the_image_done(world: World, image_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = world.row(image_id)
-    redo_image(world.ports(RedoImagePorts), image_id)
-    after = fail(world, monkeypatch)
-    assert (after.status, after.variants, after.completed_at) == (Status.DONE, before.variants, before.completed_at)
-    assert document(world, image_id)["work"]["kind"] == "redo"
-
-
 @pytest.mark.guards("works-one-at-a-time")
 def test_one_work_at_a_time_is_under_way(world: World, image_id: str) -> None:
     add(world, image_id)

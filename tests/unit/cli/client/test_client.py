@@ -19,7 +19,6 @@ from darkroom_client.client import (
     Refused,
     RequestRetries,
     Unauthorized,
-    Unavailable,
     Unreachable,
     is_loopback,
     pause_before_retry,
@@ -122,16 +121,6 @@ def test_every_attempt_for_one_submission_carries_the_same_key(trouble: httpx.Re
     assert [request.headers["idempotency-key"] for request in requests] == ["key", "key"]
     assert [request.content for request in requests] == [b"bytes", b"bytes"]
     assert pauses == ([3.0] if isinstance(trouble, httpx.Response) and "Retry-After" in trouble.headers else [0.125])
-
-
-def test_attempts_end_and_the_last_error_is_reported() -> None:
-    handle, requests = answers(*[httpx.Response(503, json={"message": "Service Unavailable"})] * 3)
-    with (
-        connect(handle, retry=RequestRetries(max_attempts=3)) as api,
-        pytest.raises(Unavailable, match="failed 3 times, the last time with: Service Unavailable"),
-    ):
-        submit(api)
-    assert len(requests) == 3
 
 
 def test_a_problem_is_told_by_its_detail_and_never_sent_again() -> None:

@@ -172,11 +172,6 @@ def test_a_page_follows_an_action_and_stops_it(writing: Served, slow: Long) -> N
     assert (answer.status_code, answer.json()["code"]) == (404, "no_such_run")
 
 
-def test_a_page_that_only_reads_begins_nothing(reading: Served) -> None:
-    assert reading.act("redo", images=["0" * 26]).status_code == 403
-    assert reading.get("runs") == {"runs": []}
-
-
 # ── Drills ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -199,12 +194,9 @@ def test_a_drill_on_a_production_stack_is_not_run_unless_that_is_said() -> None:
         act(observed_stack(), "drill", drill="lane-stopped")
 
 
-def test_a_drill_that_may_not_run_there_is_refused_by_its_dry_run() -> None:
+def test_a_drill_that_may_not_run_there_or_does_not_exist_is_refused_by_its_dry_run() -> None:
     with pytest.raises(ApiError, match="runs only on the local stack"):
         act(observed_stack(), "drill", drill="old-dead-letter", dry_run=True)
-
-
-def test_an_unknown_drill_names_those_that_there_are() -> None:
     with pytest.raises(OperateProblem, match=r"There are: .*lane-stopped"):
         act(observed_stack(), "drill", drill="lane-on-fire", dry_run=True)
 
