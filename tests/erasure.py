@@ -30,7 +30,7 @@ def unlike_any_other(seed: int) -> bytes:
 
 def marks_of(photo: bytes, image: Image, outputs: Mapping[str, bytes]) -> Marks:
     """What describes the image, by name: parts of its files, their hashes in the ways in which stores write them, its
-    placeholder, recipe and fingerprint, and what its errors say."""
+    placeholder, recipe and fingerprint, its client's words, and what its errors say."""
     marks = {}
     for name, body in {"the original": photo, **outputs}.items():
         marks[f"bytes of {name}"] = body[-50:-2]  # the picture itself: tables come before it
@@ -43,6 +43,8 @@ def marks_of(photo: bytes, image: Image, outputs: Mapping[str, bytes]) -> Marks:
         marks |= {f"its variant {variant.name}": variant.name.encode() for variant in image.recipe.variants}
     marks |= {f"its {name}": text.encode() for name, text in (image.placeholder or {}).items()}
     marks["its fingerprint"] = image.fingerprint.encode()
+    words = (image.reference, image.metadata, *image.tags)
+    marks |= {f"its client's word {number}": text.encode() for number, text in enumerate(words) if text}
     marks["its URL"] = (image.url or "").encode()
     for attempt in image.attempts:
         if attempt.cause is not None:

@@ -90,6 +90,9 @@ class ReceivedWork(TypedDict):
 
 
 class _Later(TypedDict, total=False):
+    reference: str | None
+    tags: list[str]
+    metadata: dict[str, Any] | None
     work: ReceivedWork | None
 
 

@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 _ADDRESSES_PER_FILE = 3
 
+_LATER: Mapping[str, Any] = {"work": None, "reference": None, "tags": [], "metadata": None}
+"""What a stack of an earlier version does not say of an image."""
+
 
 class NotDownloaded(ApiError):
     """A variant is not there, or its bytes are not those that the status document names; the message says which."""
 
 
 class UploadOptions(TypedDict, total=False):
-    """What to make of an image, when, and who hears of it: the API's parameters, by their names."""
+    """What to make of an image, when, who hears of it, and the client's own words on it: the API's parameters, by
+    their names."""
 
     preset: str | None
     variants: list[str] | None
@@ -37,6 +41,9 @@ class UploadOptions(TypedDict, total=False):
     delay: str | None
     expires_at: str | None
     notify: str | None
+    reference: str | None
+    tags: list[str] | None
+    metadata: Mapping[str, Any] | None
 
 
 class NotFinished(ApiError):
@@ -131,10 +138,13 @@ class Darkroom(Api):
             on_document(answer.document)
         return answer.document
 
-    def images(self, *, status: str | None = None) -> Iterator[ListedDocument]:
-        """All images of the tenant, or those with that status, the newest first. Pages are fetched as they are needed;
-        images that are accepted meanwhile are not among them."""
-        asked = {} if status is None else {"status": status}
+    def images(
+        self, *, status: str | None = None, reference: str | None = None, tag: str | None = None
+    ) -> Iterator[ListedDocument]:
+        """All images of the tenant, or those with that status, reference and tag, newest first. Pages are fetched as
+        they are needed; images that are accepted meanwhile are not among them."""
+        filters = {"status": status, "reference": reference, "tag": tag}
+        asked = {name: value for name, value in filters.items() if value is not None}
         while True:
             page = self._page(f"/images?{urlencode(asked)}" if asked else "/images")
             yield from page["images"]
@@ -150,7 +160,7 @@ class Darkroom(Api):
         try:
             page = self.ask("GET", path)
             for image in page.get("images", ()):
-                image.setdefault("work", None)  # a stack of an earlier version has no such key
+                image.update({**_LATER, **image})
             return TypeAdapter(PageDocument).validate_python(page)
         except (ValidationError, AttributeError, TypeError) as error:
             raise Refused(
@@ -195,15 +205,17 @@ def media_type(file: Path) -> str:
 
 def _in_a_query(order: Mapping[str, Any]) -> dict[str, str]:
     """An order as parameters of a request whose body is the image."""
-    return {name: _in_text(value) for name, value in order.items() if value is not None}
+    return {name: _in_text(name, value) for name, value in order.items() if value is not None}
 
 
-def _in_text(value: Any) -> str:
+def _in_text(name: str, value: Any) -> str:
     match value:
         case str():
             return value
         case Sequence():
             return ",".join(value)
+        case _ if name == "metadata":  # whose order is the client's
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         case _:
             return json.dumps(value, separators=(",", ":"), sort_keys=True)
 

@@ -56,9 +56,7 @@ def cost_of_page(app: Router) -> int:
 
 def _list_query(app: Router) -> ListQuery:
     query = app.current_event.query_string_parameters
-    return read_list_query(
-        limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"), urls=query.get("urls")
-    )
+    return read_list_query(**{name: query.get(name) for name in LIST_IMAGES.query})
 
 
 @handles(app, LIST_IMAGES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))

@@ -48,10 +48,25 @@ RECIPE = json.dumps({"variants": [{"name": "marked-7f3a9", "width": 64}, {"name"
 ERROR = "the seventh seal of a1b2c3"
 
 
-def done_twice(functions: Functions, photo: bytes = PHOTO, recipe: str = RECIPE) -> str:
+WORDS: dict[str, Any] = {
+    "reference": "order-of-marked-18d02",
+    "tags": ["marked-5e11f", "marked-9b3c7"],
+    "metadata": {"shot_by": "marked-40aa8"},
+}
+IN_A_QUERY = {
+    "reference": WORDS["reference"],
+    "tags": ",".join(WORDS["tags"]),
+    "metadata": json.dumps(WORDS["metadata"]),
+}
+"""What the client writes on an image."""
+
+
+def done_twice(
+    functions: Functions, photo: bytes = PHOTO, recipe: str = RECIPE, words: dict[str, str] = IN_A_QUERY
+) -> str:
     """Developed, by a worker that did not hear of its row's end and kept its work, and developed again by an
     operator."""
-    image_id = str(document(functions.post(photo, {"recipe": recipe}))["id"])
+    image_id = str(document(functions.post(photo, {"recipe": recipe, **words}))["id"])
     functions.work()
     made = asdict(functions.row(image_id))
     worker: Any = functions.transcode_image
@@ -67,7 +82,7 @@ def done_twice(functions: Functions, photo: bytes = PHOTO, recipe: str = RECIPE)
 
 def given_up(functions: Functions) -> str:
     """Failed five times: it has a dead letter, with a copy in the archive."""
-    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE}))["id"])
+    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE, **IN_A_QUERY}))["id"])
     cause = Cause(error_type="KeyError", message=ERROR, stack=f"at line 7\nKeyError: {ERROR}")
     attempt = Attempt(run=1, number=5, request_id="r", started_at=1, ended_at=2, cause=cause)
     _change(functions, image_id, lambda row: replace(row, attempt=5, attempts=(attempt,)))
@@ -83,7 +98,7 @@ def given_up(functions: Functions) -> str:
 
 def refused(functions: Functions) -> str:
     """Its bytes are no whole photo."""
-    image_id = str(document(functions.post(PHOTO[:-900], {"recipe": RECIPE}))["id"])
+    image_id = str(document(functions.post(PHOTO[:-900], {"recipe": RECIPE, **IN_A_QUERY}))["id"])
     functions.work()
     assert functions.row(image_id).status is Status.FAILED
     return image_id
@@ -91,7 +106,7 @@ def refused(functions: Functions) -> str:
 
 def announced(functions: Functions) -> str:
     """Its bytes have come, and no notification of it."""
-    order = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), "recipe": json.loads(RECIPE)}
+    order = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), "recipe": json.loads(RECIPE), **WORDS}
     event = http_event("POST", "/uploads", body=json.dumps(order).encode())
     image_id = str(document(call(functions.begin_upload, event))["id"])
     boto3.client("s3").put_object(Bucket=functions.aws.uploads_bucket, Key=f"uploads/{image_id}", Body=PHOTO)
@@ -100,14 +115,14 @@ def announced(functions: Functions) -> str:
 
 def held(functions: Functions) -> str:
     """Scheduled for a time that is days away, in a batch."""
-    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE, "delay": "P2D"}))["id"])
+    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE, "delay": "P2D", **IN_A_QUERY}))["id"])
     call(functions.hold_images, received(functions.aws.hold_queue_url))
     return image_id
 
 
 def fetching(functions: Functions) -> str:
     """Its URL was given, and its source has not answered yet."""
-    order = {"url": "https://photos.example/harbour.jpg?token=marked-91be0", "recipe": json.loads(RECIPE)}
+    order = {"url": "https://photos.example/harbour.jpg?token=marked-91be0", "recipe": json.loads(RECIPE), **WORDS}
     event = http_event("POST", "/images", body=json.dumps(order).encode(), headers={"content-type": "application/json"})
     return str(document(call(functions.submit_image, event))["id"])
 
@@ -119,7 +134,7 @@ def told_to_webhooks(functions: Functions) -> str:
     webhooks = [endpoint(place, tenant_id="default", url=f"https://{place}.example.com/") for place in range(3)]
     for webhook in webhooks:
         stack.endpoints.create(webhook)
-    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE}))["id"])
+    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE, **IN_A_QUERY}))["id"])
     functions.work()
     tell(functions)
     ways = (DeliveryStatus.WAITING, DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
@@ -193,7 +208,8 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
             tenant,
             label=f"of {tenant}",
         )
-    theirs = done_twice(functions, unlike_any_other(2), json.dumps({"variants": [{"name": "other", "width": 64}]}))
+    other = json.dumps({"variants": [{"name": "other", "width": 64}]})
+    theirs = done_twice(functions, unlike_any_other(2), other, words={})
     ours = done_twice(functions)
     for image_id, tenant in ((ours, "acme-73f1"), (theirs, "other")):
         boto3.client("dynamodb").update_item(

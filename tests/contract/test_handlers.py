@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlencode
 
 import boto3
 import pytest
@@ -287,7 +288,7 @@ def test_a_parameter_that_nobody_knows_is_refused_before_anything_is_stored(func
     refusal = problem(
         call(functions.submit_image, http_event("POST", "/images", body=PHOTO, query=query)), 400, "unknown_parameter"
     )
-    assert "preset, process_at, recipe, variants" in refusal["detail"]
+    assert "preset, process_at, recipe, reference, tags, variants" in refusal["detail"]
     assert "KeyCount" not in boto3.client("s3").list_objects(Bucket=functions.aws.originals_bucket)
     answer = call(functions.read_image, http_event("GET", f"/images/{'0' * 26}/status", query=query))
     assert "no parameters" in problem(answer, 400, "unknown_parameter")["detail"]
@@ -317,6 +318,26 @@ def test_images_are_listed_page_by_page_as_they_are_now(functions: Functions) ->
         assert all(functions.get(path)["statusCode"] == 307 for path in paths)
     assert document(functions.get("/images?status=pending,processing")) == {"images": [], "next": None}
     assert len(document(functions.get("/images?status=pending&status=done"))["images"]) == 3
+
+
+def test_images_are_found_by_what_their_client_has_written_on_them(functions: Functions) -> None:
+    words = {"reference": "order-17/frönt & back", "tags": "shoes,a+b c", "metadata": '{"shelf": 17, "a": [1.5]}'}
+    image_id = document(functions.post(query=words, idempotency_key="order-17"))["id"]
+    announced = document(functions.begin(reference="order-18", tags=["shoes"], metadata={"shelf": 18}))
+    assert (announced["reference"], announced["tags"], announced["metadata"]) == ("order-18", ["shoes"], {"shelf": 18})
+    problem(functions.post(query={**words, "tags": "shoes"}, idempotency_key="order-17"), 422, "idempotency_key_reused")
+    functions.work()
+    for query in ({"reference": words["reference"]}, {"tag": "a+b c", "status": "done"}):
+        (listed,) = document(functions.get(f"/images?{urlencode(query)}"))["images"]
+        assert (listed["id"], listed["reference"], listed["tags"], listed["metadata"]) == (
+            image_id,
+            "order-17/frönt & back",
+            ["shoes", "a+b c"],
+            {"shelf": 17, "a": [1.5]},
+        )
+    assert len(document(functions.get("/images?tag=shoes"))["images"]) == 2
+    for name, code in (("reference", "invalid_reference"), ("tags", "invalid_tags"), ("metadata", "invalid_metadata")):
+        problem(functions.post(query={**words, name: " "}), 400, code)
 
 
 def test_a_list_is_watched_by_its_tag_and_tells_what_is_left_to_wait(functions: Functions) -> None:
@@ -355,6 +376,8 @@ def test_an_image_that_waits_tells_how_long_it_will_take(functions: Functions, a
         ("limit=2&limit=3", "invalid_limit"),
         ("status=", "unknown_status"),
         ("cursor=x", "invalid_cursor"),
+        ("reference=", "invalid_reference"),
+        ("tag=a&tag=b", "invalid_tags"),
     ],
 )
 def test_a_list_that_cannot_be_shown_is_a_problem(functions: Functions, query: str, code: str) -> None:

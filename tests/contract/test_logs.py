@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import boto3
 import pytest
@@ -130,6 +130,11 @@ class Run:
         self.sent("GET", f"/images?cursor={FILENAME}")
         self.sent("POST", f"/images?preset={FILENAME}", MAKING["/images"])
         self.sent("POST", f"/images?recipe={FILENAME}", MAKING["/images"])
+        words = {"reference": FILENAME, "tags": FILENAME, "metadata": json.dumps({FILENAME: FILENAME})}
+        for bad in ({}, {"reference": f" {FILENAME}"}, {"tags": f"{FILENAME},{FILENAME}"}, {"metadata": FILENAME}):
+            self.sent("POST", f"/images?{urlencode({'variants': 'thumb', **words, **bad})}", MAKING["/images"])
+        for query in (f"reference={FILENAME}", f"tag={FILENAME}", f"tag={FILENAME},", f"reference={FILENAME}%00"):
+            self.sent("GET", f"/images?{query}")
         for path in (FILENAME, "app/", f"app/{FILENAME}"):
             self.sent("GET", f"/{path}")
         boto3.client("s3").put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{announced}", Body=MAKING["/images"])

@@ -102,6 +102,9 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
         notices=("Animated.",),
         placeholder={"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"},
         attention={"x": 6250, "y": 0},
+        reference="order-17/frönt",
+        tags=("shoes", "summer 2027"),
+        metadata='{"b":"ä","a":[1.5,{}]}',
         overlays={"0" * 26: Source(version_id="v", sha256="s", size_bytes=1, media_type="image/png")},
         error=Failure(code="c", message="m", retryable=True),
         attempts=(
@@ -341,6 +344,39 @@ def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(kind: str,
     assert walk(images, "default", 2) == ([1, 0], 1)
 
 
+@BOTH
+def test_a_tenants_images_with_a_reference_are_listed_newest_first_until_they_are_deleted(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    for number, reference in enumerate(["a", "b", "a", None, "a#b", "a", "A"]):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW + number // 5, reference=reference))
+    images.create(pending(image_id="7" * 26, tenant_id="another", reference="a"))
+    first = images.with_reference("default", "a", after=None, limit=2)
+    assert [int(place.image_id) for place in first.cursors] == [5, 2] and first.next == first.cursors[-1]
+    second = images.with_reference("default", "a", after=first.next, limit=2)
+    assert [int(place.image_id) for place in second.cursors] == [0] and second.next is None
+    gone = images.get(f"{5:026d}")
+    assert gone is not None
+    images.change(gone, delete(gone, now=NOW))
+    assert [int(place.image_id) for place in images.with_reference("default", "a", after=None, limit=9).cursors] == [
+        2,
+        0,
+    ]
+    assert images.with_reference("default", "c", after=None, limit=9) == Listed(cursors=(), next=None)
+
+
+@pytest.mark.guards("list-no-references-yet")
+def test_a_stack_whose_index_of_references_is_not_built_yet_says_so_and_lists_all_the_others(aws: Aws) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    images.create(pending(reference="a"))
+    boto3.client("dynamodb").update_table(
+        TableName=aws.images_table,
+        GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": images_table.REFERENCES_INDEX}}],
+    )
+    with pytest.raises(Retryable, match="not built yet"):
+        images.with_reference("default", "a", after=None, limit=9)
+    assert len(images.newest("default", after=None, limit=9).cursors) == 1
+
+
 def with_the_former_index(aws: Aws) -> ImageRegistryTable:
     """The table of a stack that is older than the index `listed`, and keeps the one it had before."""
     boto3.client("dynamodb").update_table(
@@ -434,7 +470,7 @@ class InAnOrderOfItsOwn:
             raise ClientError({"Error": {"Code": "ValidationException"}}, "Query")
         values = asked["ExpressionAttributeValues"]
         until = int(values.get(":until", {"N": "9" * 15})["N"])
-        items = [item for item in self.items if item["list_shard"] == values[":shard"]]
+        items = [item for item in self.items if item["list_shard"] == values[":partition"]]
         if "ExclusiveStartKey" in asked:
             items = items[items.index(asked["ExclusiveStartKey"]) + 1 :]
         items = [item for item in items if int(item["created_at"]["N"]) <= until]
@@ -520,6 +556,13 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
         "waiting_since",
         "works",
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
+    written = {"reference": "a", "tags": ("b", "c"), "metadata": "{}"}
+    assert {name: part for name, part in to_item(pending(**written)).items() if name not in item} == {
+        "reference": {"S": "a"},
+        "reference_key": {"S": "default#a"},
+        "tags": {"L": [{"S": "b"}, {"S": "c"}]},
+        "metadata": {"S": "{}"},
+    }
 
 
 @pytest.mark.guards("rows-recipe-without-defaults")

@@ -77,6 +77,7 @@ NEWER: dict[str, dict[str, Any]] = {
     "a number that is not whole": {"rescues": {"N": "0.5"}},
     "a set where a list was": {"notices": {"SS": ["Animated."]}},
     "a list where a record was": {"error": {"L": []}},
+    "metadata that is no JSON": {"metadata": {"S": "{'shelf': 17}"}},
     "a number among texts": {"placeholder": {"M": {"color": {"N": "0"}}}},
     "a variant with another field": {
         "variants": {"L": [{"M": to_item(WHOLE)["variants"]["L"][0]["M"] | {"x": {"N": "1"}}}]}
@@ -135,6 +136,7 @@ def images_with(kind: str, aws: Aws, *unreadable: Image) -> ImageRegistry:
 @pytest.mark.guards("unreadable-mistyped-value", case="an attribute of another type")
 @pytest.mark.guards("unreadable-unknown-lane", case="an unknown lane")
 @pytest.mark.guards("unreadable-row-any-error", case="an unknown status")
+@pytest.mark.guards("unreadable-metadata-no-json", case="metadata that is no JSON")
 @pytest.mark.parametrize("change", NEWER.values(), ids=NEWER)
 def test_whatever_a_newer_version_may_write_makes_a_row_unreadable_and_is_told(change: dict[str, Any]) -> None:
     (name,) = change

@@ -42,7 +42,7 @@ def plant_hostile(stack: LocalStack, account: Account) -> dict[str, str]:
         )
         for number, text in enumerate(HOSTILE)
     ]
-    done = image(tenant, len(HOSTILE), preset=MARKUP, notices=HOSTILE)
+    done = image(tenant, len(HOSTILE), preset=MARKUP, notices=HOSTILE, reference=MARKUP, tags=HOSTILE)
     plant(stack, [*failed, done])
     webhook = endpoint(tenant, url=f"https://receiver.example/{MARKUP}", description="".join(HOSTILE[:6]))
     attempts = [

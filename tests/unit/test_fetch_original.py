@@ -512,7 +512,7 @@ def test_a_withdrawn_row_is_no_ones_business() -> None:
         (b"{}", "url: is missing"),
         (b'{"url": 7}', "url"),
         (b'{"url": "https://photos.example/", "width": 7}', "width: is not a known field. Known fields: url, preset"),
-        (b" " * (MAX_ORDER_BYTES + 1), "body: has 24,577 bytes; at most 24 KiB"),
+        (b" " * (MAX_ORDER_BYTES + 1), "body: has 32,769 bytes; at most 32 KiB"),
     ],
 )
 def test_a_request_that_is_none_is_refused_by_field(body: bytes, refused: str) -> None:

@@ -16,7 +16,7 @@ from repository.report import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 
-OF_INDEXES = {"due_shard", "waiting_shard", "list_shard"}
+OF_INDEXES = {"due_shard", "waiting_shard", "list_shard", "reference_key"}
 
 
 def blocks_of_json(page: str) -> list[str]:

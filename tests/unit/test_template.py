@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, REFERENCES_INDEX, WAITING_INDEX
 from darkroom.aws.usage.usage_table import PARTS
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DUE_SHARDS, LIST_SHARDS, Image
@@ -1144,6 +1144,7 @@ def test_the_indexes_are_those_that_the_code_reads_and_no_partition_is_a_tenant_
         DUE_INDEX: ["due_shard", "due_at"],
         WAITING_INDEX: ["waiting_shard", "waiting_since"],
         LISTED_INDEX: ["list_shard", "created_at"],
+        REFERENCES_INDEX: ["reference_key", "created_at"],
         NEWEST_INDEX: ["tenant_id", "created_at"],
     }
     indexes = table["GlobalSecondaryIndexes"]

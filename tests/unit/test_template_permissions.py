@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.aws.events.followers import PREFIX
-from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, REFERENCES_INDEX, WAITING_INDEX
 from darkroom.aws.webhooks import deliveries_table, endpoints_table
 from darkroom.domain.kernel.lanes import LANES
 from repository.expand_template import resources
@@ -147,6 +147,7 @@ INDEXES = {
     ("images", "due"): f"${{ImagesTable.Arn}}/index/{DUE_INDEX}",
     ("images", "oldest_waiting"): f"${{ImagesTable.Arn}}/index/{WAITING_INDEX}",
     ("images", "newest"): f"${{ImagesTable.Arn}}/index/{LISTED_INDEX}",
+    ("images", "with_reference"): f"${{ImagesTable.Arn}}/index/{REFERENCES_INDEX}",
     ("endpoints", "due"): f"${{EndpointsTable.Arn}}/index/{endpoints_table.DUE_INDEX}",
     ("deliveries", "due"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.DUE_INDEX}",
     ("deliveries", "of_image"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.IMAGE_INDEX}",

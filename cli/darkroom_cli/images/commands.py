@@ -49,6 +49,7 @@ LS_EPILOG = """[bold]Examples[/bold]
   ./darkroom ls                               [dim]the newest fifty of the last day[/dim]
   ./darkroom ls --status failed --status pending --since 2h
   ./darkroom ls --cause KeyError --tenant acme
+  ./darkroom ls --reference order-17 --since 90d
   ./darkroom ls --late                        [dim]those that have waited longest first[/dim]
   ./darkroom ls --tenant acme --json | jq -r '.images[].id' | ./darkroom rm -
 
@@ -171,6 +172,8 @@ def ls(
             callback=duration,
         ),
     ] = None,
+    reference: Annotated[str | None, option("--reference", "R", "Only with this reference of their client.")] = None,
+    tag: Annotated[str | None, option("--tag", "T", "Only with this tag of their client.")] = None,
     cause: Annotated[
         str | None,
         option("--cause", "C", "Only these: an error's code, or the latest attempt's exception (KeyError)."),
@@ -204,6 +207,8 @@ def ls(
         since=0 if seconds is None else chosen.clock() - round(1000 * seconds),
         tenant_id=tenant,
         statuses=frozenset(map(Status, statuses or ())),
+        reference=reference,
+        tag=tag,
         cause=cause,
         late=late,
     )

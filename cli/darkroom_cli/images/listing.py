@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -23,18 +24,23 @@ _HEADS = ("id", "tenant", "lane", "status", "attempt", "cause")
 @dataclass(frozen=True, kw_only=True)
 class ImageFilters:
     """Which images to list: accepted at `since` or later, of that tenant (None: all), with one of these statuses
-    (empty: any), whose error's code or whose latest attempt's exception is `cause` (None: any); with `late` only those
+    (empty: any), with that reference and tag (None: any), whose error's code or whose latest attempt's exception is
+    `cause` (None: any); with `late` only those
     that are unfinished for longer than their lane's service level, the longest waiting first."""
 
     since: Milliseconds
     tenant_id: str | None = None
     statuses: Collection[Status] = ()
+    reference: str | None = None
+    tag: str | None = None
     cause: str | None = None
     late: bool = False
 
     def match(self, image: Image) -> bool:
         """Whether it is to be listed, its time of acceptance apart."""
         if self.tenant_id not in (None, image.tenant_id):
+            return False
+        if self.reference not in (None, image.reference) or (self.tag is not None and self.tag not in image.tags):
             return False
         if self.statuses and image.outcome not in self.statuses:
             return False
@@ -68,7 +74,7 @@ def images_of(stack: Stack, filters: ImageFilters) -> Iterator[Image]:
         late = (image for image in list_late_images(ports) if image.created_at >= filters.since)
         return filter(filters.match, late)
     tenants = _tenants(stack, filters) if filters.tenant_id is None else [filters.tenant_id]
-    each = [_of_tenant(stack, tenant_id, since=filters.since) for tenant_id in tenants]
+    each = [_of_tenant(stack, tenant_id, since=filters.since, reference=filters.reference) for tenant_id in tenants]
     newest_first = heapq.merge(*each, key=lambda image: (image.created_at, image.image_id), reverse=True)
     return filter(filters.match, newest_first)
 
@@ -80,10 +86,12 @@ def _tenants(stack: Stack, filters: ImageFilters) -> Sequence[str]:
     return sorted({DEFAULT_TENANT, *known, *(usage.tenant_id for usage in used if usage.tenant_id)})
 
 
-def _of_tenant(stack: Stack, tenant_id: str, *, since: Milliseconds) -> Iterator[Image]:
+def _of_tenant(stack: Stack, tenant_id: str, *, since: Milliseconds, reference: str | None) -> Iterator[Image]:
+    newest, with_reference = stack.images.newest, stack.images.with_reference
+    look = partial(newest, tenant_id) if reference is None else partial(with_reference, tenant_id, reference)
     cursor = None
     while True:
-        listed = stack.images.newest(tenant_id, after=cursor, limit=MAX_PAGE_IMAGES)
+        listed = look(after=cursor, limit=MAX_PAGE_IMAGES)
         rows = stack.images.get_all([entry.image_id for entry in listed.cursors])
         for entry in listed.cursors:
             if entry.created_at < since:  # guard: ls-since-bound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,6 +80,11 @@ def _facts(document: ReceivedStatus) -> list[tuple[str, str]]:
         ("run", f"{document['run']}, attempt {document['attempt']}"),
         ("created", document["created_at"]),
     ]
+    # A stack of an earlier version has no such keys.
+    words = (document.get("reference"), ", ".join(document.get("tags", ())), document.get("metadata"))
+    for name, value in zip(("reference", "tags", "metadata"), words, strict=True):
+        if value:
+            facts.append((name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
     if document["process_at"] is not None:
         facts.append(("starts", document["process_at"]))
     if document["expires_at"] is not None:

@@ -12,7 +12,7 @@ from darkroom_cli.options import option
 from darkroom_cli.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
 from darkroom_cli.terminal import display
 from darkroom_cli.upload import work
-from darkroom_cli.upload.order import NoOrder, UploadOrder, order_of
+from darkroom_cli.upload.order import NoOrder, UploadOrder, metadata_in, order_of
 from darkroom_cli.upload.photos import NoFile, Photo, files_named
 from darkroom_cli.upload.sender import KeySource
 
@@ -27,6 +27,7 @@ EPILOG = """[bold]Examples[/bold]
   ./darkroom upload photo.jpg --variants thumb,webp
   ./darkroom upload photo.jpg --recipe card.json
   ./darkroom upload photo.jpg --process-at 2027-03-01T09:00:00+01:00
+  ./darkroom upload *.jpg --reference order-17 --tag shoes --tag 'summer 2027'
   ./darkroom upload *.jpg --wait --json > report.json
   DARKROOM_URL=https://abc123.execute-api.eu-west-1.amazonaws.com \\
     ./darkroom upload *.jpg --iam             [dim]to a stack deployed with Access=iam[/dim]
@@ -67,6 +68,14 @@ ExpiresAtOption = Annotated[
 NotifyOption = Annotated[
     str | None, option("--notify", "ID", "Only this webhook hears of the images: we_… . Default: all webhooks.")
 ]
+ReferenceOption = Annotated[
+    str | None, option("--reference", "R", "Your own name for the images, by which lists find them: an order's number.")
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="T", help="A word of yours, by which to filter lists; may be given several times."),
+]
+MetadataOption = Annotated[str | None, option("--metadata", "JSON", "An object of yours, given back with the status.")]
 ConcurrencyOption = Annotated[
     int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")
 ]
@@ -104,6 +113,9 @@ def command(
     delay: DelayOption = None,
     expires_at: ExpiresAtOption = None,
     notify: NotifyOption = None,
+    reference: ReferenceOption = None,
+    tags: TagOption = None,
+    metadata: MetadataOption = None,
     concurrency: ConcurrencyOption = 8,
     timeout_seconds: TimeoutOption = 900,
     key_source: KeySourceOption = KeySource.RANDOM,
@@ -127,11 +139,13 @@ def command(
     """
     files = _files(arguments)
     order = replace(
-        _what_to_make(preset, variants, recipe_file),
+        _what_to_make(preset, variants, recipe_file, metadata),
         process_at=process_at,
         delay=delay,
         expires_at=expires_at,
         notify=notify,
+        reference=reference,
+        tags=",".join(tags) if tags else None,
     )
     target = resolve(url, api_key, iam)
     work.upload(
@@ -153,8 +167,10 @@ def _files(arguments: list[str]) -> list[Photo]:
         raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
 
 
-def _what_to_make(preset: str | None, variants: str | None, recipe_file: Path | None) -> UploadOrder:
+def _what_to_make(
+    preset: str | None, variants: str | None, recipe_file: Path | None, metadata: str | None
+) -> UploadOrder:
     try:
-        return order_of(preset, variants, recipe_file)
+        return replace(order_of(preset, variants, recipe_file), metadata=metadata_in(metadata))
     except NoOrder as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error

@@ -1,4 +1,5 @@
-"""What to make of the photos (a preset, some of its variants, or a recipe from a file), when, and who hears of it."""
+"""What to make of the photos (a preset, some of its variants, or a recipe from a file), when, who hears of it, and the
+client's own words on them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from darkroom.domain.images.annotations import metadata_of
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.sizes import limit_in_words, size_beside
 from darkroom_cli.terminal import display
 
@@ -25,7 +28,8 @@ class NoOrder(Exception):
 @dataclass(frozen=True, kw_only=True)
 class UploadOrder:
     """What to make; without any of the first three the stack decides. `recipe` is JSON, as short as possible. The
-    others say when, and which webhook alone hears of it, in the API's terms; the API checks them."""
+    others say when, which webhook alone hears of it, and the client's own words, in the API's terms; the API checks
+    them."""
 
     preset: str | None = None
     variants: str | None = None
@@ -34,6 +38,9 @@ class UploadOrder:
     delay: str | None = None
     expires_at: str | None = None
     notify: str | None = None
+    reference: str | None = None
+    tags: str | None = None
+    metadata: str | None = None
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -46,8 +53,11 @@ class UploadOrder:
         parameters: dict[str, Any] = dict(self.parameters)
         if self.variants is not None:
             parameters["variants"] = self.variants.split(",")
-        if self.recipe is not None:
-            parameters["recipe"] = json.loads(self.recipe)
+        if self.tags is not None:
+            parameters["tags"] = self.tags.split(",")
+        for name, text in (("recipe", self.recipe), ("metadata", self.metadata)):
+            if text is not None:
+                parameters[name] = json.loads(text)
         return parameters
 
     @property
@@ -70,6 +80,14 @@ def order_of(preset: str | None, variants: str | None, recipe_file: Path | None)
     if preset is not None or names is not None:
         raise NoOrder("--recipe", "a recipe lists all variants itself: leave out --preset and --variants.")
     return UploadOrder(recipe=_recipe_in(recipe_file))
+
+
+def metadata_in(text: str | None) -> str | None:
+    """The metadata in an option, as short as possible. Raises NoOrder."""
+    try:
+        return None if text is None else metadata_of(text)
+    except Rejected as refusal:
+        raise NoOrder("--metadata", refusal.message) from refusal
 
 
 def _recipe_in(file: Path) -> str:

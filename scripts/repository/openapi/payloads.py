@@ -58,6 +58,9 @@ class _ImageData(TypedDict):
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: str | None
     run: Annotated[int, Field(ge=1)]
+    reference: NotRequired[
+        Annotated[str, Field(description="The client's own name for it; absent without one, and once it is deleted.")]
+    ]
     links: LinksDocument
 
 

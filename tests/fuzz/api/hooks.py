@@ -17,8 +17,10 @@ import schemathesis
 from hypothesis import strategies
 from schemathesis import Case, HookContext, Response
 
+from darkroom.domain.images.annotations import metadata_of
 from darkroom.domain.imports.fetch import MAX_SOURCE_URL_LENGTH
 from darkroom.domain.kernel.endpoint_ids import MAX_ENDPOINT_URL_LENGTH
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_json
 from darkroom.domain.webhooks.custom_headers import MAX_ALL_VALUES_BYTES, MAX_HEADERS, MAX_NAME_CHARACTERS
@@ -183,6 +185,12 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
             # Equal names, too many bytes, too much work: the schema cannot express these.
             if re.search(r"share the name|are allowed", error.message):
                 del said["recipe"]
+    if "metadata" in said:
+        try:
+            metadata_of(said["metadata"])
+        except Rejected as error:
+            if "are allowed" in error.message:  # the schema cannot say how many bytes the shortest text has
+                del said["metadata"]
     if "variants" in said:
         known = {spec.name for spec in PRESETS[said.get("preset", DEFAULT_PRESET)].variants}
         given = said["variants"] if isinstance(said["variants"], list) else str(said["variants"]).split(",")

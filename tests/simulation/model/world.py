@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 from darkroom.domain.dead_letters.rejection import read_rejected_message
+from darkroom.domain.images.annotations import Annotations
 from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, due_shard_of, message_for
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.listing import ListQuery
@@ -95,9 +95,10 @@ WRITES = {
     "once": frozenset({"look", "keep", "forget"}),
     "engine": frozenset({"develop"}),
 }
-INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest"), "index")
+INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest", "images.with_reference"), "index")
 TENANTS = ("acme", "umbra")
-RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
+REFERENCE = "front"
+RECIPES: tuple[dict[str, Any], ...] = ({}, {"variants": "thumb", "annotations": Annotations(reference=REFERENCE)})
 TRIPPING = "turned"
 ADDITIONS = (
     '{"variants": [{"name": "hero", "width": 40}]}',
@@ -282,7 +283,7 @@ class Model(Simulated):
         """A client's request; something was promised only if it was answered."""
         order = RECIPES[recipe]
         if key is not None:
-            self.keys.setdefault((tenant, key), set()).add((photo.body, json.dumps(order)))
+            self.keys.setdefault((tenant, key), set()).add((photo.body, str(order)))
 
         def body() -> None:
             try:
@@ -388,17 +389,20 @@ class Model(Simulated):
         def body() -> None:
             with suppress(Retryable):
                 self._check_list(tenant, self.worlds["client"].images)
+                self._check_list(tenant, self.worlds["client"].images, REFERENCE)
 
         self.start("list", body)
 
-    def _check_list(self, tenant: str, images: Any) -> None:
+    def _check_list(self, tenant: str, images: Any, reference: str | None = None) -> None:
         shown: list[str] = []
         after, pages = None, 0
         while pages == 0 or after is not None:
-            page = list_images(ListImagesPorts(images=images), ListQuery(limit=2, after=after), tenant_id=tenant)
+            query = ListQuery(limit=2, after=after, reference=reference)
+            page = list_images(ListImagesPorts(images=images), query, tenant_id=tenant)
             shown += [image.image_id for image in page.images]
             after, pages = page.next, pages + 1
         own = [row for row in self.images.rows.values() if row.tenant_id == tenant and not row.is_deleted]
+        own = [row for row in own if reference in (None, row.reference)]
         must(sorted(shown) == sorted(row.image_id for row in own), "lost", "a list shows all that can be read")
 
     def delete(self, image_id: str, tenant: str, **how: Any) -> None:
@@ -615,7 +619,8 @@ class Model(Simulated):
             is_whole = bool(row.variants) and all(variant.key in self.outputs.objects for variant in row.variants)
             self.counts.rules["make again what was lost"] += is_whole
         for tenant in TENANTS:
-            self._check_list(tenant, self.images)
+            for reference in (None, REFERENCE):
+                self._check_list(tenant, self.images, reference)
         for row in self.images.rows.values():
             must(row.status.is_terminal, "stuck", "whatever has a row comes to an end")
             ending = row.status.value if row.failed_work is None else "work failed"

@@ -134,11 +134,19 @@ class FakeImages:
         )
 
     def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        return self._of_tenant(tenant_id, lambda row: row.image_id not in self.of_before, after=after, limit=limit)
+
+    def with_reference(self, tenant_id: str, reference: str, *, after: Cursor | None, limit: int) -> Listed:
+        return self._of_tenant(tenant_id, lambda row: row.reference == reference, after=after, limit=limit)
+
+    def _of_tenant(
+        self, tenant_id: str, is_listed: Callable[[Image], bool], *, after: Cursor | None, limit: int
+    ) -> Listed:
         rows = sorted(
             (
                 (row.created_at, row.image_id)
                 for row in self._indexed
-                if row.tenant_id == tenant_id and not row.is_deleted and row.image_id not in self.of_before
+                if row.tenant_id == tenant_id and not row.is_deleted and is_listed(row)
             ),
             reverse=True,
         )

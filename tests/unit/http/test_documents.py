@@ -30,6 +30,9 @@ KEYS = [
     "attention",
     "notices",
     "error",
+    "reference",
+    "tags",
+    "metadata",
     "work",
     "links",
 ]

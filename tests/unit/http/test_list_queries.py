@@ -16,6 +16,7 @@ def test_words_become_a_list_query() -> None:
     assert read_list_query(limit="100", status="pending,done, failed", cursor=cursor_text(place)) == ListQuery(
         limit=100, statuses=frozenset({Status.PENDING, Status.DONE, Status.FAILED}), after=place
     )
+    assert read_list_query(reference="a,b", tag="c d") == ListQuery(limit=20, reference="a,b", tag="c d")
 
 
 def test_a_list_with_addresses_costs_what_signing_them_costs() -> None:
@@ -30,6 +31,15 @@ def test_other_addresses_than_those_there_are_are_refused(urls: str) -> None:
     with pytest.raises(Rejected, match="thumb") as rejected:
         read_list_query(urls=urls)
     assert rejected.value.code == "unknown_urls"
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"), [({"reference": ""}, "invalid_reference"), ({"tag": "a,b"}, "invalid_tags")]
+)
+def test_what_no_image_can_have_is_refused(asked: dict[str, str], code: str) -> None:
+    with pytest.raises(Rejected) as rejected:
+        read_list_query(**asked)
+    assert rejected.value.code == code
 
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "1.0", "", " 5", "٣", "9" * 5000, "1,2"])

@@ -130,6 +130,9 @@ class Images(Protocol):
         after `after`; perhaps seconds out of date. If many have been deleted, fewer than `limit` although the list
         continues. Of two that were accepted in the same millisecond either may come first, always the same."""
 
+    def with_reference(self, tenant_id: str, reference: str, *, after: Cursor | None, limit: int) -> Listed:
+        """The same of those that have this reference; as many as `limit` if there are."""
+
     def unlisted(self, *, pages: int | None = None) -> Iterator[tuple[str, str]]:
         """The ids and tenants of images that `newest` lacks in a stack without the index of earlier versions, because
         such a version accepted them; read as the caller iterates: for operators. `pages` is how many pages of rows are

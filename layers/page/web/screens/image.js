@@ -200,6 +200,8 @@ function Facts({ image }) {
             <span class="quiet">${" "}(names are known only in the browser that sent them)</span></dd>
         <dt>Id</dt><dd><${Copy} text=${image.id} label="the id" /></dd>
         <dt>Made by</dt><dd>${image.preset ? `the preset ${image.preset}` : `your own recipe${variants}`}</dd>
+        ${image.reference && html`<dt>Reference</dt><dd><${Copy} text=${image.reference} label="the reference" /></dd>`}
+        ${image.tags?.length > 0 && html`<dt>Tags</dt><dd>${image.tags.join(", ")}</dd>`}
         ${image.attention && html`<dt>Attention</dt><dd>${placeOf(image.attention)}</dd>`}
         ${source && html`
             <dt>Original</dt><dd>${source.media_type}, ${bytes(source.bytes)}</dd>

@@ -26,12 +26,24 @@ def darkroom(api: FakeApi) -> Iterator[Darkroom]:
 
 def test_bytes_are_sent_with_what_is_asked_for(api: FakeApi, darkroom: Darkroom) -> None:
     image = darkroom.upload(
-        b"photo", idempotency_key="order-17", variants=["a", "b"], recipe={"z": 1, "a": 2}, delay="P2D"
+        b"photo",
+        idempotency_key="order-17",
+        variants=["a", "b"],
+        recipe={"z": 1, "a": 2},
+        delay="P2D",
+        tags=["c", "d"],
+        metadata={"z": 1, "a": [2]},
     )
     assert api.images[image.image_id]["status"] == "pending"
     (post,) = api.posts
     assert (post.body, post.headers["idempotency-key"]) == (b"photo", "order-17")
-    assert post.query == {"variants": ["a,b"], "recipe": ['{"a":2,"z":1}'], "delay": ["P2D"]}
+    assert post.query == {
+        "variants": ["a,b"],
+        "recipe": ['{"a":2,"z":1}'],
+        "delay": ["P2D"],
+        "tags": ["c,d"],
+        "metadata": ['{"z":1,"a":[2]}'],
+    }
 
 
 def test_without_a_key_two_uploads_are_two_images(api: FakeApi, darkroom: Darkroom, tmp_path: Path) -> None:
@@ -104,8 +116,10 @@ def test_a_list_goes_on_from_page_to_page() -> None:
         return httpx.Response(200, json={"images": [listed(f"{page}")], "next": None if page == 3 else f"after-{page}"})
 
     with Darkroom("https://api.test", transport=httpx.MockTransport(answer)) as darkroom:
-        assert [image["id"] for image in darkroom.images(status="done")] == [image_id_of(page) for page in "123"]
-    assert asked == [{"status": "done"}, *({"status": "done", "cursor": f"after-{page}"} for page in (1, 2))]
+        found = darkroom.images(status="done", reference="a&b", tag="c d")
+        assert [image["id"] for image in found] == [image_id_of(page) for page in "123"]
+    filters = {"status": "done", "reference": "a&b", "tag": "c d"}
+    assert asked == [filters, *({**filters, "cursor": f"after-{page}"} for page in (1, 2))]
 
 
 def test_a_server_that_is_no_darkroom_has_no_list() -> None:

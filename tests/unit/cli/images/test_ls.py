@@ -50,6 +50,17 @@ def test_images_of_all_tenants_are_listed_newest_first(run: Run, stack: FakeStac
     assert listed(run, "--tenant", "acme") == [second]
 
 
+def test_images_are_found_by_their_clients_words(run: Run, stack: FakeStack) -> None:
+    stack.tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
+    first = put(stack, 1, hours_ago=1, reference="order-17", tags=("a",))
+    second = put(stack, 2, hours_ago=2, tenant_id="acme", reference="order-17")
+    put(stack, 3, hours_ago=30, reference="order-17")
+    fourth = put(stack, 4, hours_ago=3, tags=("b", "a"))
+    assert listed(run, "--reference", "order-17") == [first, second]
+    assert listed(run, "--tag", "a") == [first, fourth]
+    assert listed(run, "--reference", "order-17", "--tag", "a", "--tenant", "default") == [first]
+
+
 @pytest.mark.guards("ls-since-bound")
 def test_what_is_older_or_deleted_is_left_out(run: Run, stack: FakeStack) -> None:
     new = put(stack, 1, hours_ago=1)

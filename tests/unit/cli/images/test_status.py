@@ -25,9 +25,12 @@ def test_an_image_with_a_recipe_of_its_own_says_so_and_its_colour_and_notices_ar
         "done", preset=None, placeholder=placeholder, notices=["card: 300\u00d7200 instead of 600\u00d7400.", "\x1b[2J"]
     )
     api.images[image_id]["attention"] = {"x": 0.6251, "y": 0}
+    api.images[image_id] |= {"reference": "order-17\x1b", "tags": ["a", "b c"], "metadata": {"ä": [1]}}
     shown = run("status", image_id).stdout
     assert "preset     none: a recipe of your own" in shown
     assert "colour     #7a8b5c" in shown
+    for fact in ("reference  order-17\ufffd", "tags       a, b c", 'metadata   {"ä": [1]}'):
+        assert fact in shown
     assert "attention  63% from the left, 0% from the top" in shown
     assert "notice     \ufffd[2J" in shown
     api.images[image_id]["placeholder"] = {"thumbhash": "", "color": "red on blue"}

@@ -74,9 +74,11 @@ def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone(tmp_p
         UploadOrder(recipe="a"),
         UploadOrder(delay="P2D"),
         UploadOrder(notify="we_01kyvb60cwewgmgx"),
+        UploadOrder(reference="a"),
+        UploadOrder(tags="a"),
     ]
     assert key(b"a", UploadOrder()) == key(b"a", UploadOrder())
-    assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 16
+    assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 20
 
 
 def test_a_content_key_for_a_preset_is_the_one_that_it_always_was(tmp_path: Path) -> None:
@@ -92,6 +94,15 @@ def test_what_is_asked_for_is_sent_in_the_callers_words(run: Run, api: FakeApi) 
     assert run("upload", "a.jpg", "--process-at", when, "--expires-at", "2027-04-01T00:00:00Z").exit_code == 0
     assert run("upload", "a.jpg", "--preset", "tiny", "--delay", "P2D", "--notify", "we_01").exit_code == 0
     assert run("upload", "a.jpg", "--preset", "tiny", "--variants", " webp,thumb, webp").exit_code == 0
+    words = ("--reference", "order-17", "--tag", "shoes", "--tag", "summer 2027", "--metadata", '{ "b": 1, "a": "ä" }')
+    assert run("upload", "a.jpg", *words).exit_code == 0
+    assert api.posts[3].query == {
+        "reference": ["order-17"],
+        "tags": ["shoes,summer 2027"],
+        "metadata": ['{"b":1,"a":"ä"}'],
+    }
+    refused = run("upload", "a.jpg", "--metadata", "[]")
+    assert refused.exit_code == 2 and "metadata is a JSON object" in " ".join(refused.output.split())
     assert api.posts[0].query == {"process_at": [when], "expires_at": ["2027-04-01T00:00:00Z"]}
     assert api.posts[1].query == {"preset": ["tiny"], "delay": ["P2D"], "notify": ["we_01"]}
     assert api.posts[2].query == {"preset": ["tiny"], "variants": ["thumb,webp"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -20,6 +21,7 @@ from darkroom.domain.images.image import (
     Status,
     due_shard_of,
     list_shards_of,
+    reference_key_of,
     waiting_shard_of,
 )
 from darkroom.domain.images.listing import Cursor
@@ -38,8 +40,12 @@ if TYPE_CHECKING:
 DUE_INDEX = "due"
 WAITING_INDEX = "waiting"
 LISTED_INDEX = "listed"
+REFERENCES_INDEX = "references"
 NEWEST_INDEX = "newest"
 """The index that lists all images, in stacks that are older than the other one and keep it."""
+
+_INDEX_OF = {"list_shard": LISTED_INDEX, "reference_key": REFERENCES_INDEX}
+"""The indexes of lists, by their keys."""
 
 _CANDIDATES = 25
 """How many of the oldest entries in a partition of the waiting index are read: the index is seconds behind its table,
@@ -72,6 +78,8 @@ def to_item(image: Image) -> Item:
         "due_shard": image.due_shard,
         "waiting_shard": image.waiting_shard,
         "list_shard": image.list_shard,
+        "reference_key": image.reference_key,
+        "tags": image.tags or None,  # most images have none: not a byte for it
     }
     return to_attributes(plain)
 
@@ -87,6 +95,8 @@ def from_item(item: Item) -> Image:
             raise ValueError(f"lane: there is no lane {image.lane}")
         if image.recipe is None and not image.is_deleted:  # guard: rows-recipe-required
             raise ValueError("recipe: it is missing")
+        if image.metadata is not None and not _is_object(image.metadata):  # guard: unreadable-metadata-no-json
+            raise ValueError("metadata: it is no JSON object")
     # guard: unreadable-row-any-error
     except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
         raise UnreadableRow(
@@ -97,6 +107,13 @@ def from_item(item: Item) -> Image:
             waiting_since=_instant(item, "waiting_since"),
         ) from error
     return image
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def readable(item: Item) -> Image | UnreadableRow:
@@ -329,18 +346,29 @@ class ImagesTable:
             entries = _NEWEST_ENTRIES
         return Listed(cursors=tuple(cursors), next=after)
 
+    def with_reference(self, tenant_id: str, reference: str, *, after: Cursor | None, limit: int) -> Listed:
+        partition = reference_key_of(tenant_id, reference)
+        try:
+            return _page(self._part_of_list("reference_key", partition, after, limit + 1), limit)
+        except ClientError as error:
+            if code_of(error) not in _NO_INDEX:  # guard: list-no-references-yet
+                raise
+            # DynamoDB builds it while the stack is updated; and no list without it would be exact.
+            raise Retryable("the index of references is not there, or not built yet") from error
+
     def _listed(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # most functions list nothing
 
-        parts = [partial(self._part_of_list, shard, after, limit + 1) for shard in list_shards_of(tenant_id)]
+        parts = [
+            partial(self._part_of_list, "list_shard", shard, after, limit + 1) for shard in list_shards_of(tenant_id)
+        ]
         with ThreadPoolExecutor(max_workers=len(parts)) as threads:
             asked = [threads.submit(copy_context().run, part) for part in parts]
-        newest_first = sorted((cursor for part in asked for cursor in part.result()), key=_place, reverse=True)
-        cursors = tuple(newest_first[:limit])
-        return Listed(cursors=cursors, next=cursors[-1] if len(newest_first) > limit else None)
+        return _page([cursor for part in asked for cursor in part.result()], limit)
 
-    def _part_of_list(self, shard: str, after: Cursor | None, wanted: int) -> list[Cursor]:
-        """The places of a partition after that one, in our order: at least as many as wanted, if there are.
+    def _part_of_list(self, name: str, partition: str, after: Cursor | None, wanted: int) -> list[Cursor]:
+        """The places of a partition, of the index with that key, after that one, in our order: at least as many as
+        wanted, if there are.
 
         DynamoDB has an order of its own in a millisecond, so each is read as a whole.
         """
@@ -351,15 +379,15 @@ class ImagesTable:
             with retryable("reading the index of listed images"):
                 answer = self._client.query(
                     TableName=self._table_name,
-                    IndexName=LISTED_INDEX,
-                    KeyConditionExpression="list_shard = :shard" + (" AND created_at <= :until" if bound else ""),
-                    ExpressionAttributeValues={":shard": {"S": shard}, **bound},
+                    IndexName=_INDEX_OF[name],
+                    KeyConditionExpression=f"{name} = :partition" + (" AND created_at <= :until" if bound else ""),
+                    ExpressionAttributeValues={":partition": {"S": partition}, **bound},
                     ScanIndexForward=False,
                     Limit=wanted + 2,  # the cursor's own place, and the one that shows that its millisecond is over
                     **beginning,
                 )
-            page = map(_cursor, answer["Items"])
-            cursors += [cursor for cursor in page if after is None or _place(cursor) < _place(after)]
+            places = map(_cursor, answer["Items"])
+            cursors += [cursor for cursor in places if after is None or _place(cursor) < _place(after)]
             if "LastEvaluatedKey" not in answer:
                 return cursors
             last = _cursor(answer["LastEvaluatedKey"]).created_at
@@ -412,6 +440,13 @@ def _newest_key(tenant_id: str, cursor: Cursor) -> Item:
         "created_at": {"N": str(cursor.created_at)},
         "image_id": {"S": cursor.image_id},
     }
+
+
+def _page(cursors: list[Cursor], limit: int) -> Listed:
+    """The first of those places, of which there is one more than asked for if the list continues."""
+    newest_first = sorted(cursors, key=_place, reverse=True)
+    shown = tuple(newest_first[:limit])
+    return Listed(cursors=shown, next=shown[-1] if len(newest_first) > limit else None)
 
 
 def _place(cursor: Cursor) -> tuple[Milliseconds, str]:

@@ -203,6 +203,7 @@ def _event(
             "lane": image.lane,
             "preset": image.preset,
             "run": 1 if kind is EventType.ACCEPTED else run if end is None else end.run,
+            **({} if image.reference is None else {"reference": image.reference}),
             **details,
             **({} if stored == NOTHING else {"stored": stored.written}),
             "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},

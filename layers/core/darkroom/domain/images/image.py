@@ -195,14 +195,15 @@ class Image:
     whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
     lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
     the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
-    events, None if all may. `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by
-    attention keep; None if the recipe has none. `overlays` has the originals of the images that its recipe lays over
-    variants, by id, as they were when it was accepted; None if there are none. `url` is where an image is fetched from,
-    only until it is here or has ended, and `fetched` what that source said of it: until then the claims, attempts and
-    times above are those of fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so
-    `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are
-    removed for the first time, None if they must be listed. The table deletes it by itself at `forget_at`, in seconds
-    because DynamoDB's TTL requires them.
+    events, None if all may. `reference`, `tags` and `metadata`, a JSON object as text, are its client's own words.
+    `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by attention keep; None if
+    the recipe has none. `overlays` has the originals of the images that its recipe lays over variants, by id, as they
+    were when it was accepted; None if there are none. `url` is where an image is fetched from, only until it is here or
+    has ended, and `fetched` what that source said of it: until then the claims, attempts and times above are those of
+    fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so `recipe` is None, and what
+    else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are removed for the first time,
+    None if they must be listed. The table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL
+    requires them.
     """
 
     image_id: str
@@ -221,6 +222,9 @@ class Image:
     created_at: Milliseconds
     preset: str | None = None
     notify: str | None = None
+    reference: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: str | None = None
     process_at: Milliseconds | None = None
     expires_at: Milliseconds | None = None
     accepted_at: Milliseconds | None = None
@@ -326,6 +330,11 @@ class Image:
         # guard: list-deleted-leaves-index
         return None if self.is_deleted else list_shard_of(self.tenant_id, self.image_id)
 
+    @property
+    def reference_key(self) -> str | None:
+        """The partition of the index that lists its tenant's images with its reference, or None without one."""
+        return None if self.reference is None else reference_key_of(self.tenant_id, self.reference)
+
 
 VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "work_version", "deleted_version"})
 """The fields that hold the row's version after the write that made an event. The decision to write cannot know it:
@@ -390,6 +399,11 @@ def list_shard_of(tenant_id: str, image_id: str) -> str:
 def list_shards_of(tenant_id: str) -> tuple[str, ...]:
     """All partitions of a tenant's list."""
     return tuple(f"{tenant_id}#{shard}" for shard in range(LIST_SHARDS))
+
+
+def reference_key_of(tenant_id: str, reference: str) -> str:
+    """The partition that lists a tenant's images with a reference. No tenant's id has a `#`."""
+    return f"{tenant_id}#{reference}"
 
 
 def waiting_shard_of(lane: str, shard: str) -> str:

@@ -37,19 +37,27 @@ class Cursor:
 
 @dataclass(frozen=True, kw_only=True)
 class ListQuery:
-    """Which images a client wants to see: at most `limit`, with these statuses (None: any), that come `after` a cursor
-    (None: from the newest on). `with_thumbs` presigns a URL of each image's smallest variant."""
+    """Which images a client wants to see: at most `limit`, with these statuses, this tag and this reference (None:
+    any), that come `after` a cursor (None: from the newest on). `with_thumbs` presigns a URL of each image's smallest
+    variant."""
 
     limit: int
     statuses: frozenset[Status] | None = None
+    tag: str | None = None
+    reference: str | None = None
     after: Cursor | None = None
     with_thumbs: bool = False
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether only the rows tell which images of an index it asks for. A reference has an index of its own."""
+        return self.statuses is not None or self.tag is not None
 
     @property
     def read_units(self) -> int:
         """The most read units that the page costs, with rows of up to 4 KB. (Without a filter only rows that were
         deleted a moment ago, or that a newer version wrote, cost another look.)"""
-        return self.limit + INDEX_UNITS if self.statuses is None else LOOKS * (MAX_PAGE_IMAGES + INDEX_UNITS)
+        return LOOKS * (MAX_PAGE_IMAGES + INDEX_UNITS) if self.is_filtered else self.limit + INDEX_UNITS
 
     @property
     def signing_units(self) -> int:
@@ -58,8 +66,13 @@ class ListQuery:
 
     def fits(self, image: Image) -> bool:
         """Whether the image is one of them, wherever it is in the list."""
-        # guard: list-deleted-left-out
-        return not image.is_deleted and (self.statuses is None or image.outcome in self.statuses)
+        if image.is_deleted:  # guard: list-deleted-left-out
+            return False
+        return (
+            (self.statuses is None or image.outcome in self.statuses)
+            and (self.tag is None or self.tag in image.tags)
+            and (self.reference is None or self.reference == image.reference)
+        )
 
 
 def thumb_of(image: Image) -> Variant | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
+from darkroom.domain.images.annotations import NO_ANNOTATIONS, Annotations
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import is_idempotency_key
@@ -17,18 +18,20 @@ from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """What to make and when: a recipe, its preset (if any), and how the client asked for it. `notify` is the only
-    endpoint that is to hear of it; None if all may."""
+    endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image."""
 
     recipe: Recipe
     preset: str | None
     asked_for: str
     notify: str | None = None
     timetable: Timetable = AT_ONCE
+    annotations: Annotations = NO_ANNOTATIONS
 
     @property
     def request_signature(self) -> str:
         """All that two requests under one key must have in common, besides the photo."""
-        return f"{self.asked_for}{self.timetable.asked_for}"
+        # guard: annotations-in-fingerprint
+        return f"{self.asked_for}{self.timetable.asked_for}{self.annotations.asked_for}"
 
 
 def order_of(
@@ -38,6 +41,7 @@ def order_of(
     recipe: str | None = None,
     notify: str | None = None,
     timetable: Timetable = AT_ONCE,
+    annotations: Annotations = NO_ANNOTATIONS,
 ) -> Order:
     """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
     `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
@@ -45,7 +49,7 @@ def order_of(
 
     Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`).
     """
-    order = replace(_order_of(preset, variants, recipe), timetable=timetable)
+    order = replace(_order_of(preset, variants, recipe), timetable=timetable, annotations=annotations)
     if notify is None:
         return order
     # guard: webhook-notify-in-fingerprint
@@ -102,8 +106,8 @@ def key_reused() -> Rejected:
     """The refusal of a key that was used for something else."""
     return Rejected(
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another photo, preset, recipe, time or notify, or in another kind of "
-        "request. Use a new key for a new upload.",
+        "This Idempotency-Key was used with another photo, preset, recipe, time, notify, reference, tags or metadata, "
+        "or in another kind of request. Use a new key for a new upload.",
     )
 
 

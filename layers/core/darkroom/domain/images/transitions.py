@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from darkroom.domain.images.annotations import NO_ANNOTATIONS, Annotations
 from darkroom.domain.images.image import (
     UNKNOWN_SOURCE,
     Attempt,
@@ -165,6 +166,7 @@ def accept(
     expires_at: Milliseconds | None = None,
     notify: str | None = None,
     overlays: dict[str, Source] | None = None,
+    annotations: Annotations = NO_ANNOTATIONS,
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
     lane's first look after that."""
@@ -180,6 +182,9 @@ def accept(
         version=1,
         preset=preset,
         notify=notify,
+        reference=annotations.reference,
+        tags=annotations.tags,
+        metadata=annotations.metadata,
         recipe=recipe,
         fingerprint=fingerprint,
         correlation_id=correlation_id,
@@ -426,6 +431,9 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "recipe": None,  # guard: erasure-tombstone-no-recipe
         "fingerprint": "",  # guard: erasure-tombstone-no-fingerprint
         "correlation_id": "",
+        "reference": None,  # guard: erasure-tombstone-no-reference
+        "tags": (),  # guard: erasure-tombstone-no-tags
+        "metadata": None,  # guard: erasure-tombstone-no-metadata
         "source": UNKNOWN_SOURCE,  # guard: erasure-tombstone-no-source
         "overlays": None,  # guard: overlays-cleared-by-tombstone
         "enqueued_at": None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
@@ -143,6 +144,9 @@ class _ImageFacts(TypedDict):
     ]
     notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
     error: ErrorDocument | None
+    reference: Annotated[str | None, Field(description="The client's own words: see the request that made it.")]
+    tags: list[str]
+    metadata: dict[str, Any] | None
     work: Annotated[WorkDocument | None, Field(description="null if there was none.")]
     links: LinksDocument
 
@@ -267,6 +271,9 @@ def status_document(
         else {"x": image.attention["x"] / POINT_STEPS, "y": image.attention["y"] / POINT_STEPS},
         "notices": list(image.notices),
         "error": _error_document(image.error),
+        "reference": image.reference,
+        "tags": list(image.tags),
+        "metadata": None if image.metadata is None else json.loads(image.metadata),
         "work": _work_document(image),
         "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
     }

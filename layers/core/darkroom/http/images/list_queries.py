@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from darkroom.domain.images.annotations import reference_of, tag_of
 from darkroom.domain.images.image import Status
 from darkroom.domain.images.listing import LISTED_STATUSES, MAX_PAGE_IMAGES, Cursor, ListQuery
 from darkroom.domain.kernel.errors import Rejected
@@ -27,15 +28,23 @@ URLS = ("thumb",)
 
 
 def read_list_query(
-    *, limit: str | None = None, status: str | None = None, cursor: str | None = None, urls: str | None = None
+    *,
+    limit: str | None = None,
+    status: str | None = None,
+    reference: str | None = None,
+    tag: str | None = None,
+    cursor: str | None = None,
+    urls: str | None = None,
 ) -> ListQuery:
-    """Returns what a request's query asks for. Raises Rejected (`invalid_limit`, `unknown_status`, `invalid_cursor`,
-    `unknown_urls`)."""
+    """Returns what a request's query asks for. Raises Rejected (`invalid_limit`, `unknown_status`, `invalid_reference`,
+    `invalid_tags`, `invalid_cursor`, `unknown_urls`)."""
     if urls is not None and urls not in URLS:
         raise Rejected("unknown_urls", f"urls is {', '.join(URLS)}, or left out.")
     return ListQuery(
         limit=DEFAULT_PAGE_IMAGES if limit is None else read_limit(limit, most=MAX_PAGE_IMAGES),
         statuses=None if status is None else frozenset(map(_status, status.split(","))),
+        reference=None if reference is None else reference_of(reference),
+        tag=None if tag is None else tag_of(tag),
         after=None if cursor is None else _cursor(cursor),
         with_thumbs=urls is not None,
     )

@@ -7,6 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from darkroom.domain.images.annotations import (
+    MAX_METADATA_BYTES,
+    MAX_REFERENCE_CHARACTERS,
+    MAX_TAG_CHARACTERS,
+    MAX_TAGS,
+    REFERENCE_PATTERN,
+    TAG_PATTERN,
+)
+from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.http.kernel.route import Parameter, one_of
@@ -21,6 +30,32 @@ def some_of(words: Iterable[str]) -> Any:
 
 WrittenInstant = Annotated[str, Field(json_schema_extra={"format": "date-time", "pattern": f"^{INSTANT_PATTERN}$"})]
 WrittenDuration = Annotated[str, Field(json_schema_extra={"pattern": f"^{DURATION_PATTERN}$"})]
+
+# What the domain refuses in its own words is only checked for its kind here.
+_TAG_SCHEMA: Any = {"type": "string", "pattern": f"^{TAG_PATTERN}$", "maxLength": MAX_TAG_CHARACTERS}
+Reference = Annotated[
+    str,
+    Field(
+        json_schema_extra={"pattern": f"^{REFERENCE_PATTERN}$", "maxLength": MAX_REFERENCE_CHARACTERS},
+        description="The client's own name for the image, which others may have, too.",
+    ),
+]
+Tag = Annotated[str, Field(json_schema_extra=_TAG_SCHEMA)]
+Tags = Annotated[
+    list[str],
+    Field(
+        json_schema_extra={"items": _TAG_SCHEMA, "maxItems": MAX_TAGS, "uniqueItems": True},
+        description="The client's own words, by which lists can be filtered.",
+    ),
+]
+TagsInQuery = Annotated[Tags, Field(min_length=1)]
+Metadata = Annotated[
+    dict[str, Any],
+    Field(
+        description="The client's own JSON object, given back as it is; at most "
+        f"{limit_in_words(MAX_METADATA_BYTES)} without spaces between its parts."
+    ),
+]
 
 PresetName: Any = one_of(PRESETS)
 PresetVariants: Any = some_of(spec.name for preset in PRESETS.values() for spec in preset.variants)
@@ -48,6 +83,9 @@ OF_EVERY_ORDER = (
     "invalid_delay",
     "invalid_expires_at",
     "unknown_notify",
+    "invalid_reference",
+    "invalid_tags",
+    "invalid_metadata",
     "quota_exceeded",
     "invalid_idempotency_key",
     "idempotency_key_reused",

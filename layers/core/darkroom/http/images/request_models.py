@@ -9,16 +9,26 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from pydantic import ConfigDict, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticKnownError
 
+from darkroom.domain.images.annotations import Annotations, metadata_of, reference_of, tags_of
 from darkroom.domain.images.order import Order, order_of
 from darkroom.domain.kernel.field_problems import FieldProblem, InvalidFields, problems_of
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.http.images.documents import WebhookId
-from darkroom.http.images.order_fields import PresetName, PresetVariants, WrittenDuration, WrittenInstant
+from darkroom.http.images.order_fields import (
+    Metadata,
+    PresetName,
+    PresetVariants,
+    Reference,
+    Tags,
+    WrittenDuration,
+    WrittenInstant,
+)
 from darkroom.http.kernel.timetables import read_timetable
 
-MAX_ORDER_BYTES = 24_576
-"""Four times the longest recipe, so that an indented one fits, and the longest URL beside it."""
+MAX_ORDER_BYTES = 32_768
+"""Four times the longest recipe and the longest metadata, so that indented ones fit, and the longest URL beside them,
+reference and tags."""
 
 
 def _text(value: Any, described: ValidatorFunctionWrapHandler) -> str:
@@ -58,6 +68,9 @@ class OrderFields(TypedDict):
     delay: NotRequired[WrittenDuration | None]
     expires_at: NotRequired[WrittenInstant | None]
     notify: NotRequired[NOTIFY | None]
+    reference: NotRequired[Reference | None]
+    tags: NotRequired[Tags | None]
+    metadata: NotRequired[Metadata | None]
 
 
 class RequestReader[Request]:
@@ -96,7 +109,7 @@ class RequestReader[Request]:
 
 def order_in(parameters: Mapping[str, Any]) -> Order:
     """The order in a request's parameters, as they stand in a query or in JSON. Raises Rejected, as `order_of` and
-    `read_timetable` do."""
+    `read_timetable` do, and for a client's own words (`invalid_reference`, `invalid_tags`, `invalid_metadata`)."""
     variants, recipe = parameters.get("variants"), parameters.get("recipe")
     return order_of(
         preset=parameters.get("preset"),
@@ -104,4 +117,14 @@ def order_in(parameters: Mapping[str, Any]) -> Order:
         recipe=json.dumps(recipe, separators=(",", ":")) if isinstance(recipe, dict) else recipe,
         notify=parameters.get("notify"),
         timetable=read_timetable(**{name: parameters.get(name) for name in ("process_at", "delay", "expires_at")}),
+        annotations=_annotations_in(parameters),
+    )
+
+
+def _annotations_in(parameters: Mapping[str, Any]) -> Annotations:
+    reference, tags, metadata = (parameters.get(name) for name in ("reference", "tags", "metadata"))
+    return Annotations(
+        reference=None if reference is None else reference_of(reference),
+        tags=() if tags is None else tags_of(tags.split(",") if isinstance(tags, str) else tags),
+        metadata=None if metadata is None else metadata_of(metadata),
     )

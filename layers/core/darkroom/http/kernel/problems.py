@@ -129,6 +129,24 @@ _TABLE = (
         example="notify is the id of one of your webhooks, and there is none with this id: GET /webhooks lists them.",
     ),
     ProblemType(
+        code="invalid_reference",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid reference",
+        example="reference is 1 to 128 characters, without control characters and without a space at either end.",
+    ),
+    ProblemType(
+        code="invalid_tags",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid tags",
+        example="An image has at most 10 tags, each once.",
+    ),
+    ProblemType(
+        code="invalid_metadata",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid metadata",
+        example="metadata is a JSON object of your own: this has 1,180 bytes; at most 1 KiB are allowed.",
+    ),
+    ProblemType(
         code="conflicting_parameters",
         status=HTTPStatus.BAD_REQUEST,
         title="Conflicting parameters",

@@ -70,6 +70,7 @@ class CheckedOrder:
             expires_at=self.appointment.expires_at,
             notify=self.order.notify,
             overlays=self.overlays,
+            annotations=self.order.annotations,
         )
 
 

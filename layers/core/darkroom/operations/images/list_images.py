@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.listing import LOOKS, MAX_PAGE_IMAGES, Cursor, ListQuery
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.images import Images
+from darkroom.ports.images import Images, Listed
 from darkroom.ports.kernel import UnreadableRow
 
 
@@ -43,9 +43,9 @@ def list_images(ports: ListImagesPorts, query: ListQuery, *, tenant_id: str) -> 
     seen = query.after
     for look in range(LOOKS):
         missing = query.limit - len(listed_images)
-        wanted = missing if query.statuses is None else MAX_PAGE_IMAGES
+        wanted = MAX_PAGE_IMAGES if query.is_filtered else missing
         try:
-            listed = ports.images.newest(tenant_id, after=seen, limit=wanted)
+            listed = _look(ports, tenant_id, query, after=seen, limit=wanted)
             rows = ports.images.get_all([cursor.image_id for cursor in listed.cursors])
         except Retryable as error:
             if look == 0:  # guard: list-first-look-failure, list-short-page-over-error
@@ -65,6 +65,12 @@ def list_images(ports: ListImagesPorts, query: ListQuery, *, tenant_id: str) -> 
         seen = listed.next
         if seen is None or len(listed_images) == query.limit:
             break
-        if query.statuses is None and len(listed.cursors) < wanted:  # guard: list-deleted-look-bound
+        if not query.is_filtered and len(listed.cursors) < wanted:  # guard: list-deleted-look-bound
             break  # more was deleted here than one look passes over: the client pays for the next one
     return ImagePage(images=tuple(listed_images), next=seen, unreadable=tuple(unreadable))
+
+
+def _look(ports: ListImagesPorts, tenant_id: str, query: ListQuery, *, after: Cursor | None, limit: int) -> Listed:
+    if query.reference is None:
+        return ports.images.newest(tenant_id, after=after, limit=limit)
+    return ports.images.with_reference(tenant_id, query.reference, after=after, limit=limit)
