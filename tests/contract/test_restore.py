@@ -283,8 +283,9 @@ def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
 @pytest.mark.guards("restore-audited-erasures", "restore-client-deletions")
 def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -> None:
     """By what is left of each deletion: no original, a line of the log, an entry of the audit log."""
-    rows = [scene.put(number, status=Status.DONE) for number in range(1, 4)]
-    erased = scene.put(4, tenant_id="umbra", status=Status.DONE)
+    words = {"reference": "marked-18d02", "tags": ("marked-18d02",), "metadata": '{"a":"marked-18d02"}'}
+    rows = [scene.put(number, status=Status.DONE, **words) for number in range(1, 4)]
+    erased = scene.put(4, tenant_id="umbra", status=Status.DONE, **words)
     copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
     scene.clear(rows[0])
     scene.log("delete_image", "deleted", image_id=rows[1].image_id)
@@ -304,6 +305,8 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
         assert back.deleted_version == back.version == row.version + 1
         assert back.due_at is not None, "the sweeper removes what is left of it"
     assert scene.event_ids() == heard
+    items = boto3.client("dynamodb").scan(TableName=scene.aws.images_table)["Items"]
+    assert len(items) == 4 and "marked-18d02" not in str(items), "nor do its client's words come back"
 
 
 @pytest.mark.guards("restore-erasure-cutoff-time")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from darkroom.aws.images.images_table import from_item, to_item
+from darkroom.aws.images.images_table import PARTITIONS, from_item, to_item
 from darkroom.aws.kernel.attributes import to_attributes
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Image, Provenance, Source, Status
@@ -163,7 +163,7 @@ def _put(item: RestoredItem, row: Image, outcome: RestoreOutcome) -> Decision:
     return Decision(outcome=outcome, item=_item(item, row))
 
 
-_OURS = frozenset(Image.__dataclass_fields__) | {"due_shard", "waiting_shard", "list_shard"}
+_OURS = frozenset({*Image.__dataclass_fields__, *PARTITIONS})
 
 
 def _item(item: RestoredItem, row: Image) -> RestoredItem:

@@ -44,6 +44,9 @@ REFERENCES_INDEX = "references"
 NEWEST_INDEX = "newest"
 """The index that lists all images, in stacks that are older than the other one and keep it."""
 
+PARTITIONS = ("due_shard", "waiting_shard", "list_shard", "reference_key")
+"""The attributes of an item that are no fields of its row, but follow from them: the keys of indexes."""
+
 _INDEX_OF = {"list_shard": LISTED_INDEX, "reference_key": REFERENCES_INDEX}
 """The indexes of lists, by their keys."""
 
@@ -75,10 +78,7 @@ def to_item(image: Image) -> Item:
     """
     plain = vars(image) | {
         "status": image.status.value,
-        "due_shard": image.due_shard,
-        "waiting_shard": image.waiting_shard,
-        "list_shard": image.list_shard,
-        "reference_key": image.reference_key,
+        **{name: getattr(image, name) for name in PARTITIONS},
         "tags": image.tags or None,  # most images have none: not a byte for it
     }
     return to_attributes(plain)
@@ -351,10 +351,10 @@ class ImagesTable:
         try:
             return _page(self._part_of_list("reference_key", partition, after, limit + 1), limit)
         except ClientError as error:
-            if code_of(error) not in _NO_INDEX:  # guard: list-no-references-yet
-                raise
-            # DynamoDB builds it while the stack is updated; and no list without it would be exact.
-            raise Retryable("the index of references is not there, or not built yet") from error
+            # DynamoDB builds it while the stack is updated; no list without it would be exact.
+            if code_of(error) in _NO_INDEX:  # guard: list-no-references-yet
+                raise Retryable("the index of references is not there, or not built yet") from error
+            raise
 
     def _listed(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # most functions list nothing
