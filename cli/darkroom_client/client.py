@@ -212,7 +212,8 @@ class StatusAnswer:
 
 
 # 429 throttles, 503 is the API's own "not now"; API Gateway answers 500, 502 and 504 if a function crashed, returned
-# something invalid or timed out. Everything this client sends may be repeated: a POST carries an Idempotency-Key.
+# something invalid or timed out. Everything this client sends may be repeated: a POST carries an Idempotency-Key,
+# or reuses duplicates.
 _RETRIED_STATUS_CODES = frozenset({429, 500, 502, 503, 504})
 
 _CHUNK_BYTES = 64 * 1024
@@ -293,16 +294,17 @@ class Api:
         body: bytes,
         *,
         content_type: str,
-        idempotency_key: str,
+        idempotency_key: str | None,
         parameters: Mapping[str, str] | None = None,
         on_sent: Callable[[int], None] | None = None,
     ) -> StatusAnswer:
         """Posts an image; returns once it is accepted (202). `parameters` say what to make of it.
 
-        All attempts carry the same key, so a lost response cannot make a second image. `on_sent` gets the number of
-        bytes of the body that have been sent; it starts from zero with each attempt.
+        All attempts carry the same key, so a lost response cannot make a second image; without one the parameters must
+        say that duplicates are reused. `on_sent` gets the number of bytes of the body that have been sent; it starts
+        from zero with each attempt.
         """
-        headers = {"Content-Type": content_type, "Idempotency-Key": idempotency_key, "Content-Length": str(len(body))}
+        headers = {"Content-Type": content_type, "Content-Length": str(len(body)), **_keyed(idempotency_key)}
         # A space must travel as %20: SigV4 knows no "+", and the signature would not be the one that AWS computes.
         query = urlencode(parameters or {}, quote_via=quote)
         path = f"/images?{query}" if query else "/images"
@@ -321,7 +323,7 @@ class Api:
         file: Path,
         *,
         announcement: Mapping[str, Any],
-        idempotency_key: str,
+        idempotency_key: str | None,
         on_sent: Callable[[int], None] | None = None,
     ) -> StatusAnswer:
         """Announces a file that is too large for a request, and sends it to S3 with the form that this returns.
@@ -346,8 +348,10 @@ class Api:
             raise Refused(refusal(response), status_code=response.status_code)
         return answer
 
-    def _announce(self, announcement: Mapping[str, Any], idempotency_key: str) -> tuple[StatusAnswer, FormPost | None]:
-        headers = {"Idempotency-Key": idempotency_key}
+    def _announce(
+        self, announcement: Mapping[str, Any], idempotency_key: str | None
+    ) -> tuple[StatusAnswer, FormPost | None]:
+        headers = _keyed(idempotency_key)
         response = self._send_patiently(
             lambda: self._client.post("/uploads", json=announcement, headers=headers), self.url
         )
@@ -574,6 +578,10 @@ def _chunks(body: bytes, on_sent: Callable[[int], None]) -> Iterator[bytes]:
     for start in range(0, len(body), _CHUNK_BYTES):
         yield bytes(view[start : start + _CHUNK_BYTES])
         on_sent(min(start + _CHUNK_BYTES, len(body)))
+
+
+def _keyed(idempotency_key: str | None) -> dict[str, str]:
+    return {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
 
 
 def _plain_headers(response: httpx.Response) -> dict[str, str]:

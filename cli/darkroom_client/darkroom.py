@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from urllib.parse import urlencode
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
@@ -44,6 +44,7 @@ class UploadOptions(TypedDict, total=False):
     reference: str | None
     tags: list[str] | None
     metadata: Mapping[str, Any] | None
+    on_duplicate: Literal["reuse"] | None
 
 
 class NotFinished(ApiError):
@@ -76,10 +77,11 @@ class Darkroom(Api):
         can lose it any more. What is too large for a request is sent to S3.
 
         With the same `idempotency_key`, the same upload is accepted once, however often it is sent: choose one that
-        your own records name, to be safe also from your own repetitions. `on_sent` gets the number of bytes sent so
-        far. Raises OSError if a file cannot be read.
+        your own records name, to be safe also from your own repetitions. With `on_duplicate="reuse"` no key is sent:
+        the same bytes are the same image. `on_sent` gets the number of bytes sent so far. Raises OSError if a file
+        cannot be read.
         """
-        key = idempotency_key or f"upload-{secrets.token_hex(16)}"
+        key = idempotency_key or (None if order.get("on_duplicate") else f"upload-{secrets.token_hex(16)}")
         if isinstance(source, str):
             body = json.dumps({"url": source, **order}).encode()
             return self.submit(body, content_type="application/json", idempotency_key=key)
@@ -99,7 +101,7 @@ class Darkroom(Api):
         )
 
     def _send_large(
-        self, file: Path, key: str, kind: str, order: Mapping[str, Any], on_sent: Callable[[int], None] | None
+        self, file: Path, key: str | None, kind: str, order: Mapping[str, Any], on_sent: Callable[[int], None] | None
     ) -> StatusAnswer:
         with file.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()

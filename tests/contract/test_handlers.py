@@ -111,6 +111,24 @@ def test_the_same_key_is_replayed_also_while_in_flight_and_after(functions: Func
     problem(functions.post(jpeg(10, 10), idempotency_key="order-17"), 422, "idempotency_key_reused")
 
 
+def test_a_duplicate_is_answered_with_what_is_there_until_it_is_deleted(functions: Functions) -> None:
+    reuse = {"on_duplicate": "reuse"}
+    first = functions.post(query=reuse)
+    assert first["statusCode"] == 202 and "Idempotent-Replayed" not in first["headers"]
+    functions.work()
+    second = functions.post(query=reuse)
+    assert (second["statusCode"], second["headers"]["Idempotent-Replayed"]) == (202, "true")
+    assert (document(second)["id"], document(second)["status"]) == (document(first)["id"], "done")
+    announced = functions.begin(PHOTO, on_duplicate="reuse")
+    assert (announced["statusCode"], document(announced)["id"]) == (202, document(first)["id"])
+    call(functions.delete_image, http_event("DELETE", f"/images/{document(first)['id']}"))
+    assert document(functions.post(query=reuse))["id"] != document(first)["id"]
+    problem(functions.post(query=reuse, idempotency_key="order-17"), 400, "conflicting_parameters")
+    problem(functions.begin(PHOTO, on_duplicate="reuse", key="order-17"), 400, "conflicting_parameters")
+    problem(functions.post(query={"on_duplicate": "replace"}), 400, "unknown_on_duplicate")
+    problem(functions.begin(PHOTO, on_duplicate="replace"), 400, "unknown_on_duplicate")
+
+
 def more(functions: Functions, image_id: str, asked: Any, **headers: str) -> dict[str, Any]:
     body = json.dumps(asked).encode()
     event = http_event(

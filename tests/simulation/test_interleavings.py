@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status
 from tests.simulation.model.processes import Call, Fault
-from tests.simulation.model.world import Counts, Model, pretended_engine
+from tests.simulation.model.world import REUSE, Counts, Model, pretended_engine
 from tests.support.fakes.world import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.promise("interleavings")
@@ -63,6 +63,20 @@ def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
     model.go_on()
     assert (model.counts.deliveries["fenced"], model.counts.deliveries["done"]) == (1, 1)
     assert row(model, image_id).attempt == 2
+    model.settle()
+
+
+@pytest.mark.guards("reuse-lost-race-asks-again")
+def test_of_two_uploads_that_reuse_one_makes_the_image_and_if_it_is_deleted_the_other_the_next(model: Model) -> None:
+    photo = model.engine.photos[GOOD]
+    model.submit(photo, "acme", 0, REUSE, stops_at=Call(store="images", number=1))
+    model.submit(photo, "acme", 0, REUSE)
+    (first,) = model.images.rows
+    model.delete(first, "acme")
+    model.go_on()
+    (second,) = model.images.rows.keys() - {first}
+    model.submit(photo, "acme", 0, REUSE)
+    assert [image_id for image_id in model.images.rows if not row(model, image_id).is_deleted] == [second]
     model.settle()
 
 

@@ -96,6 +96,14 @@ KeySourceOption = Annotated[
         "content: the same photo with the same preset or recipe is one image, however often you send it.",
     ),
 ]
+ReuseOption = Annotated[
+    bool,
+    typer.Option(
+        "--reuse",
+        help="The same photo with the same preset or recipe is the image that --reuse has made of it, until it is "
+        "deleted. For files, without --idempotency-key-from.",
+    ),
+]
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document at the end, and no ids: files, their images, a summary."),
@@ -119,6 +127,7 @@ def command(
     concurrency: ConcurrencyOption = 8,
     timeout_seconds: TimeoutOption = 900,
     key_source: KeySourceOption = KeySource.RANDOM,
+    reuse: ReuseOption = False,
     as_json: JsonOption = False,
     url: UrlOption = None,
     api_key: ApiKeyOption = None,
@@ -135,8 +144,10 @@ def command(
 
     A request that fails or finds a busy stack is retried after growing pauses.
     That never makes a second image: all attempts for one file carry the same
-    Idempotency-Key.
+    Idempotency-Key, or reuse what is there.
     """
+    if reuse and key_source is KeySource.CONTENT:
+        raise typer.BadParameter("leave out --idempotency-key-from: no key is sent.", param_hint="--reuse")
     files = _files(arguments)
     order = replace(
         _what_to_make(preset, variants, recipe_file, metadata),
@@ -146,6 +157,7 @@ def command(
         notify=notify,
         reference=reference,
         tags=",".join(tags) if tags else None,
+        on_duplicate="reuse" if reuse else None,
     )
     target = resolve(url, api_key, iam)
     work.upload(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from darkroom.domain.images.annotations import metadata_of
 from darkroom.domain.kernel.errors import Rejected
@@ -28,8 +28,8 @@ class NoOrder(Exception):
 @dataclass(frozen=True, kw_only=True)
 class UploadOrder:
     """What to make; without any of the first three the stack decides. `recipe` is JSON, as short as possible. The
-    others say when, which webhook alone hears of it, and the client's own words, in the API's terms; the API checks
-    them."""
+    others say when, which webhook alone hears of it, what to do if it is there, and the client's own words, in the
+    API's terms; the API checks them."""
 
     preset: str | None = None
     variants: str | None = None
@@ -41,6 +41,7 @@ class UploadOrder:
     reference: str | None = None
     tags: str | None = None
     metadata: str | None = None
+    on_duplicate: Literal["reuse"] | None = None
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -40,7 +40,7 @@ def summarise(
 
     The drain rate uses the server's own times, so polling does not distort it: images that this invocation made and
     that are done, over the seconds from the first acceptance (`created_at`) to the last completion (`completed_at`).
-    Images that an earlier upload made (`--idempotency-key-from content`) are not counted.
+    Images that an earlier upload made (`--idempotency-key-from content`, `--reuse`) are not counted.
     """
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
     states = Counter(document["status"] for document in documents.values())

@@ -132,7 +132,7 @@ class _Run:
         self.watch = UploadWatch(api)
         self.wait = wait
         self._ended_by: ApiError | None = None
-        self._key_source = key_source
+        self._expects_distinct_ids = key_source is KeySource.RANDOM and order.on_duplicate is None
         self._file_of: dict[str, Photo] = {}
         self._report = report
         self._interrupts = interrupts
@@ -188,7 +188,7 @@ class _Run:
         problems = []
         if summary.accepted < summary.files:
             problems.append(f"{summary.files - summary.accepted} of {summary.files} files were not accepted.")
-        if summary.distinct_ids < summary.accepted and self._key_source is KeySource.RANDOM:
+        if summary.distinct_ids < summary.accepted and self._expects_distinct_ids:
             problems.append("Two files got the same id, which must never happen: please report it as a bug.")
         if summary.failed:
             problems.append(f"{summary.failed} of {summary.distinct_ids} images were not developed.")

@@ -111,6 +111,13 @@ def submit(world: World, photo: bytes = PHOTO) -> str:
     return str(answer["headers"]["Location"].split("/")[2])
 
 
+def submit_to_reuse(world: World) -> str:
+    """A client uploads a photo that may be there already, without a key; returns the image's id."""
+    query = {"variants": "thumb", "on_duplicate": "reuse"}
+    answer = insist(world, "submitting", 202, "POST", "/images", body=PHOTO, query=query)
+    return str(answer["headers"]["Location"].split("/")[2])
+
+
 def ask(world: World) -> str:
     """A client asks for a photo to be fetched from a URL; returns the image's id."""
     world.photo = PHOTO
@@ -292,6 +299,16 @@ def _amid_trouble(world: World) -> str:
     occupy_record(world, image_id)
     world.settle()
     return image_id
+
+
+def _reused(world: World) -> str:
+    """It is uploaded once more at once, and again when it is done."""
+    image_ids = {submit_to_reuse(world) for _ in range(2)}
+    world.settle()
+    image_ids.add(submit_to_reuse(world))
+    world.settle()
+    check(len(image_ids) == 1, ViolationKind.DOUBLED, f"one photo that is reused is {image_ids}")
+    return image_ids.pop()
 
 
 def _without_original(world: World) -> str:
@@ -489,6 +506,7 @@ HISTORIES = {
         ),
         History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True),
         History(name="good", play=_good, ends=(Status.DONE,)),
+        History(name="uploaded again and reused", play=_reused, ends=(Status.DONE,)),
         History(name="amid trouble", play=_amid_trouble, ends=(Status.DONE,)),
         # The worker may overtake a client that has to repeat itself.
         History(

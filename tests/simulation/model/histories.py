@@ -21,6 +21,7 @@ from tests.simulation.model.machine import (
     sweeps,
 )
 from tests.simulation.model.world import (
+    REUSE,
     ROLES,
     SKEW_LIMIT_SECONDS,
     STORES,
@@ -37,6 +38,7 @@ COUNTS = Counts()
 RULES = (
     "submit",
     "submit with a key",
+    "submit to reuse",
     "delete",
     "deliver",
     "duplicate",
@@ -78,7 +80,7 @@ RULES = (
 
 type Upload = tuple[int, str, int, str | None]
 uploads: st.SearchStrategy[Upload] = st.tuples(
-    ANY, st.sampled_from(TENANTS), st.integers(0, 1), st.none() | st.sampled_from(["order-1", "order-2"])
+    ANY, st.sampled_from(TENANTS), st.integers(0, 1), st.none() | st.sampled_from(["order-1", "order-2", REUSE, REUSE])
 )
 queues = st.sampled_from(["slow", "slow", "slow", "fast"])
 withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, False]))
@@ -228,7 +230,7 @@ class Histories(ProcessMachine[Model]):
 
     def _submit(self, upload: Upload, options: ProcessOptions) -> None:
         which, tenant, recipe, key = upload
-        self._happens("submit" if key is None else "submit with a key")
+        self._happens("submit" if key is None else "submit to reuse" if key == REUSE else "submit with a key")
         photos = self.model.engine.photos
         self.model.submit(photos[which % len(photos)], tenant, recipe, key, **options)
 

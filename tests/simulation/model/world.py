@@ -20,6 +20,7 @@ from darkroom.domain.images.listing import ListQuery
 from darkroom.domain.images.order import order_of
 from darkroom.domain.images.works import names_of_work, run_of_key, together
 from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
+from darkroom.domain.kernel.ids import image_ids_for_photo
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.domain.kernel.retry import RetryPolicy
 from darkroom.domain.recipes.recipes import Recipe
@@ -97,6 +98,8 @@ WRITES = {
 }
 INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest", "images.with_reference"), "index")
 TENANTS = ("acme", "umbra")
+REUSE = "reuse"
+"""In place of a key."""
 REFERENCE = "front"
 RECIPES: tuple[dict[str, Any], ...] = ({}, {"variants": "thumb", "annotations": Annotations(reference=REFERENCE)})
 TRIPPING = "turned"
@@ -253,6 +256,8 @@ class Model(Simulated):
         """Keys of outputs that somebody has removed, and their images."""
         self.attempts: dict[tuple[str, int], list[Process]] = {}
         self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
+        self.reused: set[tuple[str, ...]] = set()
+        """The ids of each photo that was uploaded to be reused."""
 
         self.surroundings = Surroundings(
             writes=WRITES, indexes=INDEXES, on_strike=lambda mode: counts.faults.update([mode])
@@ -282,12 +287,19 @@ class Model(Simulated):
     def submit(self, photo: Photo, tenant: str, recipe: int, key: str | None, **how: Any) -> None:
         """A client's request; something was promised only if it was answered."""
         order = RECIPES[recipe]
-        if key is not None:
+        how_often = {"on_duplicate": key} if key == REUSE else {"idempotency_key": key}
+        if key == REUSE:
+            self.reused.add(
+                image_ids_for_photo(
+                    tenant, _sha256(photo.body), order_of(variants=order.get("variants")).recipe.digest()
+                )
+            )
+        elif key is not None:
             self.keys.setdefault((tenant, key), set()).add((photo.body, str(order)))
 
         def body() -> None:
             try:
-                accepted = self.worlds["client"].submit(photo.body, tenant_id=tenant, idempotency_key=key, **order)
+                accepted = self.worlds["client"].submit(photo.body, tenant_id=tenant, **how_often, **order)
             except Retryable:
                 return  # a legitimate 503
             except Rejected as refusal:
@@ -555,6 +567,10 @@ class Model(Simulated):
             must(image_id in self.images.rows, "lost", "whatever was accepted has a row")
         for image_id in self.withdrawn:
             must(self.images.rows[image_id].is_deleted, "doubled", "what was withdrawn stays so")
+        for image_ids in self.reused:
+            rows = [self.images.rows[image_id] for image_id in image_ids if image_id in self.images.rows]
+            there = [row for row in rows if row.run == 1 and row.outcome is not Status.FAILED and not row.is_deleted]
+            must(len(there) <= 1, "doubled", "a photo that is to be reused is one image while it is there")
         self.images.check_planted()
 
     def _check_outputs(self, row: Image) -> None:

@@ -61,7 +61,7 @@ from tests.support.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, Fake
 from tests.support.virtual.virtual_time import VirtualTime
 
 VISIBILITY_SECONDS = 360
-ORDER = ("preset", "variants", "recipe", "notify", "timetable", "annotations")
+ORDER = ("preset", "variants", "recipe", "notify", "on_duplicate", "timetable", "annotations")
 TIMEOUT_SECONDS = 60
 
 

@@ -59,6 +59,14 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
     assert "1 distinct (1 repeated)" in result.stderr
 
 
+def test_a_photo_that_is_to_be_reused_is_sent_without_a_key(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    assert run("upload", "a.jpg", "--reuse", "--idempotency-key-from", "content").exit_code == 2
+    assert run("upload", "a.jpg", "--reuse").exit_code == 0
+    (post,) = api.posts
+    assert ("idempotency-key" in post.headers, post.query) == (False, {"on_duplicate": ["reuse"]})
+
+
 def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone(tmp_path: Path) -> None:
     def key(body: bytes, order: UploadOrder) -> str:
         file = tmp_path / "photo.jpg"

@@ -1,4 +1,5 @@
-"""What a client orders, and when two orders under one Idempotency-Key are the same."""
+"""What a client orders, when two orders under one Idempotency-Key are the same, and which image may be the answer to
+another order."""
 
 from __future__ import annotations
 
@@ -6,19 +7,24 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from darkroom.domain.images.annotations import NO_ANNOTATIONS, Annotations
-from darkroom.domain.images.image import Image
+from darkroom.domain.images.image import Image, Status, has_expired
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import is_idempotency_key
+from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.recipes.written_recipes import recipe_from_json
 from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
 
+ON_DUPLICATE = ("reuse",)
+"""What may be asked for in case the same bytes were uploaded before for the same recipe; by default, another image."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """What to make and when: a recipe, its preset (if any), and how the client asked for it. `notify` is the only
-    endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image."""
+    endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image. With
+    `reuses` an image that is there may be the answer."""
 
     recipe: Recipe
     preset: str | None
@@ -26,6 +32,7 @@ class Order:
     notify: str | None = None
     timetable: Timetable = AT_ONCE
     annotations: Annotations = NO_ANNOTATIONS
+    reuses: bool = False
 
     @property
     def request_signature(self) -> str:
@@ -40,6 +47,7 @@ def order_of(
     variants: str | None = None,
     recipe: str | None = None,
     notify: str | None = None,
+    on_duplicate: str | None = None,
     timetable: Timetable = AT_ONCE,
     annotations: Annotations = NO_ANNOTATIONS,
 ) -> Order:
@@ -47,9 +55,17 @@ def order_of(
     `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
     looks up.
 
-    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`).
+    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
+    `unknown_on_duplicate`).
     """
-    order = replace(_order_of(preset, variants, recipe), timetable=timetable, annotations=annotations)
+    if on_duplicate is not None and on_duplicate not in ON_DUPLICATE:
+        raise Rejected("unknown_on_duplicate", f"on_duplicate is {', '.join(ON_DUPLICATE)}, or left out.")
+    order = replace(
+        _order_of(preset, variants, recipe),
+        timetable=timetable,
+        reuses=on_duplicate is not None,
+        annotations=annotations,
+    )
     if notify is None:
         return order
     # guard: webhook-notify-in-fingerprint
@@ -100,6 +116,26 @@ def check_repeats(image: Image, fingerprint: str) -> None:
         )
     if image.fingerprint != fingerprint:  # guard: accept-key-reuse-refused
         raise key_reused()
+
+
+def check_reuse(idempotency_key: str | None) -> None:
+    """Checks that an order that may be answered with another's image has no key. Raises Rejected
+    (`conflicting_parameters`)."""
+    if idempotency_key is not None:  # guard: reuse-no-key
+        raise Rejected(
+            "conflicting_parameters",
+            "With on_duplicate=reuse a request can be repeated as it is: send it without an Idempotency-Key.",
+        )
+
+
+def is_there(image: Image, *, now: Milliseconds) -> bool:
+    """Whether another upload of its bytes for its recipe may be answered with the image: it is done or may become so by
+    itself, or awaits these bytes."""
+    # guard: reuse-deleted-not-there, reuse-ended-not-there, reuse-expired-not-there
+    return not image.is_deleted and image.outcome not in _ENDED_WITHOUT and not has_expired(image, now)
+
+
+_ENDED_WITHOUT = frozenset({Status.FAILED, Status.CANCELLED, Status.EXPIRED})
 
 
 def key_reused() -> Rejected:

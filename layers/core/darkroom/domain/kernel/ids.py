@@ -1,4 +1,5 @@
-"""Image ids: 128 bits in lower-case Crockford base32, random or derived from a tenant and an Idempotency-Key."""
+"""Image ids: 128 bits in lower-case Crockford base32, random or derived: from a tenant and an Idempotency-Key, or from
+a tenant, a photo and a recipe."""
 
 from __future__ import annotations
 
@@ -16,6 +17,9 @@ _IMAGE_ID = re.compile(IMAGE_ID_PATTERN)
 
 IDEMPOTENCY_KEY_PATTERN = r"[\x20-\x7e]{1,255}"
 """1 to 255 printable ASCII characters, as `Idempotency-Key` may carry."""
+
+GENERATIONS = 8
+"""How many ids a tenant's photo and recipe have: one that was deleted, or failed, has used its id up."""
 
 _IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 
@@ -48,3 +52,14 @@ def image_id_for_key(tenant_id: str, idempotency_key: str) -> str:
     tenant = tenant_id.encode()
     digest = hashlib.sha256(b"darkroom image id v1\0" + len(tenant).to_bytes(4) + tenant + idempotency_key.encode())
     return image_id_from_bits(digest.digest()[:16])
+
+
+def image_ids_for_photo(tenant_id: str, sha256: str, recipe_digest: str) -> tuple[str, ...]:
+    """The ids of a tenant's photo, by its SHA-256, and recipe, the first one first."""
+    # guard: reuse-own-tenant, reuse-same-bytes, reuse-same-recipe
+    names = (tenant_id, sha256, recipe_digest)
+    digests = (
+        hashlib.sha256("\0".join(("darkroom image id of a photo v1", *names, str(generation))).encode())
+        for generation in range(GENERATIONS)
+    )
+    return tuple(image_id_from_bits(digest.digest()[:16]) for digest in digests)

@@ -15,6 +15,7 @@ from darkroom.domain.images.annotations import (
     REFERENCE_PATTERN,
     TAG_PATTERN,
 )
+from darkroom.domain.images.order import ON_DUPLICATE
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
@@ -58,6 +59,7 @@ Metadata = Annotated[
 ]
 
 PresetName: Any = one_of(PRESETS)
+OnDuplicate: Any = one_of(ON_DUPLICATE)
 PresetVariants: Any = some_of(spec.name for preset in PRESETS.values() for spec in preset.variants)
 
 

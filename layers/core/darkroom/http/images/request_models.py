@@ -116,6 +116,7 @@ def order_in(parameters: Mapping[str, Any]) -> Order:
         variants=",".join(variants) if isinstance(variants, list) else variants,
         recipe=json.dumps(recipe, separators=(",", ":")) if isinstance(recipe, dict) else recipe,
         notify=parameters.get("notify"),
+        on_duplicate=parameters.get("on_duplicate"),
         timetable=read_timetable(**{name: parameters.get(name) for name in ("process_at", "delay", "expires_at")}),
         annotations=_annotations_in(parameters),
     )

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 def headers_of_accepted(image: Image, *, replayed: bool, now: Milliseconds) -> dict[str, str]:
-    """The headers of an answer to a request that made an image, or that repeats one with the same Idempotency-Key
-    (`replayed`)."""
+    """The headers of an answer to a request that made an image, or whose image an earlier one has made (`replayed`)."""
     return {
         "Location": status_path(image.image_id),
         "Retry-After": str(retry_after_seconds(image, now) or RETRY_AFTER_SECONDS),

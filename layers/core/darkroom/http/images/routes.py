@@ -17,6 +17,7 @@ from darkroom.http.images.order_fields import (
     IN_SCHEDULE,
     OF_EVERY_ORDER,
     Metadata,
+    OnDuplicate,
     PresetName,
     PresetVariants,
     Reference,
@@ -144,6 +145,14 @@ POST_IMAGE = Route(
             example=EXAMPLE_WEBHOOK_ID,
         ),
         Parameter(
+            name="on_duplicate",
+            place="query",
+            kind=OnDuplicate,
+            description="`reuse` answers with the image that an upload of the same bytes for the same recipe, with "
+            "this parameter too, has made, while it is there; without an `Idempotency-Key`.",
+            example="reuse",
+        ),
+        Parameter(
             name="reference",
             place="query",
             kind=Reference,
@@ -182,6 +191,7 @@ POST_IMAGE = Route(
         "invalid_form",
         "upload_too_large",
         "unsupported_format",
+        "unknown_on_duplicate",
         *OF_EVERY_ORDER,
     ),
     is_rate_limited=True,

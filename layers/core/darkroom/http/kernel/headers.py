@@ -74,7 +74,7 @@ RETRY_AFTER_OF_PAGE = Header(
 REPLAYED = Header(
     "Idempotent-Replayed",
     Literal["true"],
-    "Present if an earlier request with this key made the image.",
+    "Present if an earlier request, with this key or of what `on_duplicate` reuses, made the image.",
     "true",
     always=False,
 )

@@ -129,6 +129,12 @@ _TABLE = (
         example="notify is the id of one of your webhooks, and there is none with this id: GET /webhooks lists them.",
     ),
     ProblemType(
+        code="unknown_on_duplicate",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Unknown on_duplicate",
+        example="on_duplicate is reuse, or left out.",
+    ),
+    ProblemType(
         code="invalid_reference",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid reference",

@@ -8,6 +8,7 @@ from pydantic_core import PydanticKnownError
 
 from darkroom.domain.recipes.recipes import WHOLE
 from darkroom.domain.uploads.announcement import UNKNOWN_MEDIA_TYPE, AnnouncedFile
+from darkroom.http.images.order_fields import OnDuplicate
 from darkroom.http.images.request_models import STRICT, OrderFields, RequestReader, order_in
 
 MAX_ANNOUNCED_BYTES = 10**15
@@ -38,6 +39,7 @@ class _FileFields(TypedDict):
             AfterValidator(_media_type),
         ]
     ]
+    on_duplicate: NotRequired[OnDuplicate | None]
 
 
 class Announcement(_FileFields, OrderFields):

@@ -39,7 +39,7 @@ POST_UPLOAD = Route(
         ),
         RouteAnswer(
             status=HTTPStatus.ACCEPTED,
-            description="Announced earlier with this key, and no longer awaited.",
+            description="Announced earlier with this key, or there already for `on_duplicate`, and not awaited.",
             kind=UploadDocument,
             headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
@@ -49,6 +49,7 @@ POST_UPLOAD = Route(
         "unsupported_media_type",
         "invalid_upload",
         "upload_too_large",
+        "unknown_on_duplicate",
         *OF_EVERY_ORDER,
     ),
     is_rate_limited=True,

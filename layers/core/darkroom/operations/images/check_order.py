@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Source
-from darkroom.domain.images.order import Order, check_idempotency_key, unknown_notify
+from darkroom.domain.images.order import Order, check_idempotency_key, check_reuse, is_there, unknown_notify
 from darkroom.domain.images.transitions import accept
-from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits
+from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits, image_ids_for_photo
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import lane_for
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
@@ -82,6 +82,25 @@ def find_earlier(ports: CheckOrderPorts, request: ImageRequest) -> tuple[str, Im
         return image_id_from_bits(ports.randomness(16)), None
     image_id = image_id_for_key(request.tenant_id, request.idempotency_key)
     return image_id, ports.images.get(image_id)
+
+
+def find_duplicate(
+    ports: CheckOrderPorts, request: ImageRequest, order: Order, *, sha256: str
+) -> tuple[str, Image | None]:
+    """The id of the image that the request asks for, and its row if an upload of the same bytes for the same recipe has
+    made it, and it is still there. Who makes it and finds that another was faster, asks again.
+
+    Raises Rejected (`conflicting_parameters`), and Retryable if the table cannot answer."""
+    check_reuse(request.idempotency_key)
+    ids = image_ids_for_photo(request.tenant_id, sha256, order.recipe.digest())
+    rows, now = ports.images.get_all(ids), ports.clock()
+    for image_id in ids:
+        row = rows.get(image_id)
+        if isinstance(row, Image) and is_there(row, now=now):
+            return image_id, row
+    # Tombstones are forgotten after their time: so all ids were looked for, and the first may be free again.
+    free = (image_id for image_id in ids if image_id not in rows)
+    return next(free, None) or image_id_from_bits(ports.randomness(16)), None
 
 
 def check_order(ports: CheckOrderPorts, request: ImageRequest, order: Order, *, size_bytes: int) -> CheckedOrder:

@@ -6,12 +6,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Source, Status
-from darkroom.domain.images.order import check_repeats, fingerprint_of
+from darkroom.domain.images.order import check_repeats, fingerprint_of, is_there
 from darkroom.domain.images.transitions import UPLOAD_SECONDS, await_upload, renew_upload
 from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.uploads.announcement import AnnouncedFile
-from darkroom.operations.images.check_order import CheckOrderPorts, ImageRequest, check_order, find_earlier
+from darkroom.operations.images.check_order import (
+    CheckOrderPorts,
+    ImageRequest,
+    check_order,
+    find_duplicate,
+    find_earlier,
+)
 from darkroom.operations.images.enqueue import DUE_FENCE
 from darkroom.ports.kernel import Fenced
 from darkroom.ports.uploads import UploadForm, Uploads
@@ -30,7 +36,7 @@ class Announced(ImageRequest):
 @dataclass(frozen=True, kw_only=True)
 class Begun:
     """The image that awaits its upload, and the form to send it; None if it is no longer awaited, because an earlier
-    request with the same key led to it (`replayed`)."""
+    request with the same key, or for the same bytes if it reuses them, led to it (`replayed`)."""
 
     image: Image
     form: UploadForm | None
@@ -50,10 +56,10 @@ def begin_upload(ports: BeginUploadPorts, announced: Announced) -> Begun:
 
     The row comes first: no upload can come before its image is known. A repeated request with the same key gets a fresh
     form and the full time again. Raises Rejected (`upload_too_large`, `unknown_notify`, `invalid_recipe`,
-    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), Rejected
-    (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its lane has too much work,
-    unless it repeats an earlier announcement with its key, and Retryable if the table cannot answer. An announced
-    upload is always let in when it comes.
+    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, `conflicting_parameters`, and what `appoint`
+    raises), Rejected (`quota_exceeded`) or TurnedAway (`overloaded`) while its tenant stores too much or its lane has
+    too much work, unless an earlier request's image is the answer, and Retryable if the table cannot answer. An
+    announced upload is always let in when it comes.
     """
     announcement = announced.announcement
     if announcement.size_bytes > ports.max_bytes:
@@ -63,11 +69,16 @@ def begin_upload(ports: BeginUploadPorts, announced: Announced) -> Begun:
             "Send a smaller version of the photo.",
         )
     fingerprint = fingerprint_of(announcement.sha256, announcement.request_signature)
-    image_id, earlier = find_earlier(ports, announced)
+    order = announcement.order
+    image_id, earlier = (
+        find_duplicate(ports, announced, order, sha256=announcement.sha256)
+        if order.reuses
+        else find_earlier(ports, announced)
+    )
     if earlier is not None:
-        return _replay(ports, earlier, fingerprint)
+        return _replay(ports, announced, earlier, fingerprint)
 
-    checked = check_order(ports, announced, announcement.order, size_bytes=announcement.size_bytes)
+    checked = check_order(ports, announced, order, size_bytes=announcement.size_bytes)
     source = Source(
         version_id="",
         sha256=announcement.sha256,
@@ -77,17 +88,21 @@ def begin_upload(ports: BeginUploadPorts, announced: Announced) -> Begun:
     row = await_upload(checked.row(image_id, fingerprint=fingerprint, source=source), now=checked.now)
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:
-        return _replay(ports, image, fingerprint)
+        return _replay(ports, announced, image, fingerprint)
     return Begun(image=image, form=_form(ports, image), replayed=False)
 
 
-def _replay(ports: BeginUploadPorts, image: Image, fingerprint: str) -> Begun:
+def _replay(ports: BeginUploadPorts, announced: Announced, image: Image, fingerprint: str) -> Begun:
     """Answers a repeated request with the image of the first one, which is awaited anew."""
+    reuses = announced.announcement.order.reuses
     current: Image | None = image
     for _ in range(_TRIES):
         if current is None:
             break
-        check_repeats(current, fingerprint)
+        if not reuses:
+            check_repeats(current, fingerprint)
+        elif not is_there(current, now=ports.clock()):  # guard: reuse-awaited-asks-again
+            return begin_upload(ports, announced)
         if current.status is not Status.AWAITING_UPLOAD:
             return Begun(image=current, form=None, replayed=True)
         try:
