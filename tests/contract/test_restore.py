@@ -283,7 +283,7 @@ def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
 @pytest.mark.guards("restore-audited-erasures", "restore-client-deletions")
 def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -> None:
     """By what is left of each deletion: no original, a line of the log, an entry of the audit log."""
-    words = {"reference": "marked-18d02", "tags": ("marked-18d02",), "metadata": '{"a":"marked-18d02"}'}
+    words: dict[str, Any] = {"reference": "marked-18d02", "tags": ("marked-18d02",), "metadata": '{"a":"marked-18d02"}'}
     rows = [scene.put(number, status=Status.DONE, **words) for number in range(1, 4)]
     erased = scene.put(4, tenant_id="umbra", status=Status.DONE, **words)
     copy, heard = scene.copy(scene.aws.images_table), scene.event_ids()
